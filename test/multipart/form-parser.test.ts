@@ -93,7 +93,7 @@ function trickyContent(next: (below: number) => number): string {
 }
 
 describe('the contents of parts', () => {
-  test('are found exactly, whatever they contain and wherever they are split', async () => {
+  test('The contents of parts are found exactly, whatever they contain and wherever they are split', async () => {
     const next = numbers(7);
     for (let round = 0; round < 1500; round += 1) {
       const parts = Array.from({ length: 1 + next(3) }, () => trickyContent(next));
@@ -103,7 +103,7 @@ describe('the contents of parts', () => {
     }
   });
 
-  test('are as long as their parts say, even if an end of a part is in them', async () => {
+  test('The contents of parts are as long as their parts say, even if an end of a part is in them', async () => {
     const next = numbers(11);
     for (let round = 0; round < 1500; round += 1) {
       const parts = Array.from({ length: 1 + next(3) }, () => {
@@ -118,7 +118,7 @@ describe('the contents of parts', () => {
     }
   });
 
-  test('of another size than their parts say are refused, wherever they are split', async () => {
+  test('Contents of another size than their part states are refused, wherever they are split', async () => {
     const next = numbers(13);
     for (let round = 0; round < 500; round += 1) {
       const content = trickyContent(next);
@@ -134,14 +134,14 @@ describe('the contents of parts', () => {
   });
 
   test.for(['', '-1', '1e3', '3 bytes', '0x3', '1234567890123456'])(
-    'are searched where the size is no number: %s',
+    'The end of a part is searched for if its size is not a number: %s',
     async (size) => {
       const body = formWith([[sized(size), 'content']]);
       expect((await contents([body])).parts).toEqual(['content']);
     },
   );
 
-  test('are passed on in large pieces, also carriage returns', async () => {
+  test('The contents of parts are passed on in large pieces, also carriage returns', async () => {
     const part = '\r'.repeat(100_000) + '\r\n--XbY'.repeat(10_000);
     const body = form([part]);
     const { parts, taken } = await contents([body.subarray(0, 50_000), body.subarray(50_000)]);
@@ -149,7 +149,7 @@ describe('the contents of parts', () => {
     expect(taken).toBeLessThan(30);
   });
 
-  test('need a whole last boundary', async () => {
+  test('The contents of parts need a whole last boundary', async () => {
     const body = form(['a']);
     expect(body.toString().endsWith('--\r\n')).toBe(true);
     expect((await contents([body.subarray(0, -2)])).parts).toEqual(['a']);
@@ -158,7 +158,7 @@ describe('the contents of parts', () => {
       await expect(contents([cut])).rejects.toThrow('The body ended before the form was complete');
   });
 
-  test('are held back until what came before is taken', async () => {
+  test('The contents of parts are held back until what came before is taken', async () => {
     let free = () => {};
     const taken: string[] = [];
     const parser = new FormParser(boundary, {

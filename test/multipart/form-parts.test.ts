@@ -44,7 +44,7 @@ const badRequest = (detail: string) => new ServiceError('badRequest', detail);
 const refused = (detail: string) => badRequest(`The body is not a multipart form: ${detail}`);
 const malformed = refused('a boundary, or a header of a part, is not well formed');
 
-test('a receiver is told each part from its headers to its end, one after another, and how much has come', async () => {
+test('A receiver gets each part from its headers to its end, one after another, and the progress', async () => {
   const [first, second] = [
     '--Xb\r\nContent-Disposition:  form-data \r\nX-Y:\r\n\r\none\r\n',
     '--Xb\r\n\r\ntwo\r\n--Xb--\r\nwhat comes after it is nothing',
@@ -61,7 +61,7 @@ test('a receiver is told each part from its headers to its end, one after anothe
   ]);
 });
 
-test('a parser that was destroyed takes no more parts', async () => {
+test('A destroyed parser takes no more parts', async () => {
   let begun = 0;
   const parser = new FormParser('Xb', {
     onProgress: () => {},
@@ -83,7 +83,7 @@ describe('the headers of a part', () => {
     `--Xb\r\n${headers.map((each) => `${each}\r\n`).join('')}\r\nx\r\n--Xb--`;
   const numbered = (count: number) => Array.from({ length: count }, (_, at) => `H${at}: ${at}`);
 
-  test('are at most 32', async () => {
+  test('The headers of a part are at most 32', async () => {
     const [headers] = await withoutProgress(withHeaders(numbered(32)));
     expect(headers).toMatchObject({ h0: '0', h31: '31' });
     expect(await withoutProgress(withHeaders(numbered(33)))).toEqual([
@@ -91,7 +91,7 @@ describe('the headers of a part', () => {
     ]);
   });
 
-  test('have at most 16384 bytes together, whether their end has come or not', async () => {
+  test('The headers of a part have at most 16384 bytes together, whether their end has come or not', async () => {
     // With the line break before them.
     const longest = `A: ${'b'.repeat((16 << 10) - 5)}`;
     expect(await withoutProgress(withHeaders([longest]))).toEqual([{ a: longest.slice(3) }, 'x', 'end']);
@@ -101,7 +101,7 @@ describe('the headers of a part', () => {
   });
 
   test.each(['no colon', ': no name', ' A: folded', 'A b: two words', 'A : b'])(
-    'are refused where a line is none: %s',
+    'The headers of a part are refused if a line is not a header: %s',
     async (line) => {
       expect(await withoutProgress(withHeaders(['A: b', line]))).toEqual([malformed]);
     },

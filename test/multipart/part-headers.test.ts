@@ -60,13 +60,16 @@ describe('the names of a part', () => {
     ['form-data; name="never ends', '"never ends', null],
     ['form-data; name="never ends; filename="x', '"never ends', '"x'],
     ['form-data; name=', '', null],
-  ] as const)('are read from: %s', ([header, field, file]) => {
+  ] as const)('The names of a part are read from: %s', ([header, field, file]) => {
     expect(read(header)).toEqual({ field, file, size: null });
   });
 
-  test.for(['form-data; =x; name=inputs', 'form-data', '', ';;;'])('are missing from: %s', (header) => {
-    expect(() => read(header)).toThrow('A part of the form has no name');
-  });
+  test.for(['form-data; =x; name=inputs', 'form-data', '', ';;;'])(
+    'The names of a part are missing from: %s',
+    (header) => {
+      expect(() => read(header)).toThrow('A part of the form has no name');
+    },
+  );
 
   test.for([
     ['0', 0],
@@ -75,12 +78,12 @@ describe('the names of a part', () => {
     ['-1', null],
     ['1 ', null],
     ['', null],
-  ] as const)('come with the size of its content: %j', ([size, bytes]) => {
+  ] as const)('The names of a part come with the size of its content: %j', ([size, bytes]) => {
     const headers = { 'content-disposition': 'form-data; name=a', 'remote-app-size': size };
     expect(readPartHeaders(headers)).toEqual({ field: 'a', file: null, size: bytes });
   });
 
-  test('that are not UTF-8 are refused', () => {
+  test('The names of a part that are not UTF-8 are refused', () => {
     const latin1 = { 'content-disposition': 'form-data; name=inputs; filename="é"' };
     expect(() => readPartHeaders(latin1)).toThrow('A file name is not UTF-8');
     expect(() => read("form-data; name=inputs; filename*=utf-8''%E4")).toThrow('A file name is not UTF-8');
@@ -102,7 +105,7 @@ describe('the names of a part', () => {
     '=?a?b?',
     '=?a?q?x?= ',
     '\\',
-  ])('are read in linear time: %s', (piece) => {
+  ])('The names of a part are read in linear time: %s', (piece) => {
     const before = performance.now();
     for (const start of ['form-data; name=a; x=', 'form-data; name="', 'form-data; name=a; filename=']) {
       read(start + piece.repeat(200_000 / piece.length));

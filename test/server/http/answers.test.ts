@@ -64,7 +64,7 @@ test.for([
   ['EMFILE', 'shortage', 'The server has too many files open at the moment; try again soon'],
   ['EIO', 'internal', 'Internal server error'],
 ] as const)(
-  'a request that meets %s is answered with what to do, and the fault is reported',
+  'A request that meets %s is answered with what to do, and the fault is reported',
   async ([code, kind, detail]) => {
     meet = () => {
       throw systemError(code);
@@ -82,7 +82,7 @@ test.for([
   },
 );
 
-test('a refusal has its own words and headers, tells who asked, and is no fault', async () => {
+test('A refusal has its own words and headers, tells who asked, and is no fault', async () => {
   meet = (ctx) => {
     ctx.state.principal = { name: 'ana', role: 'user' };
     Object.assign(ctx, { _matchedRouteName: 'result' });
@@ -107,7 +107,7 @@ test('a refusal has its own words and headers, tells who asked, and is no fault'
   ]);
 });
 
-test('an answer of its own with such a status is left alone', async () => {
+test('An answer of its own with such a status is left alone', async () => {
   for (const status of [404, 405, 501]) {
     meet = (ctx) => {
       ctx.status = status;
@@ -121,7 +121,7 @@ test('an answer of its own with such a status is left alone', async () => {
 test.for<[string, (ctx: Koa.Context, error: ServiceError) => void, string]>([
   ['that ends its connection', ({ res }, error) => endResponse(res, error), 'close'],
   ['that does not', ({ res }, error) => sendError(res, error, { ETag: undefined }), 'keep-alive'],
-])('an error %s has no headers of the answer that was begun', async ([, send, kept]) => {
+])('An error %s has no headers of the answer that was begun', async ([, send, kept]) => {
   meet = (ctx) => {
     ctx.respond = false;
     ctx.res.setHeader('Content-Disposition', 'attachment');
@@ -142,7 +142,7 @@ test.for([
   ['HPE_INVALID_TOKEN', undefined, 400, 'The request is not valid HTTP'],
   ['HPE_INVALID_TOKEN', 'odd\nreason', 400, 'The request is not valid HTTP: odd\\x0areason'],
 ] as const)(
-  'a request that cannot be read (%s, %j) is answered once',
+  'A request that cannot be read (%s, %j) is answered once',
   async ([code, reason, status, detail]) => {
     server.once('connection', (socket) => {
       for (let count = 0; count < 2; count += 1)
@@ -156,7 +156,7 @@ test.for([
   },
 );
 
-test('a request without a host is one of HTTP/1.0', async () => {
+test('A request without a host is one of HTTP/1.0', async () => {
   meet = (ctx) => {
     ctx.body = { asked: ctx.path };
   };
@@ -165,7 +165,7 @@ test('a request without a host is one of HTTP/1.0', async () => {
   expect(await connection.answer()).toMatchObject({ status: 200, body: '{"asked":"/x"}' });
 });
 
-test('a port that is taken is named, and metrics have one of their own', async () => {
+test('A port that is taken is named, and metrics have one of their own', async () => {
   const port = Number(new URL(url).port);
   await expect(
     listen(

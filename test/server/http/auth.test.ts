@@ -55,29 +55,29 @@ describe('with a token', () => {
     'S3cret-token',
     'Token S3cret-token',
     'BearerS3cret-token',
-  ])('no bearer header is a missing token: %s', async (authorization) => {
+  ])('No bearer header is a missing token: %s', async (authorization) => {
     await expectRefused(await answer('GET', '/health', authorization), 'Missing bearer token');
   });
 
   test.for(['Bearer S3cret-toke', 'Bearer S3cret-token1', 'Bearer s3cret-token', 'Bearer S3cret-token x'])(
-    'a token that differs a little is invalid: %s',
+    'A token that differs a little is invalid: %s',
     async (authorization) => {
       await expectRefused(await answer('GET', '/health', authorization), 'Invalid token');
     },
   );
 
   test.for(['Bearer S3cret-token', 'bearer S3cret-token', 'BEARER   S3cret-token'])(
-    'the token is accepted, however the scheme is written: %s',
+    'The token is accepted, however the scheme is written: %s',
     async (authorization) => {
       expect((await answer('GET', '/health', authorization)).status).toBe(200);
     },
   );
 
-  test('a token in the address is ignored', async () => {
+  test('A token in the address is ignored', async () => {
     expect((await answer('GET', '/health?token=S3cret-token')).status).toBe(401);
   });
 
-  test('a token that comes twice is refused', async () => {
+  test('A token that comes twice is refused', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(
       'GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nAuthorization: Bearer S3cret-token\r\n\r\n',
@@ -85,7 +85,7 @@ describe('with a token', () => {
     expect((await connection.answer()).status).toBe(401);
   });
 
-  test('serve does not warn, and never prints it', async () => {
+  test('With a token, serve neither warns nor prints the token', async () => {
     await answer('GET', '/health', 'Bearer S3cret-token');
     expect(server.stderr + server.stdout).not.toMatch(/WARNING|S3cret/);
   });
@@ -98,14 +98,14 @@ describe.each([
 ] as const)('with %s', (_, options) => {
   const server = sharedServer({ ...options });
 
-  test('every endpoint is open, whatever the header', async () => {
+  test('Every endpoint is open, whatever the header', async () => {
     expect((await server.api.json('/health')).status).toBe('ok');
     const headers = { Authorization: 'Bearer anything' };
     expect((await fetch(`${server.url}/jobs`, { headers })).status).toBe(200);
     expect((await server.api.submit('infer', least.infer)).status).toBe(200);
   });
 
-  test('serve says so on stderr', () => {
+  test('With %s, serve says on stderr that it is open', () => {
     expect(server.stderr).toMatch(/^WARNING: .*open/m);
   });
 });
@@ -117,7 +117,7 @@ describe('with --token-env', () => {
     flags: ['--token-env', 'LAB_TOKEN'],
   });
 
-  test('the token is that of the named variable', async () => {
+  test('The token is that of the named variable', async () => {
     const status = async (token: string) =>
       (await fetch(`${server.url}/health`, { headers: { Authorization: `Bearer ${token}` } })).status;
     expect([await status('lab'), await status('of the default variable')]).toEqual([200, 401]);

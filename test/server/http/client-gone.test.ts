@@ -31,7 +31,7 @@ async function begun(connection: RawConnection, count = 1): Promise<Exchange[]> 
   return [...exchanges];
 }
 
-test('who waits for the end of an answer is called once when it is sent', async () => {
+test('A callback for the end of an answer is called once when the answer is sent', async () => {
   await using connection = await RawConnection.open(url);
   const [first] = (await begun(connection)) as [Exchange];
   let calls = 0;
@@ -60,7 +60,7 @@ test('who waits for the end of an answer is called once when it is sent', async 
   expect(goneSignal(next).aborted).toBe(true);
 });
 
-test('an answer that waits for the one before it ends with the connection, however many there are', async () => {
+test('An answer that waits for the one before it ends with the connection, however many there are', async () => {
   await using connection = await RawConnection.open(url);
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);

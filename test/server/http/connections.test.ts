@@ -11,7 +11,7 @@ describe('with 200 descriptors', () => {
   const server = sharedServer({ descriptors });
   const { api } = server;
 
-  test('silent clients do not keep others out', async () => {
+  test('With 200 descriptors, silent clients do not keep others out', async () => {
     const silent: RawConnection[] = [];
     try {
       for (let count = 0; count < 300; count += 1) {
@@ -36,7 +36,7 @@ describe('with 200 descriptors', () => {
     }
   });
 
-  test('clients that go on with a request that is refused do not keep others out', async () => {
+  test('With 200 descriptors, clients that keep sending a refused request do not keep others out', async () => {
     const refused: RawConnection[] = [];
     try {
       const head = submissionHead('/apps/nobody/infer', 'Connection: close', `Content-Length: ${2 ** 40}`);
@@ -54,7 +54,7 @@ describe('with 200 descriptors', () => {
     }
   });
 
-  test('a connection with a request is not closed; if all have one, a new client gets 503', async () => {
+  test('A connection with a request is not closed; if all have one, a new client gets 503', async () => {
     const part = multipart([filePart('inputs', 'a.nii')]);
     const uploads: RawConnection[] = [];
     const before = server.jobDirectories().length;
@@ -93,7 +93,7 @@ describe('with 200 descriptors', () => {
 describe('with a thousand descriptors', () => {
   const server = sharedServer({ descriptors: 1024 });
 
-  test('an upload of more files than descriptors is accepted', async () => {
+  test('An upload of more files than descriptors is accepted', async () => {
     const parts = Array.from({ length: 1500 }, (_, index) => filePart('inputs', `${index}.nii`, 'tiny'));
     const large = filePart('inputs', 'large.nii', Buffer.alloc(3 << 20, 7));
     const response = await server.api.fetch('/apps/probe/infer', {
@@ -119,7 +119,7 @@ describe('requests of one connection', () => {
   const server = sharedServer();
   const { api } = server;
 
-  test('are four at once: one with more is closed', async () => {
+  test('A connection has at most four requests at once: one with more is closed', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const get = (where: string) => `GET ${where} HTTP/1.1\r\nHost: localhost\r\n\r\n`;

@@ -86,7 +86,7 @@ describe('a client that sends all of a large upload before it reads gets the ans
   });
 });
 
-test('a client that reads before it sends has the whole answer at once, and is told that nothing more comes', async () => {
+test('A client that reads before it sends gets the whole answer at once, and then the end of the connection', async () => {
   await using connection = await RawConnection.open(server.url);
   const length = `Content-Length: ${contents.length}`;
   connection.write(submissionHead('/apps/probe/infer', 'Connection: close', length));
@@ -98,7 +98,7 @@ test.for([
   ['is the last one of its connection', 200, 'close'],
   ['is a refusal', 400, 'keep-alive'],
 ] as const)(
-  'a request without an end is cut some time after an answer that %s',
+  'A request without an end is cut some time after an answer that %s',
   async ([, status, header]) => {
     class Hasty extends PatientResponse {
       static override readonly maxRest = 300;

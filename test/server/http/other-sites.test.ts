@@ -30,7 +30,7 @@ describe('a server without a token on a loopback address', () => {
     '127.1.2.3:99',
     '[::1]:8000',
     '[::1]',
-  ])('answers what is for this machine: %s', async (host) => {
+  ])('A server without a token on a loopback address answers what is for this machine: %s', async (host) => {
     expect((await ask(server, [`Host: ${host}`]))[0]).toBe(200);
   });
 
@@ -47,19 +47,22 @@ describe('a server without a token on a loopback address', () => {
     '127.0.0.1/evil.example',
     '2130706433.evil.example',
     '',
-  ])('refuses what is for another host, whose name may lead here: %o', async (host) => {
-    expect(await ask(server, [`Host: ${host}`])).toEqual(refused);
-  });
+  ])(
+    'A server without a token on a loopback address refuses what is for another host, whose name may lead here: %o',
+    async (host) => {
+      expect(await ask(server, [`Host: ${host}`])).toEqual(refused);
+    },
+  );
 
   test.for(['http://evil.example', 'https://localhost:1', 'null', 'http://localhost:1', 'file://', 'x'])(
-    'refuses the pages of other sites: %s',
+    'A server without a token on a loopback address refuses the pages of other sites: %s',
     async (origin) => {
       expect(await ask(server, ['Host: localhost', `Origin: ${origin}`])).toEqual(refused);
     },
   );
 
   test.for(['cross-site', 'same-site', 'Cross-Site', 'whatever'])(
-    'refuses requests that a browser marks as coming from another site: %s',
+    'A server without a token on a loopback address refuses requests that a browser marks as coming from another site: %s',
     async (site) => {
       expect(await ask(server, ['Host: localhost', `Sec-Fetch-Site: ${site}`])).toEqual(refused);
     },
@@ -75,11 +78,14 @@ describe('a server without a token on a loopback address', () => {
     ],
     ['a target of another host', ['Host: localhost'], 'GET http://evil.example/jobs HTTP/1.1'],
     ['a target of another host in capitals', ['Host: localhost'], 'GET HTTP://EVIL.EXAMPLE/jobs HTTP/1.1'],
-  ] as [string, string[], string | undefined][])('refuses a request for %s', async ([, headers, line]) => {
-    expect(await ask(server, headers, line)).toEqual(refused);
-  });
+  ] as [string, string[], string | undefined][])(
+    'A server without a token on a loopback address refuses a request for %s',
+    async ([, headers, line]) => {
+      expect(await ask(server, headers, line)).toEqual(refused);
+    },
+  );
 
-  test('answers its own pages, addresses typed by hand, and clients other than browsers', async () => {
+  test('A server without a token on a loopback address answers its own pages, addresses typed by hand, and clients other than browsers', async () => {
     const host = `127.0.0.1:${port()}`;
     const own = [`Host: ${host}`, `Origin: http://${host}`, 'Sec-Fetch-Site: same-origin'];
     expect((await ask(server, own))[0]).toBe(200);
@@ -94,7 +100,7 @@ describe('a server without a token on a loopback address', () => {
     'POST /jobs/0123456789ab/kill HTTP/1.1',
     'GET /nothing HTTP/1.1',
     'DELETE /health HTTP/1.1',
-  ])('looks at nothing else before: %s', async (line) => {
+  ])('A server without a token on a loopback address looks at nothing else before: %s', async (line) => {
     const headers = ['Host: localhost', 'Origin: http://evil.example', 'Content-Length: 0'];
     expect(await ask(server, headers, line)).toEqual(refused);
   });
@@ -103,7 +109,7 @@ describe('a server without a token on a loopback address', () => {
 describe('a server without a token on every address', () => {
   const server = sharedServer({ flags: ['--host', '0.0.0.0'] });
 
-  test('accepts any host name, and still refuses the pages of other sites', async () => {
+  test('A server without a token on every address accepts any host name, and still refuses the pages of other sites', async () => {
     expect((await ask(server, ['Host: gpu.lab.example']))[0]).toBe(200);
     const page = ['Host: gpu.lab.example', 'Origin: http://evil.example'];
     expect(await ask(server, page)).toEqual(refused);
@@ -114,7 +120,7 @@ describe('a server without a token on every address', () => {
 describe('a server with a token', () => {
   const server = sharedServer({ token: 'secret' });
 
-  test('accepts requests of other sites, because a page has no token', async () => {
+  test('A server with a token accepts requests of other sites, because a page has no token', async () => {
     const headers = ['Host: gpu.lab.example', 'Origin: http://page.example', 'Authorization: Bearer secret'];
     expect((await ask(server, headers))[0]).toBe(200);
     expect((await ask(server, headers.slice(0, 2)))[0]).toBe(401);

@@ -34,20 +34,23 @@ describe('an error that nothing catches', () => {
     ['/tick', 'in a tick'],
     ['/promise', 'in a promise'],
     ['/nothing', 'undefined'],
-  ])('ends its own request with 500, says so, and nothing else: %s', async ([path = '', message]) => {
-    const response = await fetch(url + path);
-    expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
-    await isReported(`GET ${path} failed with an uncaught error: ${message}`);
-    await isServing();
-  });
+  ])(
+    'An uncaught error is reported, and ends only its own request, with 500: %s',
+    async ([path = '', message]) => {
+      const response = await fetch(url + path);
+      expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
+      await isReported(`GET ${path} failed with an uncaught error: ${message}`);
+      await isServing();
+    },
+  );
 
-  test('after the head of the answer cuts the connection, so that the answer does not look complete', async () => {
+  test('An uncaught error after the head of the answer cuts the connection, so that the answer does not look complete', async () => {
     const response = await fetch(`${url}/begun`);
     await expect(response.text()).rejects.toThrow();
     await isServing();
   });
 
-  test('outside of any request ends no request', async () => {
+  test('An uncaught error outside of any request ends no request', async () => {
     expect(await (await fetch(`${url}/outside`)).text()).toBe('unharmed');
     await isReported('Something outside of any request failed with an uncaught error: outside of requests');
     await isServing();

@@ -43,7 +43,7 @@ test.for([
     `CONNECT localhost:1 HTTP/1.1\r\n${host}\r\n`,
   ],
 ] as [string, number, string, string][])(
-  'a request %s is answered with %i and a detail',
+  'A request %s is answered with %i and a detail',
   async ([, status, detail, request]) => {
     await using connection = await RawConnection.open(server.url);
     connection.write(request);
@@ -55,7 +55,7 @@ test.for([
   },
 );
 
-test('what cannot be read after a whole request is answered after that request', async () => {
+test('What cannot be read after a whole request is answered after that request', async () => {
   await using connection = await RawConnection.open(server.url);
   connection.write(`GET /health HTTP/1.1\r\n${host}\r\nnothing like it\r\n\r\nmore of it\r\n\r\n`);
   await until('the connection is closed', () => connection.isClosed);

@@ -126,7 +126,7 @@ const server = sharedServer({
 const { api } = server;
 
 describe('the list of apps', () => {
-  test('has their identifiers', async () => {
+  test('The list of apps has their identifiers', async () => {
     expect(await api.json('/repo_apps_list')).toEqual({
       apps: [
         'probe',
@@ -234,11 +234,14 @@ describe('an app that declares what it takes', () => {
       { dataset: file('data.zip', zipOf({ a: 'b' })) },
       "The app 'strict' cannot be fine-tuned; it has: inference",
     ],
-  ] as [string, FormValues, string][])('refuses all else: %s %j', async ([operation, form, sentence]) => {
-    expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
-  });
+  ] as [string, FormValues, string][])(
+    'An app that declares its parameters refuses all others: %s %j',
+    async ([operation, form, sentence]) => {
+      expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
+    },
+  );
 
-  test('takes that', async () => {
+  test('An app that declares its parameters takes those', async () => {
     await api.accepted('infer', { ...set('scale=2', 'mode=exact'), tta: '2', ensemble_models: 'a' });
     await api.accepted('evaluate', { ...least.evaluate, evaluation_file: 'Own.yml' });
   });
@@ -247,7 +250,7 @@ describe('an app that declares what it takes', () => {
 describe('an app', () => {
   const volume = { display_name: 'CT', volume_type: 'VOLUME', required: true, default: null };
 
-  test('is described with everything that its files say', async () => {
+  test('An app is described with everything that its files say', async () => {
     expect(await api.json('/repo_apps/probe')).toEqual({
       app: 'probe',
       available: true,
@@ -272,14 +275,14 @@ describe('an app', () => {
     });
   });
 
-  test('has the checkpoints that were added beside the listed ones', async () => {
+  test('An app has the checkpoints that were added beside the listed ones', async () => {
     expect(await api.json('/repo_apps/tuned')).toMatchObject({
       checkpoints_name: ['CV_0.json', 'CV_1.json', 'CV_2.pt'],
       checkpoints_name_available: ['CV_0.json', 'CV_2.pt', 'CV_3.pt', 'Tuned.json'],
     });
   });
 
-  test('is read as the KonfAI ecosystem writes it', async () => {
+  test('An app is read as the KonfAI ecosystem writes it', async () => {
     expect(await api.json('/repo_apps/loose')).toEqual({
       app: 'loose',
       available: true,
@@ -308,7 +311,7 @@ describe('an app', () => {
   test.for([
     ['broken-tta', /tta/],
     ['broken-inputs', /inputs\.CT\.display_name/],
-  ] as const)('that is broken says in which field: %s', async ([id, field]) => {
+  ] as const)('An app that is broken says in which field: %s', async ([id, field]) => {
     expect(await api.json(`/repo_apps/${id}`)).toEqual({
       app: id,
       available: false,
@@ -316,7 +319,7 @@ describe('an app', () => {
     });
   });
 
-  test('with a short app.json is described by its files', async () => {
+  test('An app with a short app.json is described by its files', async () => {
     expect(await api.json('/repo_apps/plain')).toEqual({
       app: 'plain',
       available: true,
@@ -341,14 +344,17 @@ describe('an app', () => {
     ['broken', /description/],
     ['no-json', /app\.json/],
     ['VBoussot/ImpactSynth:MR', /not in the cache, and HF_HUB_OFFLINE/],
-  ] as const)('whose files cannot be read is not available, and says why: %s', async ([id, reason]) => {
-    const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
-    expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
-    expect(view.reason).not.toContain(root);
-  });
+  ] as const)(
+    'An app whose files cannot be read is not available, and says why: %s',
+    async ([id, reason]) => {
+      const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+      expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
+      expect(view.reason).not.toContain(root);
+    },
+  );
 
   test.for(['broken', 'VBoussot/ImpactSynth:MR'])(
-    'that is not available takes no job, and says why: %s',
+    'An app that is not available takes no job, and says why: %s',
     async (id) => {
       const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
       const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
@@ -359,13 +365,13 @@ describe('an app', () => {
     },
   );
 
-  test('without a command is run by the engine', async () => {
+  test('An app without a command is run by the engine', async () => {
     const form = { ...least.uncertainty, uncertainty_file: 'Own.yml' };
     const job = await api.run('uncertainty', form, { app: 'plain' });
     expect((await api.recorded(job.id)).argv.slice(0, 3)).toEqual(['engine', 'uncertainty', noUncertainty]);
   });
 
-  test('run by the engine explains exit code 75 as lack of GPU memory; an app with its own command does not', async () => {
+  test('Exit code 75 means a lack of GPU memory for an app run by the engine, but not for an app with its own command', async () => {
     const form = { ...least.infer, ...steps('exit=75') };
     const ofEngine = await api.run('infer', form, { app: 'plain' });
     expect(ofEngine.view.error).toMatch(/GPU ran out of memory .*--patch-size/);
@@ -373,7 +379,7 @@ describe('an app', () => {
     expect(own.view.error).toBe('Subprocess failed (exit code 75)');
   });
 
-  test('cannot have a file outside its directory as its command', async () => {
+  test('An app cannot have a file outside its directory as its command', async () => {
     const { view, log } = await api.run('infer', least.infer, { app: 'stealer' });
     expect(view.status).toBe('error');
     expect(log).not.toContain('probe infer');
@@ -381,7 +387,7 @@ describe('an app', () => {
 });
 
 describe("an app's configuration", () => {
-  test('is a zip of its files without the weights', async () => {
+  test("An app's configuration is a zip of its files without the weights", async () => {
     const response = await api.fetch('/repo_apps_config/probe');
     expect(response.headers.get('content-type')).toBe('application/zip');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
@@ -399,7 +405,7 @@ describe("an app's configuration", () => {
     expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
   });
 
-  test('also has the files of its directories at the top, where KonfAI looks for them', async () => {
+  test("An app's configuration also has the files of its directories at the top, where KonfAI looks for them", async () => {
     const response = await api.fetch('/repo_apps_config/loose');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     expect([...files.keys()].sort()).toEqual([
@@ -413,18 +419,18 @@ describe("an app's configuration", () => {
     expect(String(files.get('extra.yml'))).toBe('nested: 2\n');
   });
 
-  test('leaves out weights in every directory', async () => {
+  test("An app's configuration leaves out weights in every directory", async () => {
     const response = await api.fetch('/repo_apps_config/plain');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     expect([...files.keys()].sort()).toEqual(['Config.yml', 'app.json']);
   });
 
-  test('answers HEAD', async () => {
+  test("An app's configuration answers HEAD", async () => {
     const response = await api.fetch('/repo_apps_config/probe', { method: 'HEAD' });
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/zip']);
   });
 
-  test('of a repository that is not in the cache is 404', async () => {
+  test('The configuration of a repository that is not in the cache is 404', async () => {
     const response = await api.fetch(`/repo_apps_config/${encodeURIComponent('VBoussot/ImpactSynth:MR')}`);
     expect(await refusal(response)).toEqual([404, expect.stringContaining('ImpactSynth')]);
   });

@@ -17,7 +17,7 @@ const { api } = server;
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 describe('a submission', () => {
-  test('is answered with the envelope', async () => {
+  test('A submission is answered with the envelope', async () => {
     const envelope = await api.accepted('infer', least.infer);
     const { job_id: id } = envelope;
     expect(id).toMatch(/^[0-9a-f]{12}$/);
@@ -33,7 +33,7 @@ describe('a submission', () => {
 });
 
 describe('a job', () => {
-  test('shows its state, from the queue to its end', async () => {
+  test('A job shows its state, from the queue to its end', async () => {
     const gate = server.gate();
     const first = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const { job_id: id } = await api.accepted('evaluate', {
@@ -114,7 +114,7 @@ describe('a job', () => {
     await api.ended(last);
   });
 
-  test('says in its log that it waits, and for what', async () => {
+  test('A job says in its log that it waits, and for what', async () => {
     const gate = server.gate();
     await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const { job_id: id } = await api.accepted('infer', least.infer);
@@ -127,7 +127,7 @@ describe('a job', () => {
     ]);
   });
 
-  test('says each position in the queue to a stream, and keeps the first and the last in its log', async () => {
+  test('A job reports each queue position to a stream, and keeps the first and the last in its log', async () => {
     const gates = [server.gate(), server.gate(), server.gate()];
     const ids: string[] = [];
     for (const gate of gates) {
@@ -166,19 +166,19 @@ describe('a job', () => {
   test.for([
     ['exit=3', 'Subprocess failed (exit code 3)'],
     ['signal=SIGSEGV', 'Subprocess failed (exit code 139, SIGSEGV)'],
-  ])('that fails says how: %s', async ([step = '', error]) => {
+  ])('A job that fails says how: %s', async ([step = '', error]) => {
     const { view, log } = await api.run('infer', { ...least.infer, ...steps(step) });
     expect(view).toMatchObject({ status: 'error', error });
     expect(linesOf(log).at(-1)).toBe(`__ERROR__ ${error}`);
   });
 
-  test('gets all CPU slots if it asks for more', async () => {
+  test('A job gets all CPU slots if it asks for more', async () => {
     const { view } = await api.run('infer', { ...least.infer, cpu: '64' });
     expect(view.status).toBe('done');
   });
 
   test.for(['0123456789ab', 'nothing', '..', '%2e%2e', 'ABCDEF012345'])(
-    'with an unknown id is 404 on every route: %s',
+    'A job with an unknown id is 404 on every route: %s',
     async (id) => {
       for (const [method, path] of [
         ['GET', ''],
@@ -194,7 +194,7 @@ describe('a job', () => {
   );
 });
 
-test('a job that has ended is shown when the version of its app is known', async () => {
+test('A job that has ended is shown when the version of its app is known', async () => {
   const { job } = await makeJob();
   let learn = (_version: string) => {};
   job.noteVersion(
@@ -211,7 +211,7 @@ test('a job that has ended is shown when the version of its app is known', async
 });
 
 describe('the list of jobs', () => {
-  test('has all jobs, newest first, each as its own route shows it', async () => {
+  test('The list of jobs has all jobs, newest first, each as its own route shows it', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 3; count += 1) ids.unshift((await api.run('infer', least.infer)).id);
     const list = await api.json<{ jobs: JobView[] }>('/jobs');
@@ -220,7 +220,7 @@ describe('the list of jobs', () => {
     for (const view of list.jobs) expect(await api.job(view.job_id)).toEqual(view);
   });
 
-  test('is told in pages, each of which goes on where the one before it ended', async () => {
+  test('The list of jobs comes in pages, each of which continues where the previous one ended', async () => {
     const list = async (query: string) =>
       (await api.json<{ jobs: JobView[] }>(`/jobs?${query}`)).jobs.map(({ job_id }) => job_id);
     const tag = { tag: 'page' };

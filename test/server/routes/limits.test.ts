@@ -44,7 +44,7 @@ const ofServer = {
   of_server: { max_jobs: 7, max_upload_size: 300 },
 };
 
-test('limits are those of the server, in bytes and seconds', () => {
+test('Limits are those of the server, in bytes and seconds', () => {
   expect(told({})).toEqual(ofServer);
   expect(
     told({}, { maxDatasetSize: null, maxRunTime: null, maxFineTuneTime: null, keepUploads: 0, maxKeep: 1 }),
@@ -59,7 +59,7 @@ test('limits are those of the server, in bytes and seconds', () => {
   });
 });
 
-test('limits of a token are told, and bound what one may send', () => {
+test('Limits of a token are told, and bound what one may send', () => {
   const own = { max_jobs: 2, max_gpus: 3, max_kept: 4 };
   expect(told({ ...own, max_upload: 100 })).toEqual({
     ...ofServer,
@@ -89,7 +89,7 @@ test.for([
   ['1&limit=2'],
   ['1.5'],
   ['1e2'],
-] as const)('a list of jobs may have from one to the most: limit=%s', async ([text]) => {
+] as const)('A list of jobs may have from one to the maximum number of jobs: limit=%s', async ([text]) => {
   const response = await server.api.fetch(`/jobs?limit=${text}`);
   const body = await response.json();
   if (['1', String(maxListed)].includes(text)) {

@@ -8,13 +8,13 @@ const server = sharedServer({ flags: ['--keepalive', '1'] });
 const { api } = server;
 
 describe('a log stream', () => {
-  test('replays the log from its first line for a late client', async () => {
+  test('A log stream replays the log from its first line for a late client', async () => {
     const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=a', 'print=b') });
     expect(await api.log(id)).toBe(log);
     expect(await api.log(id)).toBe(log);
   });
 
-  test('replays the log so far of a running job, then follows it', async () => {
+  test('A log stream replays the log so far of a running job, then follows it', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('print=early', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'early');
@@ -30,7 +30,7 @@ describe('a log stream', () => {
     ]);
   });
 
-  test('sends only a comment every keep-alive interval while the job is silent', async () => {
+  test('A log stream sends only a comment every keep-alive interval while the job is silent', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -48,7 +48,7 @@ describe('a log stream', () => {
 describe('a line that a carriage return ended', () => {
   const printed = Buffer.from('\r10 %\r99 %\r100 %\nnext\r\n').toString('base64');
 
-  test('is a line like any other, unless the client asks for redraws', async () => {
+  test('A line that a carriage return ended is a line like any other, unless the client asks for redraws', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(`bytes=${printed}`) });
     const bar = (text: string) =>
       text.slice(text.indexOf('probe infer\n\n') + 13, text.indexOf('[remote-app] Result'));
@@ -68,7 +68,7 @@ describe('a line that a carriage return ended', () => {
 });
 
 describe('a tail', () => {
-  test('has the last lines of the log, numbered, and the lines after them', async () => {
+  test('A tail has the last lines of the log, numbered, and the lines after them', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=5000', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'line 5000');
@@ -96,7 +96,7 @@ describe('a position', () => {
       .slice(0, -1)
       .map((event) => /^id: (\d+)\ndata: (.*)$/.exec(event)?.slice(1) ?? event);
 
-  test('skips that many lines, and numbers the others', async () => {
+  test('A position skips that many lines, and numbers the others', async () => {
     const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=a', 'print=b') });
     const lines = linesOf(log).slice(0, -1);
     const all = lines.map((line, index) => [String(index + 1), line]);
@@ -104,7 +104,7 @@ describe('a position', () => {
     expect(numbered(await api.log(id, '?since=3'))).toEqual([...all.slice(3), 'data: __DONE__']);
   });
 
-  test('may come as Last-Event-ID, as a browser sends it', async () => {
+  test('A position may come as Last-Event-ID, as a browser sends it', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('print=a') });
     expect(await api.log(id, '', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
     expect(await api.log(id, '?since=4', { 'Last-Event-ID': '1' })).toBe(await api.log(id, '?since=4'));
@@ -112,14 +112,14 @@ describe('a position', () => {
     expect(await api.log(id, '?since=0', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
   });
 
-  test('at the end, or past it, leaves only the marker', async () => {
+  test('A position at the end, or past it, leaves only the marker', async () => {
     const { id, log } = await api.run('infer', least.infer);
     const count = linesOf(log).length - 1;
     expect(await api.log(id, `?since=${count}`)).toBe('data: __DONE__\n\n');
     expect(await api.log(id, '?since=999999')).toBe('data: __DONE__\n\n');
   });
 
-  test('sends each line exactly once to a reader whose connection broke', async () => {
+  test('A position sends each line exactly once to a reader whose connection broke', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=500', `wait=${gate.path}`, 'lines=500') };
     const { job_id: id } = await api.accepted('infer', form);
@@ -136,14 +136,14 @@ describe('a position', () => {
     expect(read.filter((line) => line === 'line 500').length).toBe(2);
   });
 
-  test.for(['-1', 'abc', '1.5', '', '1&since=2'])('is refused as since=%s', async (since) => {
+  test.for(['-1', 'abc', '1.5', '', '1&since=2'])('A position is refused as since=%s', async (since) => {
     const { id } = await api.run('infer', least.infer);
     const response = await api.fetch(`/jobs/${id}/logs?since=${since}`);
     expect(response.status).toBe(422);
     expect(((await response.json()) as { detail: string }).detail).toContain("'since'");
   });
 
-  test('in an invalid header is ignored', async () => {
+  test('A position in an invalid header is ignored', async () => {
     const { id, log } = await api.run('infer', least.infer);
     expect(await api.log(id, '', { 'Last-Event-ID': 'abc' })).toBe(log);
   });

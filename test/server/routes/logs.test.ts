@@ -13,7 +13,7 @@ async function logOf(...taken: string[]): Promise<string> {
 }
 
 describe('the bytes of a log stream', () => {
-  test('are one data event for each line, then the marker, and nothing else', async () => {
+  test('The bytes of a log stream are one data event for each line, then the marker, and nothing else', async () => {
     const { id, log } = await api.run('infer', { ...least.infer, ...steps('print=Hello', 'print=') });
     const size = /Result: 1 file, (.*)/.exec(log)?.[1];
     expect(log).toBe(
@@ -30,7 +30,7 @@ describe('the bytes of a log stream', () => {
     );
   });
 
-  test('have headers that keep proxies from buffering them', async () => {
+  test('The bytes of a log stream have headers that keep proxies from buffering them', async () => {
     const { id } = await api.run('infer', least.infer);
     const { headers, status } = await api.fetch(`/jobs/${id}/logs`);
     expect(status).toBe(200);
@@ -39,17 +39,17 @@ describe('the bytes of a log stream', () => {
     expect(headers.get('x-accel-buffering')).toBe('no');
   });
 
-  test('end with the failure marker for a job that failed', async () => {
+  test('The bytes of a log stream end with the failure marker for a job that failed', async () => {
     const log = await logOf('print=before', 'exit=3');
     expect(log.endsWith('data: before\n\ndata: __ERROR__ Subprocess failed (exit code 3)\n\n')).toBe(true);
   });
 
-  test('name the signal that ended the command', async () => {
+  test('The bytes of a log stream name the signal that ended the command', async () => {
     const log = await logOf('signal=SIGKILL');
     expect(linesOf(log).at(-1)).toBe('__ERROR__ Subprocess failed (exit code 137, SIGKILL)');
   });
 
-  test('are left out for HEAD', async () => {
+  test('The bytes of a log stream are left out for HEAD', async () => {
     const { id } = await api.run('infer', least.infer);
     const response = await api.fetch(`/jobs/${id}/logs`, { method: 'HEAD' });
     expect([response.status, await response.text()]).toEqual([200, '']);
@@ -58,7 +58,7 @@ describe('the bytes of a log stream', () => {
 });
 
 describe('lines of an app', () => {
-  test('that look like a marker get a space in front, and do not end the stream', async () => {
+  test('Lines of an app that look like a marker get a space in front, and do not end the stream', async () => {
     const log = await logOf(
       'print=__DONE__',
       'print=__ERROR__ made up',
@@ -77,12 +77,12 @@ describe('lines of an app', () => {
     expect(linesOf(log).at(-1)).toBe('__DONE__');
   });
 
-  test('end at \\n, at \\r\\n and at \\r', async () => {
+  test('Lines of an app end at \\n, at \\r\\n and at \\r', async () => {
     const log = await logOf(printBytes('unix\nwindows\r\n10 %\r20 %\r\rlast'));
     expect(appLines(log).slice(1)).toEqual(['unix', 'windows', '10 %', '20 %', '', 'last']);
   });
 
-  test('that are split between \\r and \\n stay one', async () => {
+  test('Lines of an app that are split between \\r and \\n stay one', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -94,12 +94,12 @@ describe('lines of an app', () => {
     expect(appLines(await log.end()).slice(1)).toEqual(['cut', 'next']);
   });
 
-  test('with bytes that are not UTF-8 have U+FFFD instead', async () => {
+  test('Lines of an app with bytes that are not UTF-8 have U+FFFD instead', async () => {
     const log = await logOf(printBytes(Uint8Array.of(0x61, 0xff, 0x62, 0xc3, 0x28, 0x0a)));
     expect(appLines(log).slice(1)).toEqual(['a\ufffdb\ufffd(']);
   });
 
-  test('keep a character whose bytes come in two writes', async () => {
+  test('Lines of an app keep a character whose bytes come in two writes', async () => {
     const gate = server.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -115,12 +115,12 @@ describe('lines of an app', () => {
     expect(appLines(await log.end()).slice(1)).toEqual(['-', '🧠']);
   });
 
-  test('that look like fields of an event are data', async () => {
+  test('Lines of an app that look like fields of an event are data', async () => {
     const log = await logOf('print=id: 7', 'print=: keepalive', 'print=event: x', 'print= indented');
     expect(appLines(log).slice(1)).toEqual(['id: 7', ': keepalive', 'event: x', ' indented']);
   });
 
-  test('have a space or U+FFFD in place of what ends a line for some readers', async () => {
+  test('Lines of an app have a space or U+FFFD in place of what ends a line for some readers', async () => {
     const ends = ['\v', '\f', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
     const log = await logOf(printBytes(ends.map((end) => `Å${end}${end}data: __DONE__…\n`).join('')));
     expect(appLines(log).slice(1)).toEqual([
@@ -129,7 +129,7 @@ describe('lines of an app', () => {
     ]);
   });
 
-  test('all arrive, a hundred thousand of them', async () => {
+  test('All lines of an app arrive, a hundred thousand of them', async () => {
     const lines = appLines(await logOf('lines=100000')).slice(1);
     expect(lines.length).toBe(100_000);
     expect(lines.every((line, index) => line === `line ${index + 1}`)).toBe(true);
@@ -140,7 +140,7 @@ describe('the lines of a process', () => {
   const real = sharedServer({ runners: true });
   const { api } = real;
 
-  test('come from stdout and stderr in the order in which they were printed', async () => {
+  test('The lines of a process come from stdout and stderr in the order in which they were printed', async () => {
     const { log } = await api.run('infer', {
       ...least.infer,
       ...steps('print=1', 'error=2', 'print=3', 'error=4'),
@@ -148,7 +148,7 @@ describe('the lines of a process', () => {
     expect(appLines(log).slice(1)).toEqual(['1', '2', '3', '4']);
   });
 
-  test("are followed to the job's end after the app has closed its output", async () => {
+  test("The lines of a process are followed to the job's end after the app has closed its output", async () => {
     const gate = real.gate();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,

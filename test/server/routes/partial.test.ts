@@ -17,7 +17,7 @@ const failing = async (...taken: string[]) =>
   api.run('infer', { ...least.infer, ...steps(...taken, 'exit=3') });
 
 describe('the output of a job without a result', () => {
-  test('is sent as a zip for a failed job', async () => {
+  test('The output of a job without a result is sent as a zip for a failed job', async () => {
     const { id, view } = await failing('write=fold/half.txt:half', 'fill=noise.bin:3000000');
     expect(view).toMatchObject({ status: 'error', left_files: 3 });
     const response = await resultOf(id);
@@ -28,7 +28,7 @@ describe('the output of a job without a result', () => {
     expect(files.get('noise.bin')?.length).toBe(3_000_000);
   });
 
-  test('is sent as a zip for a killed job, also after a restart', async () => {
+  test('The output of a job without a result is sent as a zip for a killed job, also after a restart', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('write=half.txt:half', 'print=ready', `wait=${gate.path}`) };
     const id = await api.running('infer', form, 'ready');
@@ -38,7 +38,7 @@ describe('the output of a job without a result', () => {
     expect(String((await filesOf(await resultOf(id))).get('half.txt'))).toBe('half');
   });
 
-  test('answers HEAD, and has neither a length nor ranges', async () => {
+  test('The output of a job without a result answers HEAD, and has neither a length nor ranges', async () => {
     const { id } = await failing();
     const response = await resultOf(id, '?partial=true', 'HEAD');
     expect([response.status, await response.text()]).toEqual([200, '']);
@@ -48,18 +48,18 @@ describe('the output of a job without a result', () => {
     expect(response.headers.get('accept-ranges')).toBe('none');
   });
 
-  test('contains no file that a link leads to outside of it', async () => {
+  test('The output of a job without a result contains no file that a link leads to outside of it', async () => {
     const { id, view } = await failing('link=passwd:/etc/passwd', 'link=up:../job.json', 'write=a.txt:a');
     expect(view.left_files).toBe(2);
     expect([...(await filesOf(await resultOf(id))).keys()].sort()).toEqual(['a.txt', 'probe.json']);
   });
 
-  test('is not followed if it was replaced by a link', async () => {
+  test('The output of a job without a result is not followed if it was replaced by a link', async () => {
     const { id } = await failing('shell=cd .. && rm -r Output && ln -s /etc Output');
     expect(await refusal(await resultOf(id))).toEqual([404, `Job ${id} left no file in its output`]);
   });
 
-  test('is answered 404 if it is empty', async () => {
+  test('The output of a job without a result is answered 404 if it is empty', async () => {
     const { id, view } = await failing('shell=rm probe.json && mkdir empty');
     expect(view.left_files).toBe(0);
     expect(await refusal(await resultOf(id))).toEqual([404, `Job ${id} left no file in its output`]);
@@ -74,14 +74,14 @@ describe('the output of a job without a result', () => {
     gate.open();
   });
 
-  test('is counted up to a limit', async () => {
+  test('The output of a job without a result is counted up to a limit', async () => {
     const { view } = await failing('shell=i=0; while [ $i -lt 1010 ]; do i=$((i+1)); : > f$i; done');
     expect(view.left_files).toBe(1000);
   });
 });
 
 describe('?partial=1', () => {
-  test('of an active job is 202, and of one that is done its result', async () => {
+  test('With ?partial=1, an active job is answered 202, and a done one with its result', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect([(await resultOf(id)).status, (await api.job(id)).left_files]).toEqual([202, null]);
@@ -97,7 +97,7 @@ describe('?partial=1', () => {
     expect(await digest('?partial=1')).toBe(await digest(''));
   });
 
-  test('is needed: without it the answer is the error', async () => {
+  test('Without ?partial=1, a failed job is answered with its error', async () => {
     const { id } = await failing();
     const error = 'Subprocess failed (exit code 3)';
     for (const query of ['', '?partial=0', '?partial=']) {

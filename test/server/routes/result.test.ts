@@ -18,7 +18,7 @@ const resultOf = (id: string, headers: Record<string, string> = {}, method = 'GE
 const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
 describe('the result of a job', () => {
-  test('is 202 while it is not ready', async () => {
+  test('The result of a job is 202 while it is not ready', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const response = await resultOf(id);
@@ -27,7 +27,7 @@ describe('the result of a job', () => {
     gate.open();
   });
 
-  test('is a zip of the files under the output directory', async () => {
+  test('The result of a job is a zip of the files under the output directory', async () => {
     const { id } = await api.run('infer', {
       ...least.infer,
       ...steps('write=Predictions/ct/é.nii:voxels', 'write=Evaluations/m.json:{}', 'fill=noise.bin:200000'),
@@ -49,7 +49,7 @@ describe('the result of a job', () => {
     expect(files.get('noise.bin')?.length).toBe(200_000);
   });
 
-  test('contains no file that a link leads to outside of it', async () => {
+  test('The result of a job contains no file that a link leads to outside of it', async () => {
     const { id } = await api.run('infer', {
       ...least.infer,
       ...steps(
@@ -65,14 +65,14 @@ describe('the result of a job', () => {
     expect(String(files.get('b.txt'))).toBe('a');
   });
 
-  test('is 500 for a job that failed, with the error', async () => {
+  test('The result of a job is 500 for a job that failed, with the error', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('exit=4') });
     const response = await resultOf(id);
     const error = 'Subprocess failed (exit code 4)';
     expect([response.status, await response.json()]).toEqual([500, { job_id: id, status: 'error', error }]);
   });
 
-  test('is 422 for a job whose app refused its input, with what the app wrote', async () => {
+  test('The result of a job is 422 for a job whose app refused its input, with what the app wrote', async () => {
     const said = String.raw`Case 3 has 2 channels,\n  the app wants 1\n`;
     for (const name of ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE']) {
       const refuse = `shell=printf '${said}' > "$${name}"`;
@@ -91,12 +91,12 @@ describe('the result of a job', () => {
     ['that planted a link', 'shell=ln -s /etc/hostname "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that planted another name of a file', 'shell=ln ../log "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
     ['that wrote without end', 'shell=seq 99999 > "$REMOTE_APP_REFUSAL_FILE"; exit 3', 500],
-  ] as const)('is no refusal for a job %s', async ([, step, status]) => {
+  ] as const)('A job %s does not count as refused', async ([, step, status]) => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(step) });
     expect((await resultOf(id)).status).toBe(status);
   });
 
-  test('is 410 where its archive and its files are removed', async () => {
+  test('The result of a job is 410 where its archive and its files are removed', async () => {
     const { id } = await api.run('infer', least.infer);
     for (const name of ['result.zip', 'Output'])
       rmSync(path.join(server.jobDirectory(id), name), { recursive: true });
@@ -106,7 +106,7 @@ describe('the result of a job', () => {
     ]);
   });
 
-  test('is 409 for a job that was killed', async () => {
+  test('The result of a job is 409 for a job that was killed', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await api.kill(id);
@@ -129,7 +129,7 @@ describe('a download', () => {
     body = await bytesOf(response);
   });
 
-  test('answers HEAD', async () => {
+  test('A download answers HEAD', async () => {
     const response = await resultOf(id, {}, 'HEAD');
     expect([response.status, await response.text()]).toEqual([200, '']);
     expect(response.headers.get('content-length')).toBe(String(body.length));
@@ -143,7 +143,7 @@ describe('a download', () => {
     ['bytes=10-19', 10, 20],
     ['bytes=-500', -500, undefined],
     ['bytes=0-0', 0, 1],
-  ] as const)('takes up anywhere: %s', async ([range, from, to]) => {
+  ] as const)('A download takes up anywhere: %s', async ([range, from, to]) => {
     const response = await resultOf(id, { Range: range });
     const part = body.subarray(from, to);
     expect(response.status).toBe(206);
@@ -154,7 +154,7 @@ describe('a download', () => {
     expect((await bytesOf(response)).equals(part)).toBe(true);
   });
 
-  test('that broke off continues if the archive is the same, and starts over otherwise', async () => {
+  test('A download that broke off continues if the archive is the same, and starts over otherwise', async () => {
     const same = await resultOf(id, { Range: 'bytes=5000-', 'If-Range': etag });
     expect(same.status).toBe(206);
     expect((await bytesOf(same)).equals(body.subarray(5000))).toBe(true);
@@ -165,7 +165,7 @@ describe('a download', () => {
     }
   });
 
-  test('is the one that was asked for by its own tag alone', async () => {
+  test('A download is the one that was asked for by its own tag alone', async () => {
     const statusFor = async (tag: string) => (await resultOf(id, { 'If-Match': tag })).status;
     expect(await statusFor(etag)).toBe(200);
     expect(await statusFor(`"other", ${etag}`)).toBe(200);
@@ -179,18 +179,18 @@ describe('a download', () => {
     ['one byte longer', (size: number) => `bytes=-${size + 1}`],
     ['much longer', () => `bytes=-${'9'.repeat(400)}`],
     ['longer, beside another range', (size: number) => `bytes=0-9, -${size + 1}`],
-  ] as const)('is whole for its last bytes, %s', async ([, rangeOf]) => {
+  ] as const)('A download is whole for its last bytes, %s', async ([, rangeOf]) => {
     const response = await resultOf(id, { Range: rangeOf(body.length) });
     const range = response.headers.get('content-range');
     expect([response.status, range]).toEqual([206, `bytes 0-${body.length - 1}/${body.length}`]);
     expect((await bytesOf(response)).equals(body)).toBe(true);
   });
 
-  test('is 416 for its last 0 bytes', async () => {
+  test('A download is 416 for its last 0 bytes', async () => {
     expect((await resultOf(id, { Range: 'bytes=-0' })).status).toBe(416);
   });
 
-  test('is 416, with the size, for a range after its end', async () => {
+  test('A download is 416, with the size, for a range after its end', async () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);
     expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
@@ -202,13 +202,13 @@ describe('a download', () => {
     expect(server.stderr).not.toContain('A result could not be sent');
   });
 
-  test('is 412 if another archive is requested', async () => {
+  test('A download is 412 if another archive is requested', async () => {
     const response = await resultOf(id, { 'If-Match': '"another"' });
     expect(await refusal(response)).toEqual([412, 'The result is not the one you asked for']);
   });
 
   test.for([3, 60])(
-    'that a client requests %d times at once before it leaves keeps no file open',
+    'A download that a client requests %d times at once before it leaves keeps no file open',
     async (count) => {
       const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
       expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
@@ -225,7 +225,7 @@ describe('a download', () => {
     },
   );
 
-  test('counts as fetched when all of it was sent, whole, in pieces or packed on the way', async () => {
+  test('A download counts as fetched when all of it was sent, whole, in pieces or packed on the way', async () => {
     const fetched = async (job: string) => {
       // Each answer is noted after its last byte.
       await api.job(job);
@@ -248,7 +248,7 @@ describe('a download', () => {
     await until('both are noted', async () => (await fetched(pieces)) && (await fetched(packed)));
   });
 
-  test('works for many at once', async () => {
+  test('A download works for many at once', async () => {
     const copies = await Promise.all(Array.from({ length: 10 }, async () => bytesOf(await resultOf(id))));
     expect(copies.every((copy) => copy.equals(body))).toBe(true);
   });
@@ -258,7 +258,7 @@ describe('a data directory', () => {
   const root = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
   afterAll(() => rmSync(root, { recursive: true }));
 
-  test('may have a name with characters that have a meaning in a URL', async () => {
+  test('A data directory may have a name with characters that have a meaning in a URL', async () => {
     const dataDirectory = path.join(root, '50% of ..data #1?', '%41');
     await using odd = await TestServer.start({ dataDirectory });
     const { id } = await odd.api.run('infer', { ...least.infer, ...steps('write=a.txt:here') });

@@ -32,7 +32,7 @@ describe('an unknown route', () => {
     ['GET', '/jobs/0123456789ab/nothing'],
     ['GET', '/%zz'],
     ['GET', '/jobs/a/b/c'],
-  ])('is 404, in JSON: %s %s', async ([method = '', where = '']) => {
+  ])('An unknown route is 404, in JSON: %s %s', async ([method = '', where = '']) => {
     const detail = `There is no ${method} ${where}`;
     expect(await refusal(await api.fetch(`${where}?secret=1`, { method }))).toEqual([404, detail]);
   });
@@ -48,13 +48,16 @@ describe('a method that a route does not have', () => {
     ['POST', '/jobs/0123456789ab/result', 'GET'],
     ['PATCH', '/repo_apps/probe', 'GET'],
     ['PROPFIND', '/health', 'GET'],
-  ])('is 405, with the ones that it has: %s %s', async ([method = '', where = '', allowed = '']) => {
-    const response = await api.fetch(`${where}?secret=1`, { method });
-    expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
-    expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
-  });
+  ])(
+    'A method that a route does not have is 405, with the ones that it has: %s %s',
+    async ([method = '', where = '', allowed = '']) => {
+      const response = await api.fetch(`${where}?secret=1`, { method });
+      expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
+      expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
+    },
+  );
 
-  test('is not found by a fragment, which a proxy sees as a part of the path', async () => {
+  test('A route is not found by a path with a fragment, which a proxy sees as a part of the path', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write('GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const { status, body } = await connection.answer();
@@ -72,7 +75,7 @@ describe("an app's identifier", () => {
     ['plain', 'probe', 'probe'],
   ] as const;
 
-  test.for(forms)('may be %s, on every route that takes one', async ([, inPath, id]) => {
+  test.for(forms)("An app's identifier may be %s, on every route that takes one", async ([, inPath, id]) => {
     expect(await api.json(`/repo_apps/${inPath}`)).toMatchObject({ app: id, available: true });
     const config = await api.fetch(`/repo_apps_config/${inPath}`);
     expect((await unzip(Buffer.from(await config.arrayBuffer()))).has('app.json')).toBe(true);
@@ -83,7 +86,7 @@ describe("an app's identifier", () => {
     expect(log).toContain(`accepted: infer on ${id}\n`);
   });
 
-  test('is sent unchanged: two slashes are not normalised', async () => {
+  test("An app's identifier is sent unchanged: two slashes are not normalised", async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(`GET /repo_apps/${directory} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
     expect(JSON.parse((await connection.answer()).body)).toMatchObject({ available: true });
@@ -97,7 +100,7 @@ describe("an app's identifier", () => {
     encodeURIComponent(root),
     'Probe',
     'prob%65%00',
-  ])('that is not on the allowlist is 404: %s', async (id) => {
+  ])("An app's identifier that is not on the allowlist is 404: %s", async (id) => {
     const unknown = [404, expect.stringMatching(/^(Unknown app|There is no)/)];
     expect(await refusal(await api.fetch(`/repo_apps/${id}`))).toEqual(unknown);
     expect(await refusal(await api.fetch(`/repo_apps_config/${id}`))).toEqual(unknown);
@@ -105,7 +108,7 @@ describe("an app's identifier", () => {
     expect(await refusal(await api.fetch(`/apps/${id}/infer`, submission))).toEqual(unknown);
   });
 
-  test('is named in the 404', async () => {
+  test("An app's identifier is named in the 404", async () => {
     expect(await refusal(await api.fetch('/repo_apps/no%2Fbody%3Ax'))).toEqual([
       404,
       "Unknown app 'no/body:x'",

@@ -12,14 +12,14 @@ describe('a machine with GPUs', () => {
   const server = sharedServer({ runners: true, gpus: 3 });
   const { api } = server;
 
-  test('answers /health with exactly these bytes', async () => {
+  test('A machine with GPUs answers /health with exactly these bytes', async () => {
     const response = await api.fetch('/health');
     expect([response.status, await response.text()]).toEqual([200, '{"status":"ok"}']);
     expect(response.headers.get('content-type')).toMatch(/^application\/json/);
     expect((await api.fetch('/health', { method: 'HEAD' })).status).toBe(200);
   });
 
-  test('lists their ids and names', async () => {
+  test('A machine with GPUs lists their ids and names', async () => {
     expect(await api.json('/available_devices')).toEqual({
       devices_index: [0, 1, 2],
       devices_name: ['NVIDIA H200', 'NVIDIA H200', 'NVIDIA H200'],
@@ -27,7 +27,7 @@ describe('a machine with GPUs', () => {
     });
   });
 
-  test('tells its version, and its limits in bytes and seconds', async () => {
+  test('A machine with GPUs shows its version, and its limits in bytes and seconds', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     expect(await api.json('/limits')).toEqual({
       version,
@@ -47,7 +47,7 @@ describe('a machine with GPUs', () => {
     });
   });
 
-  test('reports its RAM in gigabytes', async () => {
+  test('A machine with GPUs reports its RAM in gigabytes', async () => {
     const ram = await api.json<{ used_gb: number; total_gb: number }>('/ram');
     expect(Object.keys(ram)).toEqual(['used_gb', 'total_gb']);
     expect(ram.total_gb).toBeGreaterThan(0.1);
@@ -63,7 +63,7 @@ describe('a machine with GPUs', () => {
     ['devices=0,2', 1 + 3],
     ['devices=0%2C1&devices=2', 1 + 2 + 3],
     ['devices=1&devices=1', 2],
-  ] as const)('sums the VRAM of the devices asked for: %s', async ([query, share]) => {
+  ] as const)('A machine with GPUs sums the VRAM of the devices asked for: %s', async ([query, share]) => {
     const count = new Set(query.match(/\d/g)).size;
     expect(await api.json(`/vram?${query}`)).toEqual({
       used_gb: (512 * share) / 1024,
@@ -80,14 +80,14 @@ describe('a machine with GPUs', () => {
     '?devices=1.5',
     '?devices=0,',
     '?other=0',
-  ])('refuses VRAM for an invalid id: /vram%s', async (query) => {
+  ])('A machine with GPUs refuses VRAM for an invalid id: /vram%s', async (query) => {
     expect(await refusal(await api.fetch(`/vram${query}`))).toEqual([
       422,
       expect.stringContaining("'devices'"),
     ]);
   });
 
-  test('refuses VRAM for an unknown id', async () => {
+  test('A machine with GPUs refuses VRAM for an unknown id', async () => {
     expect(await refusal(await api.fetch('/vram?devices=8,0,7'))).toEqual([
       400,
       'Unknown GPU id(s): 8, 7; this server has: 0, 1, 2',
@@ -96,7 +96,7 @@ describe('a machine with GPUs', () => {
 });
 
 describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
-  test('says so, and does not answer 0', async () => {
+  test('A machine with a GPU whose memory nvidia-smi does not report says so, and does not answer 0', async () => {
     using smi = new FakeNvidiaSmi('untold');
     await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
     const { api } = server;
@@ -122,7 +122,7 @@ describe('a machine where CUDA_VISIBLE_DEVICES hides some', () => {
     environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' },
   });
 
-  test('lists the visible ones, by index or UUID, under their own ids', async () => {
+  test('A machine where CUDA_VISIBLE_DEVICES hides some lists the visible ones, by index or UUID, under their own ids', async () => {
     expect(await hidden.api.json('/available_devices')).toMatchObject({ devices_index: [0, 2] });
     expect((await hidden.api.fetch('/vram?devices=1')).status).toBe(400);
   });
@@ -135,14 +135,14 @@ describe.each([
 ] as const)('a machine %s', (_, options) => {
   const server = sharedServer({ runners: true, ...options });
 
-  test('has empty lists', async () => {
+  test('A machine %s has empty lists', async () => {
     const body = await (await server.api.fetch('/available_devices')).text();
     expect(body).toBe('{"devices_index":[],"devices_name":[]}');
     expect((await server.api.fetch('/vram?devices=0')).status).toBe(400);
   });
 });
 
-test('serve says once which GPUs it found, or that it found none', async () => {
+test('The command serve says once which GPUs it found, or that it found none', async () => {
   await using some = await TestServer.start({ runners: true, gpus: 3 });
   expect(some.stderr).toMatch(/^Found 3 GPUs: 0 \(NVIDIA H200\), 1 \(NVIDIA H200\), 2 \(NVIDIA H200\)\.$/m);
   await using none = await TestServer.start({ runners: true });

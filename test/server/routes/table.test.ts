@@ -26,7 +26,7 @@ describe('the router', () => {
   // The routes use their dependencies only when they are called.
   const { stack } = createRouter({} as RouteDeps);
 
-  test('has the rows of the table, and no others', () => {
+  test('The router has the rows of the table, and no others', () => {
     expect(stack.map(({ name }) => name)).toEqual(routeNames);
     for (const { name, methods } of stack) {
       const { method } = routes[name as RouteName];
@@ -34,7 +34,7 @@ describe('the router', () => {
     }
   });
 
-  test.for(routeNames)('matches %s only at its own path', (name) => {
+  test.for(routeNames)('The router matches %s only at its own path', (name) => {
     const { method } = routes[name];
     const matching = stack.filter((layer) => layer.methods.includes(method) && layer.match(addressOf(name)));
     expect(matching.map((layer) => layer.name)).toEqual([name]);
@@ -42,7 +42,7 @@ describe('the router', () => {
 });
 
 describe('the service', () => {
-  test.for(routeNames)('answers %s with a status of its row', async (name) => {
+  test.for(routeNames)('The service answers %s with a status of its row', async (name) => {
     const { method, answers, errors } = routeOf(name);
     const response = await api.fetch(addressOf(name), { method });
     const statuses = [...commonErrors, ...errors].map((code) => errorKinds[code].status);
@@ -50,7 +50,7 @@ describe('the service', () => {
     expect(await response.text()).not.toMatch(/There is no|does not take/);
   });
 
-  test.for(routeNames)('takes no other method for %s', async (name) => {
+  test.for(routeNames)('The service takes no other method for %s', async (name) => {
     const response = await api.fetch(addressOf(name), { method: 'PUT' });
     const allowed = response.headers.get('allow')?.split(', ').sort();
     const atThisPath = routeNames.map(routeOf).filter(({ path }) => path === routes[name].path);
@@ -76,7 +76,7 @@ const disguises: Readonly<Record<string, (path: string) => string>> = {
   'with a fragment': (path) => `${path}#x`,
 };
 
-test.for(Object.keys(disguises))('a route is not found %s', async (how) => {
+test.for(Object.keys(disguises))('A route is not found %s', async (how) => {
   const { id } = await api.run('infer', least.infer);
   for (const name of routeNames.filter((each) => !routes[each].path.includes('{app}'))) {
     await using connection = await RawConnection.open(server.url);
@@ -91,7 +91,7 @@ test.for(Object.keys(disguises))('a route is not found %s', async (how) => {
 test.for([
   ['If-None-Match', '*'],
   ['If-Modified-Since', new Date(Date.now() + 86_400_000).toUTCString()],
-] as const)('the routes that list 304 answer it to %s, and no others do', async ([name, value]) => {
+] as const)('The routes that list 304 answer it to %s, and no others do', async ([name, value]) => {
   const { id } = await api.run('infer', least.infer);
   // Without this header, Node's fetch adds `Cache-Control: no-cache` to a conditional request, which asks for no 304.
   const headers = { [name]: value, 'Cache-Control': 'max-age=0' };
@@ -128,7 +128,7 @@ describe('docs/openapi.json', () => {
     return [type, resolved(schema)];
   }
 
-  test('describes exactly the statuses of the table, and a body only for answers that have one', () => {
+  test('The file docs/openapi.json describes exactly the statuses of the table, and a body only for answers that have one', () => {
     for (const name of routeNames) {
       const { path, method, answers, errors } = routeOf(name);
       const { responses } = paths[path][method.toLowerCase()];
@@ -141,7 +141,7 @@ describe('docs/openapi.json', () => {
     }
   });
 
-  test('describes the answers that the service gives', async () => {
+  test('The file docs/openapi.json describes the answers that the service gives', async () => {
     const { id } = await api.run('infer', least.infer);
     for (const name of routeNames) {
       const { method, form, answers } = routeOf(name);

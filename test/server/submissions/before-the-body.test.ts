@@ -37,7 +37,7 @@ async function refusedUnread(appPath: string, ...headers: string[]): Promise<[nu
 }
 
 describe('before a byte of the body is read', () => {
-  test('a submission is refused for each reason, in this order', async () => {
+  test('A submission is refused for each reason, in this order', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     // At first everything is wrong; then one mistake after the other is corrected.
@@ -60,7 +60,7 @@ describe('before a byte of the body is read', () => {
     expect(server.jobDirectories()).toEqual([id]);
   });
 
-  test('a client that sends Expect: 100-continue gets a 100 after these checks', async () => {
+  test('A client that sends Expect: 100-continue gets a 100 after these checks', async () => {
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using connection = await RawConnection.open(server.url);
     const headers = [authorized, `Content-Length: ${body.length}`, 'Expect: 100-continue'];
@@ -70,7 +70,7 @@ describe('before a byte of the body is read', () => {
     await connection.until(/HTTP\/1\.1 200 OK/);
   });
 
-  test('a refused client may use its connection again', async () => {
+  test('A refused client may use its connection again', async () => {
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using connection = await RawConnection.open(server.url);
     const head = submissionHead('/apps/nobody/infer', authorized, `Content-Length: ${body.length}`);

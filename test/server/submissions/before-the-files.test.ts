@@ -53,21 +53,24 @@ describe('a wrong field before the first file', () => {
     ['options', '{"surprise":1}'],
     ['options', '{"patch_size":[]}'],
     ['patch_size', '96'],
-  ] as const)('is refused before a byte of the file: %s=%s', async ([name, text]) => {
-    const [status, detail] = await answerBeforeTheFile(server, [
-      fieldPart('quiet', 'true'),
-      fieldPart(name, text),
-    ]);
-    expect(status).toBe(422);
-    expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
-  });
+  ] as const)(
+    'A wrong field before the first file is refused before a byte of the file: %s=%s',
+    async ([name, text]) => {
+      const [status, detail] = await answerBeforeTheFile(server, [
+        fieldPart('quiet', 'true'),
+        fieldPart(name, text),
+      ]);
+      expect(status).toBe(422);
+      expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
+    },
+  );
 
-  test('is refused if it asks for a GPU that the server does not have', async () => {
+  test('A wrong field before the first file is refused if it asks for a GPU that the server does not have', async () => {
     const refused = await answerBeforeTheFile(server, [fieldPart('gpu', '0,5')]);
     expect(refused).toEqual([400, 'Unknown GPU id(s): 5; this server has: 0, 1']);
   });
 
-  test("is refused if the file's field belongs to another operation, or is a text", async () => {
+  test("A wrong field before the first file is refused if the file's field belongs to another operation, or is a text", async () => {
     const refused = (field: string) => answerBeforeTheFile(server, [], { file: filePart(field, 'ct.nii') });
     expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
     for (const name of ['tta', 'options', 'inputs_groups']) {
@@ -75,7 +78,7 @@ describe('a wrong field before the first file', () => {
     }
   });
 
-  test('is answered although the client keeps sending, and the connection can be used again', async () => {
+  test('A wrong field before the first file is answered although the client keeps sending, and the connection can be used again', async () => {
     const file = filePart('inputs', 'ct.nii', Buffer.alloc(3_000_000));
     const body = multipart([fieldPart('tta', 'x'), file]);
     await using connection = await RawConnection.open(server.url);
@@ -91,7 +94,7 @@ describe('a wrong field before the first file', () => {
 describe('a server without GPUs', () => {
   const server = sharedServer();
 
-  test('refuses a submission that asks for one before its file is sent', async () => {
+  test('A server without GPUs refuses a submission that asks for one before its file is sent', async () => {
     const [status, detail] = await answerBeforeTheFile(server, [fieldPart('gpu', '0')]);
     expect([status, detail]).toEqual([503, expect.stringContaining('has no GPU')]);
   });
@@ -106,7 +109,7 @@ describe('fields after the files', () => {
       headers: { 'Content-Type': `multipart/form-data; boundary=${boundary}` },
     });
 
-  test('are accepted, and checked at the end', async () => {
+  test('Fields after the files are accepted, and checked at the end', async () => {
     const files = [filePart('inputs', 'a.nii'), filePart('inputs', 'b.nii')];
     expect((await send([...files, fieldPart('tta', '3'), fieldPart('inputs_groups', '1,1')])).status).toBe(
       200,
@@ -117,7 +120,7 @@ describe('fields after the files', () => {
     expect((await send([fieldPart('tta', '3'), ...files, fieldPart('tta', '4')])).status).toBe(422);
   });
 
-  test('may be between them: a list is read completely', async () => {
+  test('Fields after the files may be between them: a list is read completely', async () => {
     const parts = [
       fieldPart('inputs_groups', '1'),
       filePart('inputs', 'a.nii'),
@@ -131,7 +134,7 @@ describe('fields after the files', () => {
 describe('a file that says how long it is', () => {
   const server = sharedServer({ flags: ['--max-file-size', '1MiB', '--max-upload-size', '2GiB'] });
 
-  test('is refused before its first byte if it is too large', async () => {
+  test('A file that says how long it is is refused before its first byte if it is too large', async () => {
     const file = sizedPart(filePart('inputs', 'ct.nii'), gibibyte);
     const [status, detail] = await answerBeforeTheFile(server, [], { file });
     expect([status, detail]).toEqual([

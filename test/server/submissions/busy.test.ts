@@ -10,7 +10,7 @@ describe('active jobs', () => {
   const server = sharedServer({ flags: ['--max-jobs', '2', '--cpu-slots', '1'] });
   const { api } = server;
 
-  test('are limited: one more is answered 429 until one has ended', async () => {
+  test('Active jobs are limited: one more is answered 429 until one has ended', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const first = await api.accepted('infer', form);
@@ -25,7 +25,7 @@ describe('active jobs', () => {
     await api.run('infer', least.infer);
   });
 
-  test('count from the first byte of their upload', async () => {
+  test('Active jobs count from the first byte of their upload', async () => {
     const body = multipart([filePart('inputs', 'a.nii')]);
     const head = submissionHead('/apps/probe/infer', `Content-Length: ${body.length}`);
     const open = server.jobDirectories().length;
@@ -46,7 +46,7 @@ describe('of jobs that come at once', () => {
   const server = sharedServer({ flags: ['--max-jobs', '16', '--cpu-slots', '1'] });
   const { api } = server;
 
-  test('no more than may be active are taken', async () => {
+  test('No more jobs are accepted than may be active', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const answers = await Promise.all(Array.from({ length: 20 }, () => api.submit('infer', form)));
@@ -59,7 +59,7 @@ describe('of jobs that come at once', () => {
   });
 });
 
-test('without a flag 256 jobs may be active', async () => {
+test('Without a flag 256 jobs may be active', async () => {
   await using server = await TestServer.start();
   expect(await server.api.json('/limits')).toMatchObject({ of_server: { max_jobs: 256 } });
 });

@@ -28,7 +28,7 @@ describe('a server that only takes de-identified scans', () => {
   const nothingLeft = () =>
     until('nothing of the upload is left', () => server.jobDirectories().length === 0);
 
-  test('says so to whoever asks for its limits', async () => {
+  test('A server that only takes de-identified scans says so to whoever asks for its limits', async () => {
     expect(await api.json('/limits')).toMatchObject({ require_deidentified: true });
   });
 
@@ -36,24 +36,27 @@ describe('a server that only takes de-identified scans', () => {
     ['no claim', []],
     ['a false one', [fieldPart('deidentified', 'false')]],
     ['an empty one', [fieldPart('deidentified', '')]],
-  ] as const)('refuses a form before a byte of its files: %s', async ([, fields]) => {
-    await using connection = await RawConnection.open(server.url);
-    connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${2 ** 30}`));
-    const head = `--${boundary}\r\n${filePart('inputs', 'ct.dcm').headers.join('\r\n')}\r\n\r\n`;
-    connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
-    const { status, body } = await connection.answer();
-    expect(status).toBe(422);
-    expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
-    await nothingLeft();
-  });
+  ] as const)(
+    'A server that only takes de-identified scans refuses a form before a byte of its files: %s',
+    async ([, fields]) => {
+      await using connection = await RawConnection.open(server.url);
+      connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${2 ** 30}`));
+      const head = `--${boundary}\r\n${filePart('inputs', 'ct.dcm').headers.join('\r\n')}\r\n\r\n`;
+      connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
+      const { status, body } = await connection.answer();
+      expect(status).toBe(422);
+      expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
+      await nothingLeft();
+    },
+  );
 
-  test('refuses a claim that comes after the files', async () => {
+  test('A server that only takes de-identified scans refuses a claim that comes after the files', async () => {
     const [status, detail] = await api.refused('infer', { inputs: file('ct.dcm', right), ...claim });
     expect([status, detail]).toEqual([422, expect.stringContaining("'deidentified' before the files")]);
     await nothingLeft();
   });
 
-  test('refuses a file that identifies a person with the names of its attributes, and keeps nothing', async () => {
+  test('A server that only takes de-identified scans refuses a file that identifies a person with the names of its attributes, and keeps nothing', async () => {
     const inputs = [file('a.dcm', right), file('b.dcm', scan(name, institution))];
     const [status, detail] = await api.refused('infer', { ...claim, inputs });
     expect(status).toBe(422);
@@ -65,13 +68,13 @@ describe('a server that only takes de-identified scans', () => {
     expect(server.stderr).not.toContain('Canary');
   });
 
-  test('names ten attributes, and how many more there are', async () => {
+  test('A server that only takes de-identified scans names ten attributes, and how many more there are', async () => {
     const many = Array.from({ length: 30 }, (_, at) => element(0x00291010 + at, 'LO', 'Canary'));
     const [, detail] = await api.refused('infer', { ...claim, inputs: file('a.dcm', scan(...many)) });
     expect(detail).toContain('private attribute (0029,1019) and 20 more;');
   });
 
-  test('looks at the members of archives', async () => {
+  test('A server that only takes de-identified scans looks at the members of archives', async () => {
     const archive = zipOf({ 'a/1.dcm': right, 'a/IM 2': scan(removed, institution), 'notes.txt': 'Canary' });
     const volume = { ...claim, inputs: file('scan.konfaidir.zip', archive) };
     expect(await api.refused('infer', volume)).toEqual([
@@ -86,7 +89,7 @@ describe('a server that only takes de-identified scans', () => {
     await nothingLeft();
   });
 
-  test('refuses a file that begins like DICOM but cannot be read to its end', async () => {
+  test('A server that only takes de-identified scans refuses a file that begins like DICOM but cannot be read to its end', async () => {
     const [status, detail] = await api.refused('infer', {
       ...claim,
       inputs: file('a.dcm', right.subarray(0, -10)),
@@ -97,7 +100,7 @@ describe('a server that only takes de-identified scans', () => {
     ]);
   });
 
-  test('takes what is de-identified, and files of other formats as they are', async () => {
+  test('A server that only takes de-identified scans takes what is de-identified, and files of other formats as they are', async () => {
     const archive = zipOf({ '1.dcm': right, '2.dcm': right });
     const inputs = [file('scan.konfaidir.zip', archive), file('ct.nii', 'PatientName'), file('a.dcm', right)];
     const { id, view } = await api.run('infer', { ...claim, inputs });
@@ -112,7 +115,7 @@ describe('any other server', () => {
   const server = sharedServer();
   const { api } = server;
 
-  test('takes scans as they are, with a claim and without one', async () => {
+  test('Any other server takes scans as they are, with a claim and without one', async () => {
     expect(await api.json('/limits')).toMatchObject({ require_deidentified: false });
     const inputs = file('a.dcm', scan(name, institution));
     const plain = await api.run('infer', { inputs });

@@ -39,25 +39,31 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     ['files, each in a group of its own', [fieldPart('inputs_groups', Array(450).fill(1).join()), ...files]],
     ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
-  ] as const)('refuses an upload that needs more of them, and harms no job: %s', async ([, parts]) => {
-    await using server = await TestServer.start({ apps: [apps.probe, apps.shell], dataDirectory });
-    const { api } = server;
-    const gate = server.gate();
-    const id = await api.running('infer', { ...least.infer, ...steps('print=begins', `wait=${gate.path}`) });
-    const { status, body } = await upload(server.url, multipart(parts));
-    expect([status, JSON.parse(body)]).toEqual([
-      507,
-      {
-        detail: expect.stringMatching(
-          /^The server's disk has too few inodes \(files\) left for .*; try again later, or ask its admin to remove files there$/,
-        ),
-      },
-    ]);
-    await until('nothing of it is left', () => server.jobDirectories().length === 1);
-    gate.open();
-    expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
-    expect((await api.run('infer', least.infer)).view.status).toBe('done');
-  });
+  ] as const)(
+    'A disk of few inodes refuses an upload that needs more of them, and harms no job: %s',
+    async ([, parts]) => {
+      await using server = await TestServer.start({ apps: [apps.probe, apps.shell], dataDirectory });
+      const { api } = server;
+      const gate = server.gate();
+      const id = await api.running('infer', {
+        ...least.infer,
+        ...steps('print=begins', `wait=${gate.path}`),
+      });
+      const { status, body } = await upload(server.url, multipart(parts));
+      expect([status, JSON.parse(body)]).toEqual([
+        507,
+        {
+          detail: expect.stringMatching(
+            /^The server's disk has too few inodes \(files\) left for .*; try again later, or ask its admin to remove files there$/,
+          ),
+        },
+      ]);
+      await until('nothing of it is left', () => server.jobDirectories().length === 1);
+      gate.open();
+      expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+      expect((await api.run('infer', least.infer)).view.status).toBe('done');
+    },
+  );
 });
 
 // Not every machine allows mounting.
@@ -75,7 +81,7 @@ describe.skipIf(disk === null)('a disk without inodes', () => {
   };
   afterEach(() => rmSync(place, { recursive: true, force: true }));
 
-  test('gets no result, and the command says why and what to do', async () => {
+  test('A disk without inodes gets no result, and the command says why and what to do', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     const { id } = await server.api.run('infer', least.infer);
@@ -100,7 +106,7 @@ describe.skipIf(disk === null)('a disk without inodes', () => {
 
 // Not every machine allows mounting.
 describe.skipIf(disk === null)('a start', () => {
-  test('on a disk without inodes says that, and not that it has no FIFOs', async () => {
+  test('A start on a disk without inodes says that, and not that it has no FIFOs', async () => {
     for (const dataDirectory of tiny) {
       const start = TestServer.start({ runners: true, dataDirectory: dataDirectory ?? '' });
       await expect(start).rejects.toThrow(
@@ -109,7 +115,7 @@ describe.skipIf(disk === null)('a start', () => {
     }
   });
 
-  test('that may write no large file takes no upload, and does not call that a full disk', async () => {
+  test('A server that may write no large file takes no upload, and does not call that a full disk', async () => {
     await using server = await TestServer.start({ ownProcess: true });
     execFileSync('prlimit', ['--pid', String(server.pid), '--fsize=300000']);
     const inputs = file('ct.nii', 'x'.repeat(2_000_000));
@@ -119,7 +125,7 @@ describe.skipIf(disk === null)('a start', () => {
     ]);
   });
 
-  test('and a job that is ended for a file of more than it may write is told that', async () => {
+  test('A job that is ended because its file is too large to write says so', async () => {
     await using directory = await temporary();
     const app = { display_name: 'Large', description: '', short_description: '', tta: 0, mc_dropout: 0 };
     const command = ['sh', '-c', 'kill -XFSZ $$'];

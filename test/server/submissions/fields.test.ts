@@ -25,7 +25,7 @@ describe('a field that is required', () => {
     ['pipeline', 'inputs', { gt: file('a.nii') }],
     ['fine_tune', 'dataset', {}],
   ] as [string, string, FormValues][])(
-    'by %s and is missing is refused: %s',
+    'A missing field that is required by %s is refused: %s',
     async ([operation, field, form]) => {
       await isRefused(operation, { quiet: '', ...form }, field);
     },
@@ -57,35 +57,38 @@ describe('a value of the wrong kind', () => {
     ['fine_tune', 'epochs', ['0', '-5', 'ten']],
     ['fine_tune', 'it_validation', ['0', '1.0']],
     ['fine_tune', 'lr', ['0', '-1', 'fast', 'NaN', 'inf', 'Infinity', '1e999', '0x1']],
-  ] as [string, string, string[]][])('of %s is refused: %s', async ([operation, field, texts]) => {
-    const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
-    for (const text of texts) await isRefused(operation, { ...form, [field]: text }, field);
-  });
+  ] as [string, string, string[]][])(
+    'A value of the wrong kind is refused by %s in the field %s',
+    async ([operation, field, texts]) => {
+      const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
+      for (const text of texts) await isRefused(operation, { ...form, [field]: text }, field);
+    },
+  );
 
-  test('is refused if it is text instead of a file, or a file instead of text', async () => {
+  test('A value of the wrong kind is refused if it is text instead of a file, or a file instead of text', async () => {
     await isRefused('infer', { inputs: 'not a file' }, 'inputs');
     await isRefused('infer', { ...least.infer, tta: file('2') }, 'tta');
     await isRefused('fine_tune', { dataset: '/srv/data' }, 'dataset');
   });
 
-  test('is refused if it comes twice', async () => {
+  test('A field is refused if it comes twice', async () => {
     await isRefused('infer', { ...least.infer, tta: ['1', '2'] }, 'tta');
     await isRefused('fine_tune', { dataset: [fineTune.dataset, fineTune.dataset] }, 'dataset');
   });
 
-  test('is refused if it belongs to another operation', async () => {
+  test('A field is refused if it belongs to another operation', async () => {
     await isRefused('infer', { ...least.infer, epochs: '3' }, 'epochs');
     await isRefused('evaluate', { ...least.evaluate, tta: '3' }, 'tta');
     await isRefused('infer', { ...least.infer, gt: file('gt.nii') }, 'gt');
   });
 
-  test('counts as missing if it is empty, for a field of any operation', async () => {
+  test('A field counts as missing if it is empty, for any operation', async () => {
     await api.accepted('evaluate', { ...least.evaluate, tta: '', epochs: '', inputs_groups: '' });
   });
 });
 
 describe('options', () => {
-  test('are acknowledged by name, sorted; none is an empty list', async () => {
+  test('Options are acknowledged by name, sorted; without any, the list is empty', async () => {
     const given = options({ patch_size: [1, 2], config_overrides: ['a=1'], batch_size: 4 });
     const names = async (operation: string, form: FormValues) =>
       (await api.accepted(operation, form)).accepted_options;
@@ -111,7 +114,7 @@ describe('options', () => {
     ['max_voxels', [0, -1, 1.5, '2', true, null, [1], 2 ** 31]],
     ['batch_size', [-1, 1.5, '2', true, null, [1], 2 ** 31]],
     ['config_overrides', [[], 'a=1', ['a'], ['=1'], [1], ['-a=1'], ['--gpu=1'], ['a=\n'], null]],
-  ] as [string, unknown[]][])('of a bad value are refused: %s', async ([name, values]) => {
+  ] as [string, unknown[]][])('Options of a bad value are refused: %s', async ([name, values]) => {
     for (const value of values) {
       const refused = await api.refused('infer', { ...least.infer, ...options({ [name]: value }) });
       expect(refused, JSON.stringify(value)).toEqual([422, expect.stringContaining(name)]);
@@ -126,31 +129,34 @@ describe('options', () => {
     ['evaluate', { batch_size: 1 }, 'batch_size'],
     ['uncertainty', { config_overrides: ['a=1'] }, 'config_overrides'],
     ['infer', JSON.parse('{"__proto__": 1}'), '__proto__'],
-  ] as [string, object, string][])('that %s has not are refused: %o', async ([operation, given, name]) => {
-    const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
-    expect(await api.refused(operation, { ...form, ...options(given) })).toEqual([
-      422,
-      expect.stringContaining(name),
-    ]);
-  });
+  ] as [string, object, string][])(
+    'Options that %s does not have are refused: %o',
+    async ([operation, given, name]) => {
+      const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
+      expect(await api.refused(operation, { ...form, ...options(given) })).toEqual([
+        422,
+        expect.stringContaining(name),
+      ]);
+    },
+  );
 
   test.for(['{', '[]', '"a"', 'null', '3', 'patch_size=96'])(
-    'that are no JSON object are refused: %s',
+    'Options that are no JSON object are refused: %s',
     (text) => isRefused('infer', { ...least.infer, options: text }, 'options'),
   );
 
-  test('sent as fields of their own are refused, with the way to send them', async () => {
+  test('Options sent as fields of their own are refused, with the way to send them', async () => {
     await isRefused('infer', { ...least.infer, patch_size: '96' }, 'patch_size');
   });
 });
 
-test('a refused submission leaves no job and no directory', async () => {
+test('A refused submission leaves no job and no directory', async () => {
   await api.refused('infer', { ...least.infer, tta: 'x' });
   const { jobs } = await api.json<{ jobs: { job_id: string }[] }>('/jobs');
   expect(server.jobDirectories().sort()).toEqual(jobs.map(({ job_id }) => job_id).sort());
 });
 
-test('a value that is given goes before the default, also if it is false or 0', () => {
+test('A given value replaces the default, even if it is false or 0', () => {
   const content = { field: 'inputs', name: 'a.nii', path: '/nothing' };
   const fields = [
     { name: 'uncertainty', text: 'false' },

@@ -20,12 +20,12 @@ async function groups(operation: string, form: FormValues): Promise<Record<strin
 }
 
 describe('uploaded files', () => {
-  test('are one group without group sizes', async () => {
+  test('Uploaded files are one group without group sizes', async () => {
     const inputs = [file('b.nii', '1'), file('a.nii', '2'), file('c.nii', '3')];
     expect(await groups('infer', { inputs })).toEqual({ '--inputs': [['b.nii: 1', 'a.nii: 2', 'c.nii: 3']] });
   });
 
-  test('are split by the sizes, in upload order, a folder each', async () => {
+  test('Uploaded files are split by the sizes, in upload order, a folder each', async () => {
     const form = {
       inputs: [file('a.nii', '1'), file('b.nii', '2'), file('c.nii', '3')],
       inputs_groups: ' 1, 2 ',
@@ -41,7 +41,7 @@ describe('uploaded files', () => {
     });
   });
 
-  test('of one name get numbers within a group, in upload order', async () => {
+  test('Uploaded files of one name get numbers within a group, in upload order', async () => {
     const inputs = ['1', '2', '3', '4'].map((content) => file('ct.nii.gz', content));
     const others = [file('ct_1.nii.gz', '5'), file('README', '6'), file('README', '7')];
     expect(await groups('infer', { inputs: [...inputs, ...others], inputs_groups: '6,1' })).toEqual({
@@ -59,14 +59,14 @@ describe('uploaded files', () => {
     });
   });
 
-  test('keep a name that looks like a numbered one', async () => {
+  test('Uploaded files keep a name that looks like a numbered one', async () => {
     const inputs = [file('ct_1.nii', '1'), file('ct.nii', '2'), file('ct.nii', '3')];
     expect(await groups('infer', { inputs })).toEqual({
       '--inputs': [['ct_1.nii: 1', 'ct.nii: 2', 'ct_2.nii: 3']],
     });
   });
 
-  test('are named after the last part of a path', async () => {
+  test('Uploaded files are named after the last part of a path', async () => {
     const inputs = ['../../etc/passwd', '/abs/x.nii', 'C:\\scans\\y.nii', 'dir/z.nii', '..\\..\\w.nii'];
     expect(await groups('infer', { inputs: inputs.map((name) => file(name, '1')) })).toEqual({
       '--inputs': [['passwd: 1', 'x.nii: 1', 'y.nii: 1', 'z.nii: 1', 'w.nii: 1']],
@@ -74,14 +74,14 @@ describe('uploaded files', () => {
     expect(existsSync('/abs/x.nii')).toBe(false);
   });
 
-  test('may have names of devices on another system', async () => {
+  test('Uploaded files may have names of devices on another system', async () => {
     const inputs = ['NUL', 'aux.nii.gz', 'con.json'].map((name) => file(name, '1'));
     expect(await groups('infer', { inputs })).toEqual({
       '--inputs': [['NUL: 1', 'aux.nii.gz: 1', 'con.json: 1']],
     });
   });
 
-  test('may have names that have a meaning for a shell or a command line', async () => {
+  test('Uploaded files may have names that have a meaning for a shell or a command line', async () => {
     const names = [
       '$(touch pwned).nii',
       "a'b.nii",
@@ -100,7 +100,7 @@ describe('uploaded files', () => {
   });
 
   test.for(['..', '.', 'dir/..', 'dir/', '/', 'x'.repeat(300), 'é'.repeat(130), 'a\u0007.nii'])(
-    'with an impossible name are refused: %s',
+    'Uploaded files with an impossible name are refused: %s',
     async (name) => {
       expect(await api.refused('infer', { inputs: file(name) })).toEqual([
         422,
@@ -116,8 +116,11 @@ describe('uploaded files', () => {
     ['gt_groups', { ...least.evaluate, gt_groups: '3' }],
     ['mask_groups', { ...least.evaluate, mask: file('m'), mask_groups: '2' }],
     ['mask_groups', { ...least.evaluate, mask_groups: '5,7' }],
-  ] as [string, FormValues][])('are refused with sizes that do not add up: %s', async ([field, form]) => {
-    const operation = 'gt' in form ? 'evaluate' : 'infer';
-    expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(`'${field}'`)]);
-  });
+  ] as [string, FormValues][])(
+    'Uploaded files are refused with sizes that do not add up: %s',
+    async ([field, form]) => {
+      const operation = 'gt' in form ? 'evaluate' : 'infer';
+      expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(`'${field}'`)]);
+    },
+  );
 });

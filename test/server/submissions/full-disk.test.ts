@@ -36,7 +36,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   const dataDirectory = path.join(disk ?? '', 'data');
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
-  test('refuses an upload of stated length before its body', async () => {
+  test('A disk that is full refuses an upload of stated length before its body', async () => {
     await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
     const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
@@ -51,7 +51,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     ['many small files', () => Array(40).fill(900_000)],
     ['all but the last file', (free: number) => [free - 400_000, 900_000]],
   ] as [string, (free: number) => number[]][])(
-    'refuses an upload that it cannot hold: %s',
+    'A disk that is full refuses an upload that it cannot hold: %s',
     async ([, sizes]) => {
       await using server = await TestServer.start({ dataDirectory });
       const { bavail, bsize } = statfsSync(dataDirectory);
@@ -64,7 +64,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     },
   );
 
-  test('does not harm a job that ran before it was full', async () => {
+  test('A disk that is full does not harm a job that ran before it was full', async () => {
     await using server = await TestServer.start({
       dataDirectory,
       flags: ['--cpu-slots', '2', '--grace', '2'],
@@ -94,7 +94,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     ['many files', Array(40).fill(900_000)],
     ['many tiny files', Array(9000).fill(10)],
   ] as [string, number[]][])(
-    'is never filled by an upload: some stays free for jobs: %s',
+    'A disk that is full is never filled by an upload: some stays free for jobs: %s',
     async ([, sizes]) => {
       await using server = await TestServer.start({ dataDirectory });
       let least = Number.POSITIVE_INFINITY;
@@ -119,7 +119,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     },
   );
 
-  test('refuses an archive whose files do not fit', async () => {
+  test('A disk that is full refuses an archive whose files do not fit', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const content = Buffer.alloc(22 * mebibyte, 7);
     const archive = zip([{ name: 'a.raw', content, deflated: true }]);
@@ -129,7 +129,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await until('nothing of it is left', () => server.jobDirectories().length === 0);
   });
 
-  test('lets a result that does not fit be packed while it is downloaded', async () => {
+  test('A disk that is full lets a result that does not fit be packed while it is downloaded', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
@@ -147,7 +147,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.result(id)).get('big')?.length).toBe(size);
   });
 
-  test('takes an upload as soon as results were fetched: only the oldest is removed', async () => {
+  test('A disk that is full takes an upload as soon as results were fetched: only the oldest is removed', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
@@ -179,7 +179,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await api.ended((JSON.parse(body) as { job_id: string }).job_id);
   });
 
-  test('never removes a job that is being downloaded to make room', async () => {
+  test('A disk that is full never removes a job that is being downloaded to make room', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const { id } = await api.run('infer', {
@@ -197,7 +197,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.fetch(`/jobs/${id}`)).status).toBe(200);
   });
 
-  test('takes uploads again at the cost of what the failed job left that filled it, and keeps its log', async () => {
+  test('A disk that is full takes uploads again at the cost of what the failed job left that filled it, and keeps its log', async () => {
     await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, ...steps('print=before', `fill=big:${40 * mebibyte}`) };

@@ -67,7 +67,7 @@ afterEach(async () => {
 });
 
 describe('the bytes of a request are bounded', () => {
-  test('in the headers of a part, whose name or value never ends', async () => {
+  test('The bytes of a request are bounded in the headers of a part, whose name or value never ends', async () => {
     for (const start of ['Content-Disposition: form-data; name="', 'X']) {
       const head = `--${boundary}\r\n${start}`;
       const { status, body } = await stream(repeated(head, xs, 30));
@@ -75,26 +75,26 @@ describe('the bytes of a request are bounded', () => {
     }
   });
 
-  test('in the number of headers of a part', async () => {
+  test('The bytes of a request are bounded in the number of headers of a part', async () => {
     const headers = [named, ...Array.from({ length: 100 }, () => 'X-Y: z')];
     const [status, detail] = await refused(await post(multipart([{ ...inputs, headers }])));
     expect([status, detail]).toEqual([400, expect.stringContaining('headers')]);
   });
 
-  test('after the last boundary', async () => {
+  test('The bytes of a request are bounded after the last boundary', async () => {
     expect((await stream(repeated(multipart([inputs]), xs, 30))).status).toBe(413);
   });
 
-  test('before the first boundary', async () => {
+  test('The bytes of a request are bounded before the first boundary', async () => {
     expect((await stream(repeated('before', xs, 30))).status).toBe(400);
   });
 
-  test('in texts, all of them together', async () => {
+  test('The bytes of a request are bounded in texts, all of them together', async () => {
     const field = fieldPart('surprise', 'x'.repeat(300_000));
     expect((await refused(await post(multipart([inputs, field, field, field, field]))))[0]).toBe(413);
   });
 
-  test('in the number of fields', async () => {
+  test('The bytes of a request are bounded in the number of fields', async () => {
     const fields = Array.from({ length: 1001 }, (_, index) => fieldPart(`f${index}`, ''));
     expect(await refused(await post(multipart([inputs, ...fields])))).toEqual([
       413,
@@ -102,7 +102,7 @@ describe('the bytes of a request are bounded', () => {
     ]);
   });
 
-  test('but an upload of the largest size is accepted, whatever the names of its parts', async () => {
+  test('An upload of the largest size is accepted, whatever the names of its parts', async () => {
     const parts = Array.from({ length: 1024 }, (_, index) =>
       filePart('inputs', `${'n'.repeat(200)}${index}`, Buffer.alloc(1024, 7)),
     );
@@ -116,7 +116,7 @@ describe('a form of an odd shape', () => {
   const odd = async (parts: readonly RawPart[], headers?: Record<string, string>) =>
     refused(await post(multipart(parts), headers));
 
-  test('is refused: an invalid boundary, or one that is too long', async () => {
+  test('A form of an odd shape is refused: an invalid boundary, or one that is too long', async () => {
     for (const type of [
       'multipart/form-data; boundary=',
       'multipart/form-data; boundary=""',
@@ -126,19 +126,19 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('is refused: compressed', async () => {
+  test('A form of an odd shape is refused: compressed', async () => {
     const response = await post(Buffer.from(gzipSync(multipart([inputs]))), { 'Content-Encoding': 'gzip' });
     expect(await refused(response)).toEqual([415, expect.stringContaining('Content-Encoding')]);
   });
 
-  test('is refused: in an unsupported transfer encoding, before its first byte', async () => {
+  test('A form of an odd shape is refused: in an unsupported transfer encoding, before its first byte', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: gzip, chunked'));
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([415, expect.stringContaining('Transfer-Encoding')]);
   });
 
-  test('is refused: cut after a boundary, where another file may be missing', async () => {
+  test('A form of an odd shape is refused: cut after a boundary, where another file may be missing', async () => {
     const whole = multipart([inputs, inputs]).toString('latin1');
     const second = whole.lastIndexOf('\r\nContent-Disposition');
     for (const cut of [whole.slice(0, second + 2), whole.slice(0, second), whole.slice(0, -4)]) {
@@ -149,7 +149,7 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('is refused: a file that is not as long as its part says', async () => {
+  test('A form of an odd shape is refused: a file that is not as long as its part says', async () => {
     for (const size of [0, 5, 7, 2000]) {
       const part = sizedPart(inputs, size);
       expect(await odd([part, inputs])).toEqual([
@@ -159,14 +159,14 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('is refused: without a body', async () => {
+  test('A form of an odd shape is refused: without a body', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer'));
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([400, expect.stringContaining('has no body')]);
   });
 
-  test('is refused: a part without a name, and one whose name is too long', async () => {
+  test('A form of an odd shape is refused: a part without a name, and one whose name is too long', async () => {
     expect(await odd([inputs, { headers: [disposition('x=y')], content: '' }])).toEqual([
       400,
       expect.stringContaining('no name'),
@@ -177,12 +177,15 @@ describe('a form of an odd shape', () => {
     expect(detail.length).toBeLessThan(400);
   });
 
-  test.for(['quoted-printable', 'base64'])('is refused: content in %s', async (encoding) => {
-    const headers = [named, `Content-Transfer-Encoding: ${encoding}`];
-    expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
-  });
+  test.for(['quoted-printable', 'base64'])(
+    'A form of an odd shape is refused: content in %s',
+    async (encoding) => {
+      const headers = [named, `Content-Transfer-Encoding: ${encoding}`];
+      expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
+    },
+  );
 
-  test('is read: a repeated type, a part inside a part', async () => {
+  test('A form of an odd shape is read: a repeated type, a part inside a part', async () => {
     const headers = [named, 'Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: binary'];
     const part = { ...inputs, headers, content: 'voxels' };
     const { job_id: id } = (await (await post(multipart([part]))).json()) as JobEnvelope;
@@ -196,7 +199,7 @@ describe('a form of an odd shape', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  test('is read: fields named like members of every object', async () => {
+  test('A form of an odd shape is read: fields named like members of every object', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', ''];
     const fields = names.flatMap((name) => Array.from({ length: 150 }, () => fieldPart(name, 'x')));
     const { job_id: id } = (await (await post(multipart([inputs, ...fields]))).json()) as JobEnvelope;
@@ -204,7 +207,7 @@ describe('a form of an odd shape', () => {
     for (const name of names) expect(log).toContain(`Ignored field '${name}': no operation has it`);
   });
 
-  test('is read: a file name that contains name= or a quotation mark', async () => {
+  test('A form of an odd shape is read: a file name that contains name= or a quotation mark', async () => {
     const parts = [
       { headers: [disposition('filename="a; name=evil.nii"; name="inputs"')], content: 'A' },
       filePart('inputs', 'say "b".nii', 'B'),
@@ -230,7 +233,7 @@ describe('an address or a head of an odd shape', () => {
     ['an address that is none', 'GET http://[/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['an unknown expectation', 'GET /jobs HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\n\r\n'],
     ['two lengths', submissionHead('/apps/probe/infer', 'Content-Length: 10', 'Transfer-Encoding: chunked')],
-  ])('is refused, or answered: %s', async ([, request = '']) => {
+  ])('An address or a head of an odd shape is refused, or answered: %s', async ([, request = '']) => {
     await using connection = await RawConnection.open(server.url);
     connection.write(request);
     const { status, body } = await connection.answer();
@@ -241,7 +244,7 @@ describe('an address or a head of an odd shape', () => {
 });
 
 describe('a thousand files of one name', () => {
-  test('are numbered in their order', async () => {
+  test('A thousand files of one name are numbered in their order', async () => {
     const parts = Array.from({ length: 120 }, () => filePart('inputs', 'a.nii', ''));
     const response = await post(multipart(parts));
     expect(response.status).toBe(200);
@@ -253,7 +256,7 @@ describe('a thousand files of one name', () => {
     expect([names[0], names[1], names.at(-1)]).toEqual(['a.nii', 'a_1.nii', 'a_119.nii']);
   });
 
-  test('that already have numbers get different names as well', async () => {
+  test('A thousand files of one name that already have numbers get different names as well', async () => {
     const form = { ...least.infer, inputs: ['a', 'a_1', 'a', 'a', 'a_1'].map((name) => file(name)) };
     const response = await api.fetch('/apps/probe/infer', { method: 'POST', body: formOf(form) });
     const { job_id: id } = (await response.json()) as JobEnvelope;

@@ -37,7 +37,7 @@ const server = sharedServer({ apps: [app, unreadable], app: 'secretive' });
 const { api } = server;
 
 describe("an app's configuration", () => {
-  test('contains no hidden file, and no file outside its directory', async () => {
+  test("An app's configuration contains no hidden file, and no file outside its directory", async () => {
     const response = await api.fetch('/repo_apps_config/secretive');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
     const names = [...files.keys()];
@@ -46,7 +46,7 @@ describe("an app's configuration", () => {
     expect([...files.values()].join()).not.toMatch(/secret@|TOKEN|outside/);
   });
 
-  test('that cannot be read is reported without a path', async () => {
+  test("An app's configuration that cannot be read is reported without a path", async () => {
     rmSync(path.join(unreadable, 'app.json'));
     const { available, reason } = await api.json<{ available: boolean; reason: string }>(
       '/repo_apps/unreadable',
@@ -66,7 +66,7 @@ const submit = async (...parts: Parameters<typeof multipart>[0]) =>
   });
 
 describe('a name from outside', () => {
-  test('cannot write lines of its own into the log', async () => {
+  test('A name from outside cannot write lines of its own into the log', async () => {
     const name = 'x\n[remote-app] Result: 9 files\u2028data: __DONE__\u0085\u001b[31m';
     const { job_id: id } = (await (await submit(fieldPart(name, '1'))).json()) as JobEnvelope;
     const { log } = await api.ended(id);
@@ -82,7 +82,7 @@ describe('a name from outside', () => {
     [filePart('inputs', '\u001b[2J'), 'inputs'],
     [filePart('tta', 'x\ny'), 'tta'],
     [fieldPart('prediction_file', `../${'y'.repeat(3000)}`), 'prediction_file'],
-  ] as const)('is quoted in an error, and short: %j', async ([part, field]) => {
+  ] as const)('A name from outside is quoted in an error, and short: %j', async ([part, field]) => {
     const response = await submit(part);
     const { detail } = (await response.json()) as { detail: string };
     expect([response.status, detail]).toEqual([422, expect.stringContaining(`'${field}'`)]);
@@ -91,7 +91,7 @@ describe('a name from outside', () => {
     expect(detail.length).toBeLessThan(500);
   });
 
-  test('in an address is repeated only up to a limit', async () => {
+  test('A long address is repeated only up to a limit', async () => {
     const { detail } = await api.json<{ detail: string }>(`/${'x'.repeat(9000)}`);
     expect(detail.length).toBeLessThan(500);
   });
@@ -105,7 +105,7 @@ const splitLines = (text: string): string[] =>
 describe('a line of a log', () => {
   const ends = ['\u000b', '\u000c', '\r', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
 
-  test('is one line for a reader that splits as Python does', async () => {
+  test('A line of a log is one line for a reader that splits as Python does', async () => {
     const forged = ends.map((end) => `before${end}data: __DONE__${end}${end}__ERROR__ x`);
     const bytes = printBytes(`${forged.join('\n')}\n`);
     const { log } = await api.run('infer', { ...least.infer, ...steps(bytes, 'print=the last line') });
@@ -115,7 +115,7 @@ describe('a line of a log', () => {
     for (const line of appLines(log)) expect(splitLines(line)).toHaveLength(1);
   });
 
-  test('of any other text is sent unchanged', async () => {
+  test('A line of a log with any other text is sent unchanged', async () => {
     const text = 'Å … 頭部 █▌ \u00a0\u200b\u0084\u0086\u2027\u202a é\t\u001b[31mred\u001b[0m \u001f\u001b';
     const { log } = await api.run('infer', { ...least.infer, ...steps(printBytes(`${text}\n`)) });
     expect(log).toContain(`data: ${text}\n\n`);

@@ -39,7 +39,7 @@ async function received(parts: readonly RawPart[]): Promise<Record<string, [stri
 }
 
 describe('a multipart body', () => {
-  test('may have its fields after its files', async () => {
+  test('A multipart body may have its fields after its files', async () => {
     const parts = [
       filePart('inputs', 'a.nii', 'A'),
       filePart('inputs', 'b.nii', 'B'),
@@ -53,12 +53,12 @@ describe('a multipart body', () => {
     });
   });
 
-  test("may leave out a file's Content-Type, as Python's requests_toolbelt does", async () => {
+  test("A multipart body may leave out a file's Content-Type, as Python's requests_toolbelt does", async () => {
     const headers = [disposition('name="inputs"; filename="a.nii"')];
     expect(await received([{ headers, content: 'A' }])).toEqual({ '--inputs': [['a.nii', 'A']] });
   });
 
-  test('may have a Content-Type for a field: only a file name makes a part a file', async () => {
+  test('A multipart body may have a Content-Type for a field: only a file name makes a part a file', async () => {
     const tta = {
       ...fieldPart('tta', '3'),
       headers: [disposition('name="tta"'), 'Content-Type: text/plain; charset=utf-8'],
@@ -67,7 +67,7 @@ describe('a multipart body', () => {
     expect(response.status).toBe(200);
   });
 
-  test('may name a file as .NET and Java do, by filename*, or in encoded words of RFC 2047', async () => {
+  test('A multipart body may name a file as .NET and Java do, by filename*, or in encoded words of RFC 2047', async () => {
     const word = '=?utf-8?B?U2Now6RkZWwubmlp?=';
     const named = (parameters: string) => ({
       headers: [disposition(`name=inputs; ${parameters}`)],
@@ -87,7 +87,7 @@ describe('a multipart body', () => {
     });
   });
 
-  test('may have an optional file field that a browser sends empty: it is absent', async () => {
+  test('A multipart body may have an optional file field that a browser sends empty: it is absent', async () => {
     const parts = ['mask', 'gt', 'tta', 'unknown'].map((name) => filePart(name, '', ''));
     expect(await received([filePart('mask', '', ''), filePart('inputs', 'a.nii', 'A'), ...parts])).toEqual({
       '--inputs': [['a.nii', 'A']],
@@ -102,13 +102,13 @@ describe('a multipart body', () => {
     ]);
   });
 
-  test('keeps UTF-8 names, raw as Python and browsers send them', async () => {
+  test('A multipart body keeps UTF-8 names, raw as Python and browsers send them', async () => {
     expect(await received([filePart('inputs', '頭部 Schädel é🧠.nii', 'A')])).toEqual({
       '--inputs': [['頭部 Schädel é🧠.nii', 'A']],
     });
   });
 
-  test('keeps a name, wherever the network splits it', async () => {
+  test('A multipart body keeps a name, wherever the network splits it', async () => {
     const body = multipart([filePart('inputs', 'é頭🧠.nii', 'A'), fieldPart('prediction_file', 'Größe.yml')]);
     const bytes = [...body].map((_, index) => body.subarray(index, index + 1));
     await using connection = await RawConnection.open(server.url);
@@ -124,7 +124,7 @@ describe('a multipart body', () => {
     expect(argv).toContain('Größe.yml');
   });
 
-  test('keeps every byte of a file', async () => {
+  test('A multipart body keeps every byte of a file', async () => {
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => (index * 7) % 256));
     const tricky = Buffer.concat([bytes, Buffer.from(`\r\n--${boundary.slice(0, -1)}\r\n--\r\n`)]);
     const { '--inputs': files } = await received([filePart('inputs', 'a.raw', tricky)]);
@@ -135,37 +135,40 @@ describe('a multipart body', () => {
     ['carriage returns', '\r'.repeat(3_000_000)],
     ['labels of 13', '\r\0'.repeat(1_500_000)],
     ['what looks like boundaries', `\r\n--${boundary}\rX\r\n--${boundary}-X\r`.repeat(50_000)],
-  ])('keeps every byte of a file of %s', async ([, content = '']) => {
+  ])('A multipart body keeps every byte of a file of %s', async ([, content = '']) => {
     const { '--inputs': files } = await received([filePart('inputs', 'a.raw', content)]);
     expect(files?.[0]?.[1] === content).toBe(true);
   });
 
-  test.for([1, 100, 5000])('keeps every byte of a file that comes in chunks of %d', async (size) => {
-    const content = Buffer.from(Array.from({ length: 30_000 }, (_, index) => (index * 7) % 256));
-    const body = multipart([filePart('inputs', 'a.raw', content), filePart('inputs', 'b.raw', 'B')]);
-    const chunks: Buffer[] = [];
-    for (let at = 0; at < body.length; at += size) {
-      const chunk = body.subarray(at, at + size);
-      chunks.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
-    }
-    await using connection = await RawConnection.open(server.url);
-    connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
-    connection.write(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]));
-    const { status, body: text } = await connection.answer();
-    expect(status, text).toBe(200);
-    const { job_id: id } = JSON.parse(text) as JobEnvelope;
-    await api.ended(id);
-    const { files } = await api.recorded(id);
-    expect(files['--inputs']?.flat().map(([, bytes]) => bytes)).toEqual([content.toString('latin1'), 'B']);
-  });
+  test.for([1, 100, 5000])(
+    'A multipart body keeps every byte of a file that comes in chunks of %d',
+    async (size) => {
+      const content = Buffer.from(Array.from({ length: 30_000 }, (_, index) => (index * 7) % 256));
+      const body = multipart([filePart('inputs', 'a.raw', content), filePart('inputs', 'b.raw', 'B')]);
+      const chunks: Buffer[] = [];
+      for (let at = 0; at < body.length; at += size) {
+        const chunk = body.subarray(at, at + size);
+        chunks.push(Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from('\r\n'));
+      }
+      await using connection = await RawConnection.open(server.url);
+      connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
+      connection.write(Buffer.concat([...chunks, Buffer.from('0\r\n\r\n')]));
+      const { status, body: text } = await connection.answer();
+      expect(status, text).toBe(200);
+      const { job_id: id } = JSON.parse(text) as JobEnvelope;
+      await api.ended(id);
+      const { files } = await api.recorded(id);
+      expect(files['--inputs']?.flat().map(([, bytes]) => bytes)).toEqual([content.toString('latin1'), 'B']);
+    },
+  );
 
-  test('may hold an empty file', async () => {
+  test('A multipart body may hold an empty file', async () => {
     expect(await received([filePart('inputs', 'empty.nii', '')])).toEqual({
       '--inputs': [['empty.nii', '']],
     });
   });
 
-  test('may be sent in chunks, without a length', async () => {
+  test('A multipart body may be sent in chunks, without a length', async () => {
     const body = multipart([filePart('inputs', 'a.nii', 'A')]);
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: chunked'));
@@ -190,14 +193,14 @@ describe('a body that is not a form', () => {
     });
   };
 
-  test('is refused: of another type', async () => {
+  test('A body that is not a form is refused: of another type', async () => {
     const detail = 'The body must be multipart/form-data, or application/json';
     await isRefused(await post('<x/>', 'application/xml'), 415, detail);
     await isRefused(await post('a=b', 'application/x-www-form-urlencoded'), 415, detail);
     await isRefused(await api.fetch('/apps/probe/infer', { method: 'POST' }), 415, detail);
   });
 
-  test('is refused with a message of the server, not with that of the parser', async () => {
+  test('A body that is not a form is refused with a message of the server, not with that of the parser', async () => {
     const body = multipart([filePart('inputs', 'a.nii', 'x'.repeat(1000))]);
     const ended = 'The body ended before the form was complete';
     for (const length of [10, 60, body.indexOf('\r\nContent-Type') + 2, body.length - 500, body.length - 5]) {
@@ -212,7 +215,7 @@ describe('a body that is not a form', () => {
     for (const body of [malformed, 'nothing like a form']) await isRefused(await post(body), 400, unformed);
   });
 
-  test('is refused: names or texts that are not UTF-8', async () => {
+  test('A body that is not a form is refused: names or texts that are not UTF-8', async () => {
     const bad = Buffer.from('name="inputs"; filename="\xff.nii"', 'latin1');
     const body = multipart([filePart('inputs', 'MARK', 'A')]);
     const at = body.indexOf('name="inputs"');
@@ -224,7 +227,7 @@ describe('a body that is not a form', () => {
     );
   });
 
-  test('is refused: a field of more than a mebibyte', async () => {
+  test('A body that is not a form is refused: a field of more than a mebibyte', async () => {
     const form = [filePart('inputs', 'a.nii'), fieldPart('surprise', 'x'.repeat(1.2 * 2 ** 20))];
     const detail = 'The texts of the submission are longer than 1048576 bytes; send long content as a file';
     await isRefused(await post(multipart(form)), 413, detail);
@@ -232,7 +235,7 @@ describe('a body that is not a form', () => {
 });
 
 describe('an upload that breaks off', () => {
-  test('leaves no directory, no slot and no open file', async () => {
+  test('An upload that breaks off leaves no directory, no slot and no open file', async () => {
     const before = (await api.json<{ jobs: unknown[] }>('/jobs')).jobs.length;
     const length = 40 * 2 ** 20;
     for (let round = 0; round < 40; round += 1) {

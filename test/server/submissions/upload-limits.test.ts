@@ -35,19 +35,19 @@ async function chunked(body: Buffer): Promise<{ status: number; body: string }> 
 }
 
 describe('a file', () => {
-  test('may have as many bytes as the limit, and not one more', async () => {
+  test('A file may have as many bytes as the limit, and not one more', async () => {
     await api.accepted('infer', sized(1000));
     expect(await api.refused('infer', sized(1001))).toEqual([413, expect.stringContaining('0.nii')]);
     expect(await api.refused('infer', sized(10, 1001))).toEqual([413, expect.stringContaining('1.nii')]);
     await nothingIsLeft();
   });
 
-  test('is limited in every field', async () => {
+  test('A file is limited in every field', async () => {
     expect((await api.refused('fine_tune', { dataset: file('d.zip', 'x'.repeat(1001)) }))[0]).toBe(413);
     expect((await api.refused('infer', { ...sized(1), unknown: file('u', 'x'.repeat(1001)) }))[0]).toBe(413);
   });
 
-  test('is also limited without a stated length', async () => {
+  test('A file is also limited without a stated length', async () => {
     const part = (size: number) => multipart([filePart('inputs', 'a.nii', 'x'.repeat(size))]);
     expect((await chunked(part(1000))).status).toBe(200);
     const { status, body } = await chunked(part(1001));
@@ -57,13 +57,13 @@ describe('a file', () => {
 });
 
 describe('an upload', () => {
-  test('may have as many bytes in all as the limit, and not one more', async () => {
+  test('An upload may have as many bytes in all as the limit, and not one more', async () => {
     await api.accepted('infer', sized(1000, 1000, 500));
     expect((await api.refused('infer', sized(1000, 1000, 501)))[0]).toBe(413);
     await nothingIsLeft();
   });
 
-  test('is also limited without a stated length', async () => {
+  test('An upload is also limited without a stated length', async () => {
     const parts = [1000, 1000, 501].map((size, index) =>
       filePart('inputs', `${index}.nii`, 'x'.repeat(size)),
     );
@@ -71,7 +71,7 @@ describe('an upload', () => {
     await nothingIsLeft();
   });
 
-  test('that grows far past the limit still gets its answer', async () => {
+  test('An upload that grows far past the limit still gets its answer', async () => {
     const body = multipart([filePart('inputs', 'a.nii', Buffer.alloc(20 * 2 ** 20))]);
     async function* pieces() {
       for (let start = 0; start < body.length; start += 2 ** 16) yield body.subarray(start, start + 2 ** 16);
@@ -90,7 +90,7 @@ describe('an upload', () => {
 describe('without a flag', () => {
   const plain = sharedServer();
 
-  test('the largest upload is 6 GiB', async () => {
+  test('The largest upload is 6 GiB', async () => {
     const limit = 6 * 2 ** 30;
     const attempt = async (length: number) => {
       await using connection = await RawConnection.open(plain.url);
@@ -104,7 +104,7 @@ describe('without a flag', () => {
     expect([100, 507]).toContain(await attempt(limit));
   });
 
-  test('the largest file is 2 GiB, the help says', async () => {
+  test('The largest file is 2 GiB, the help says', async () => {
     const { stdout } = await promisify(execFile)(process.execPath, ['bin/run.js', 'serve', '--help']);
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toMatch(/--max-file-size=\S+ \[default: 2GiB\]/);

@@ -23,7 +23,7 @@ const series = zipOf({ '0001.dcm': 'one', 'more/0002.dcm': 'two', 'é.dcm': 'thr
 const tree = { '0001.dcm': 'one', more: { '0002.dcm': 'two' }, 'é.dcm': 'three' };
 
 describe('a directory volume', () => {
-  test('is extracted, and passed to the app as one directory', async () => {
+  test('A directory volume is extracted, and passed to the app as one directory', async () => {
     const inputs = [file('scan.konfaidir.zip', series), file('ct.nii', 'plain')];
     expect(await given('infer', { inputs }, '--inputs')).toEqual([
       ['scan', tree],
@@ -31,7 +31,7 @@ describe('a directory volume', () => {
     ]);
   });
 
-  test('is accepted for every field of files, also several of one name', async () => {
+  test('A directory volume is accepted for every field of files, also several of one name', async () => {
     const volume = file('store.zarr.konfaidir.zip', series);
     const form = { inputs: [volume, volume], gt: volume, mask: volume };
     expect(await given('evaluate', form, '--inputs')).toEqual([
@@ -41,24 +41,24 @@ describe('a directory volume', () => {
     expect(await given('evaluate', form, '--mask')).toEqual([['store.zarr', tree]]);
   });
 
-  test('with another suffix is an ordinary file', async () => {
+  test('A directory volume with another suffix is an ordinary file', async () => {
     const inputs = file('scan.zip', series);
     expect(await given('infer', { inputs }, '--inputs')).toEqual([['scan.zip', series.toString('latin1')]]);
   });
 
-  test('without a name of its own is refused', async () => {
+  test('A directory volume without a name of its own is refused', async () => {
     const refused = await api.refused('infer', { inputs: file('.konfaidir.zip', series) });
     expect(refused).toEqual([422, expect.stringContaining("'inputs'")]);
   });
 });
 
 describe('a data set', () => {
-  test('is extracted, and passed to the app as its directory', async () => {
+  test('A data set is extracted, and passed to the app as its directory', async () => {
     const form = { dataset: file('anything', series) };
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
 
-  test('may have been made on Windows, or have an entry for itself', async () => {
+  test('A data set may have been made on Windows, or have an entry for itself', async () => {
     const archive = zipOf({
       './': '',
       './0001.dcm': 'one',
@@ -70,7 +70,7 @@ describe('a data set', () => {
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
 
-  test('of a kind that is not extracted is refused with what to do', async () => {
+  test('A data set of a kind that is not extracted is refused with what to do', async () => {
     const dataset = file('data.zip', zip([{ name: 'a', content: 'abc', method: 9 }]));
     expect(await api.refused('fine_tune', { dataset })).toEqual([
       400,
@@ -88,12 +88,12 @@ describe('a data set on a server that has a limit for data sets', () => {
   const stored = (size: number) => zip([{ name: 'noise', content: Buffer.alloc(size) }]);
   const advice = expect.stringContaining('--max-dataset-size');
 
-  test('may be larger than any other file, in its archive and extracted', async () => {
+  test('A data set on a server that has a limit for data sets may be larger than any other file, in its archive and extracted', async () => {
     const { job_id } = await roomy.api.accepted('fine_tune', { dataset: file('data.zip', stored(2 ** 21)) });
     expect((await roomy.api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('is refused where its archive or what it extracts to is larger than that', async () => {
+  test('A data set on a server that has a limit for data sets is refused where its archive or what it extracts to is larger than that', async () => {
     const dataset = file('data.zip', stored(most));
     expect(await roomy.api.refused('fine_tune', { dataset })).toEqual([413, advice]);
     const bomb = zip([{ name: 'zeros', content: Buffer.alloc(most + 1), deflated: true }]);
@@ -101,7 +101,7 @@ describe('a data set on a server that has a limit for data sets', () => {
     expect(await roomy.api.refused('fine_tune', { dataset: file('data.zip', bomb) })).toEqual([413, advice]);
   });
 
-  test('leaves the limits of other operations as they are', async () => {
+  test('A data set on a server that has a limit for data sets leaves the limits of other operations as they are', async () => {
     const inputs = file('scan.konfaidir.zip', stored(2 ** 21));
     expect((await roomy.api.refused('infer', { inputs }))[0]).toBe(413);
     const volume = zip([{ name: 'zeros', content: Buffer.alloc(most + 1), deflated: true }]);
@@ -109,7 +109,7 @@ describe('a data set on a server that has a limit for data sets', () => {
     expect((await roomy.api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('is told by the limits of the server', async () => {
+  test('A limit for data sets is listed among the limits of the server', async () => {
     expect(await roomy.api.json('/limits')).toMatchObject({ max_dataset_size: most });
     expect(await api.json('/limits')).toMatchObject({ max_dataset_size: null });
   });
@@ -158,12 +158,12 @@ describe('an archive', () => {
     expect(server.jobDirectories().length).toBe(jobs.length);
   });
 
-  test('may extract to exactly the limit', async () => {
+  test('An archive may extract to exactly the limit', async () => {
     const { job_id } = await api.accepted('fine_tune', { dataset: file('data.zip', zip([noise(bound)])) });
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
-  test('may extract to exactly the limit together with others, and not to more', async () => {
+  test('An archive may extract to exactly the limit together with others, and not to more', async () => {
     const [half, more] = [bound / 2, bound / 2 + 1].map((size) => zip([noise(size)]));
     const form = (second: Buffer<ArrayBuffer> = series) => ({
       inputs: [file('a.konfaidir.zip', half ?? series), file('b.konfaidir.zip', second)],

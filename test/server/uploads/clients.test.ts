@@ -28,7 +28,7 @@ const upload = (content: Buffer, more: { chunkSize?: number; uploadUrl?: string 
     sent.start();
   });
 
-test('tus-js-client uploads in pieces, and goes on with what another client has begun', async () => {
+test('The library tus-js-client uploads in pieces, and continues what another client has begun', async () => {
   const content = Buffer.alloc(200_000, 'voxels');
   const { url } = await upload(content);
   expect(url).toBe(`${server.url}/uploads/${sha256(content)}`);
@@ -40,7 +40,7 @@ test('tus-js-client uploads in pieces, and goes on with what another client has 
   expect((await tus.head(sha256(other))).offset).toBe(other.length);
 });
 
-test('curl uploads a file by its hash, and submits it by reference', async () => {
+test('The program curl uploads a file by its hash, and submits it by reference', async () => {
   const file = path.join(server.scratch, 'ct.nii.gz');
   // More than curl sends without asking first.
   writeFileSync(file, Buffer.alloc(3 << 20, 'voxels'));

@@ -11,7 +11,7 @@ const at = (...names: string[]) => path.join(disk ?? '', ...names);
 const full = () => Object.assign(new Error('No space left'), { code: 'ENOSPC' });
 
 test.skipIf(disk === null)(
-  'a reserve of bytes and files stays free, and what is promised counts as used',
+  'A reserve of bytes and files stays free, and what is promised counts as used',
   async () => {
     const asked: unknown[] = [];
     const space = new DiskSpace(at(), async (...words) => {
@@ -37,7 +37,7 @@ test.skipIf(disk === null)(
   },
 );
 
-test.skipIf(disk === null)('the disk is checked every two mebibytes while a request writes', async () => {
+test.skipIf(disk === null)('The disk is checked every two mebibytes while a request writes', async () => {
   const filler = at('filler');
   let rooms = 1;
   const space = new DiskSpace(at(), async () => {
@@ -59,7 +59,7 @@ test.skipIf(disk === null)('the disk is checked every two mebibytes while a requ
   rmSync(filler);
 });
 
-test.skipIf(disk === null)('room is made as long as that helps, and only for a full disk', async () => {
+test.skipIf(disk === null)('Room is made as long as that helps, and only for a full disk', async () => {
   let made = 0;
   const space = new DiskSpace(at(), async () => {
     made += 1;
@@ -81,7 +81,7 @@ test.skipIf(disk === null)('room is made as long as that helps, and only for a f
   expect(made).toBe(3);
 });
 
-test.skipIf(disk === null)('a disk without inodes is said to have none', async () => {
+test.skipIf(disk === null)('A disk without inodes is said to have none', async () => {
   mkdirSync(at('d'));
   expect(() => {
     for (let count = 0; count < 5000; count += 1) writeFileSync(at('d', String(count)), '');

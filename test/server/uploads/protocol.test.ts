@@ -29,7 +29,7 @@ async function openPatch(name: string, offset: number) {
 
 const offsetOf = async (name: string) => (await tus.head(name)).offset;
 
-test('an upload is begun, asked for, gone on with, and whole', async () => {
+test('An upload can be begun, asked for, continued and completed', async () => {
   const content = 'the voxels of a scan';
   const name = sha256(content);
   expect((await tus.head(name)).status).toBe(404);
@@ -47,7 +47,7 @@ test('an upload is begun, asked for, gone on with, and whole', async () => {
   expect((await tus.head(name)).status).toBe(404);
 });
 
-test('the first bytes may come with the creation, and an empty file is whole at once', async () => {
+test('The first bytes may come with the creation, and an empty file is whole at once', async () => {
   expect(await tus.begin('first and second', 'first ')).toMatchObject({ status: 201, offset: 6 });
   expect(await tus.patch(sha256('first and second'), 6, 'and second')).toMatchObject({ offset: 16 });
   expect(await tus.begin('')).toMatchObject({ status: 201, offset: 0 });
@@ -97,12 +97,12 @@ const refused: Readonly<Record<string, [number, RegExp, () => Promise<ToldUpload
   ],
 };
 
-test('an upload may have as many bytes as a file may', async () => {
+test('An upload may have as many bytes as a file may', async () => {
   const most = { 'Upload-Length': '1048576' };
   expect(await tus.begin('the largest', '', most)).toMatchObject({ status: 201, offset: 0 });
 });
 
-test.for(Object.keys(refused))('what is sent %s is refused, and changes nothing', async (how) => {
+test.for(Object.keys(refused))('What is sent %s is refused, and changes nothing', async (how) => {
   await tus.begin('begun');
   const [status, sentence, ask] = refused[how] as (typeof refused)[string];
   const told = await ask();
@@ -111,7 +111,7 @@ test.for(Object.keys(refused))('what is sent %s is refused, and changes nothing'
   expect(await offsetOf(begun)).toBe(0);
 });
 
-test('bytes without the checksum that comes with them are dropped', async () => {
+test('Bytes without the checksum that comes with them are dropped', async () => {
   const content = 'checked on the way';
   const name = sha256(content);
   const sum = (text: string) => ({
@@ -124,7 +124,7 @@ test('bytes without the checksum that comes with them are dropped', async () => 
   expect(await tus.patch(name, 7, ' on the way')).toMatchObject({ status: 204, offset: 18 });
 });
 
-test('bytes that the name does not stand for never count', async () => {
+test('Bytes that do not match the name of the upload never count', async () => {
   const name = sha256('right');
   expect(await tus.begin('right', 'wrong')).toMatchObject({ status: 422 });
   expect((await tus.head(name)).status).toBe(404);
@@ -135,14 +135,14 @@ test('bytes that the name does not stand for never count', async () => {
   expect(await tus.begin('right', 'right')).toMatchObject({ status: 201, offset: 5 });
 });
 
-test('a length that cannot be right is refused for what is whole, and begins the rest anew', async () => {
+test('A length that cannot be right is refused for what is whole, and begins the rest anew', async () => {
   await tus.send('whole');
   expect((await tus.begin('whole', 'w', { 'Upload-Length': '9' })).detail).toMatch(/has 5 bytes/);
   await tus.begin('anew', 'an', { 'Upload-Length': '9' });
   expect(await tus.begin('anew', 'anew')).toMatchObject({ status: 201, offset: 4 });
 });
 
-test('what came of a body that is cut is kept', async () => {
+test('The bytes that arrived before a body was cut are kept', async () => {
   const content = 'x'.repeat(500_000);
   const name = sha256(content);
   await tus.begin(content);
@@ -156,7 +156,7 @@ test('what came of a body that is cut is kept', async () => {
   });
 });
 
-test('one request writes at a time; a second one ends a first that is idle', async () => {
+test('One request writes at a time; a second one ends a first that is idle', async () => {
   const content = 'one after the other';
   const name = sha256(content);
   await tus.begin(content);
@@ -174,7 +174,7 @@ test('one request writes at a time; a second one ends a first that is idle', asy
   expect(await tus.patch(name, 3, content.slice(3))).toMatchObject({ status: 204, offset: content.length });
 });
 
-test('of many that race to send the same bytes, one writes, and what counts is right', async () => {
+test('Of many that race to send the same bytes, one writes, and what counts is right', async () => {
   const content = 'r'.repeat(300_000);
   const told = await Promise.all(Array.from({ length: 8 }, () => tus.begin(content, content)));
   for (const { status } of told) expect([201, 423]).toContain(status);

@@ -22,7 +22,7 @@ function owned(server: TestServer): string {
   return path.join(root(server), name);
 }
 
-test('the next server finds what is whole and what has begun, and goes on', async () => {
+test('The next server finds complete and unfinished uploads, and continues them', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('whole');
@@ -34,7 +34,7 @@ test('the next server finds what is whole and what has begun, and goes on', asyn
   expect(await tus.patch(name, 5, ' and gone on with')).toMatchObject({ status: 204, offset: 22 });
 });
 
-test('a large upload goes on after a restart, and is checked from its first byte', async () => {
+test('A large upload goes on after a restart, and is checked from its first byte', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   const content = Buffer.alloc(9 << 20, 'voxels');
@@ -54,7 +54,7 @@ test('a large upload goes on after a restart, and is checked from its first byte
   expect((await tus.head(sha256(torn))).status).toBe(404);
 });
 
-test('bytes that had all come when the server ended are checked before they count', async () => {
+test('Bytes that had all come when the server ended are checked before they count', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.begin('right', 'rig');
@@ -75,7 +75,7 @@ test('bytes that had all come when the server ended are checked before they coun
   expect(existsSync(part('wrong'))).toBe(false);
 });
 
-test('what is torn is removed, and what is not an upload is set aside', async () => {
+test('What is torn is removed, and what is not an upload is set aside', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.begin('too long', 'too');
@@ -90,7 +90,7 @@ test('what is torn is removed, and what is not an upload is set aside', async ()
   expect(readdirSync(path.join(server.dataDirectory, 'set-aside')).join()).toMatch(/^notes\.txt\./);
 });
 
-test('of two files of one upload the whole one stays, whichever was used last', async () => {
+test('Of two files of one upload the whole one stays, whichever was used last', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   const contents = ['older', 'newer'];
@@ -107,7 +107,7 @@ test('of two files of one upload the whole one stays, whichever was used last', 
   for (const part of parts) expect(existsSync(part)).toBe(false);
 });
 
-test('an upload whose file somebody has removed is not there any more, and can be sent again', async () => {
+test('An upload whose file somebody has removed is not there any more, and can be sent again', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('whole');
@@ -118,7 +118,7 @@ test('an upload whose file somebody has removed is not there any more, and can b
   expect((await tus.head(sha256('whole'))).offset).toBe(5);
 });
 
-test('an upload is kept for its time after its last use, and no longer', async () => {
+test('An upload is kept for its time after its last use, and no longer', async () => {
   const clock = new TestClock();
   await using server = await TestServer.start({ clock, flags: ['--keep-uploads', '1h'] });
   const tus = new Tus(server.api);
@@ -133,7 +133,7 @@ test('an upload is kept for its time after its last use, and no longer', async (
   expect(existsSync(path.join(owned(server), sha256('used')))).toBe(true);
 });
 
-test('without a time to keep them, there are none, and those of an earlier server are removed', async () => {
+test('Without a time to keep them, there are none, and those of an earlier server are removed', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('kept');
@@ -155,7 +155,7 @@ test('without a time to keep them, there are none, and those of an earlier serve
   ]);
 });
 
-test('the directory of nobody who is known is removed', async () => {
+test('The directory of an unknown owner is removed', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('mine');

@@ -21,7 +21,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   const dataDirectory = path.join(disk ?? '', 'data');
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
-  test('refuses what it cannot hold before its bytes, and keeps what is there', async () => {
+  test('A disk that is full refuses what it cannot hold before its bytes, and keeps what is there', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const tus = new Tus(server.api);
     const small = await tus.send(filled(2, 'a'));
@@ -34,7 +34,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await tus.head(small)).offset).toBe(2 * mebibyte);
   });
 
-  test('refuses a body that no longer fits, and the upload continues when there is room', async () => {
+  test('A disk that is full refuses a body that no longer fits, and the upload continues when there is room', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ dataDirectory, clock });
     const tus = new Tus(server.api);
@@ -48,7 +48,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect(await tus.patch(sha256(two), 0, two)).toMatchObject({ status: 204 });
   });
 
-  test('does not lose the uploads of others to a claim that cannot be met', async () => {
+  test('A disk that is full does not lose the uploads of others to a claim that cannot be met', async () => {
     const clock = new TestClock();
     await using tokens = new TestTokens();
     for (const name of ['ana', 'bob']) tokens.create(name);
@@ -60,7 +60,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect([claim.status, (await ana.head(kept)).offset]).toEqual([507, 3 * mebibyte]);
   });
 
-  test('loses uploads that nobody has used for a while before results', async () => {
+  test('A disk that is full loses uploads that nobody has used for a while before results', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ dataDirectory, clock, flags: ['--grace', '86000'] });
     const tus = new Tus(server.api);
@@ -100,7 +100,7 @@ describe('the bytes that an owner may keep', () => {
     };
   }
 
-  test('are shared by uploads and jobs; an upload that is not recent makes room', async () => {
+  test('The bytes that an owner may keep are shared by uploads and jobs; an upload that is not recent makes room', async () => {
     await using ana = await limited(mebibyte);
     const [one, two] = [Buffer.alloc(600_000, '1'), Buffer.alloc(600_000, '2')];
     await ana.tus.send(one);
@@ -114,7 +114,7 @@ describe('the bytes that an owner may keep', () => {
     expect((await ana.tus.head(sha256(one))).status).toBe(404);
   });
 
-  test('count once what a submission takes, and the job comes before the upload', async () => {
+  test('The bytes that an owner may keep count once what a submission takes, and the job comes before the upload', async () => {
     await using ana = await limited(mebibyte);
     const content = Buffer.alloc(900_000, '3');
     const upload = await ana.tus.send(content);

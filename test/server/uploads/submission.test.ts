@@ -51,7 +51,7 @@ async function held(body: object): Promise<JobEnvelope> {
   return await accepted({ ...body, options: JSON.parse(options) });
 }
 
-test('a job gets the files that its submission names, in their groups, by their names', async () => {
+test('A job gets the files that its submission names, in their groups, by their names', async () => {
   const [ct, mr] = [await named('of ct', 'ct.nii.gz'), await named('of mr', 'dir/mr.nii.gz')];
   const again = { ...ct, name: 'ct.nii.gz' };
   const { job_id: id, accepted_options } = await held({
@@ -72,7 +72,7 @@ test('a job gets the files that its submission names, in their groups, by their 
   });
 });
 
-test('a flat list is one group, and a directory is its archive', async () => {
+test('A flat list is one group, and a directory is its archive', async () => {
   const series = await named(zipOf({ '1.dcm': 'one', 'sub/2.dcm': 'two' }), 'series.konfaidir.zip');
   const { job_id: id } = await held({ inputs: [series, await named('x', 'x.nii')] });
   expect(inputOf(id)).toEqual({
@@ -84,7 +84,7 @@ test('a flat list is one group, and a directory is its archive', async () => {
   expect(await tus.head(series.upload)).toMatchObject({ status: 200 });
 });
 
-test('a series that was extracted before is the input of each job that names it', async () => {
+test('A series that was extracted before is the input of each job that names it', async () => {
   const large = 'v'.repeat(1 << 20);
   const series = await named(zipOf({ '1.dcm': large, 'sub/2.dcm': 'two' }), 'series.konfaidir.zip');
   for (const inputs of [[series], [series, series], [series]]) {
@@ -105,14 +105,14 @@ test('a series that was extracted before is the input of each job that names it'
   }
 });
 
-test('values and archives are those of the form', async () => {
+test('A submission of uploads takes the same values and archives as a form', async () => {
   const dataset = await named(zipOf({ 'a.nii': 'a' }), 'set.zip');
   const { job_id: id } = await accepted({ dataset, epochs: 3, cpu: '1', lr: null }, 'fine_tune');
   const { view } = await api.ended(id);
   expect(view).toMatchObject({ status: 'done', operation: 'fine_tune' });
 });
 
-test('an app that changes its input changes no upload', async () => {
+test('An app that changes its input changes no upload', async () => {
   const content = 'v'.repeat(2 << 20);
   const file = await named(content, 'large.nii');
   const { job_id: id } = await held({ inputs: [file] });
@@ -123,7 +123,7 @@ test('an app that changes its input changes no upload', async () => {
   expect(Object.values(inputOf(next))).toEqual([content]);
 });
 
-test('an upload that is removed stays the input of a job that took it', async () => {
+test('An upload that is removed stays the input of a job that took it', async () => {
   const content = 'w'.repeat(2 << 20);
   const file = await named(content, 'large.nii');
   const { job_id: id } = await held({ inputs: [file] });
@@ -132,7 +132,7 @@ test('an upload that is removed stays the input of a job that took it', async ()
   expect(Object.values(inputOf(id))).toEqual([content]);
 });
 
-test('what is missing or not whole is named, and the same key takes the submission once it is sent', async () => {
+test('What is missing or not whole is named, and the same key takes the submission once it is sent', async () => {
   const there = await named('there', 'a.nii');
   await tus.begin('half of it', 'half');
   const missing = ['half of it', 'never 1', 'never 2', 'never 3'].map(sha256);
@@ -197,19 +197,19 @@ test.for<[string, unknown, number, RegExp]>([
   ['a poisoned key', '{"__proto__": {"x": 1}}', 400, /not a JSON object/],
   ['deep nesting', `{"inputs": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 422, /inputs/],
   ['more than 4 MiB', `{"tag": "${'x'.repeat(4 << 20)}"}`, 413, /JSON/],
-])('a submission is refused as its form would be: %s', async ([, body, status, sentence]) => {
+])('A submission is refused as its form would be: %s', async ([, body, status, sentence]) => {
   await tus.send('x');
   const [told, detail] = await refused(body);
   expect([told, detail]).toEqual([status, expect.stringMatching(sentence)]);
 });
 
-test('the limits of a form hold for the files that are named', async () => {
+test('The limits of a form hold for the files that are named', async () => {
   const one = await named('a'.repeat(3 << 20), 'a.nii');
   const two = await named('b'.repeat(3 << 20).concat('b'), 'b.nii');
   expect(await refused({ inputs: [one, two] })).toEqual([413, expect.stringMatching(/limit of 6.0 MiB/)]);
 });
 
-test('a body that is compressed, or neither a form nor JSON, is refused', async () => {
+test('A body that is compressed, or neither a form nor JSON, is refused', async () => {
   const coded = { 'Content-Encoding': 'gzip' };
   expect(await refused('{}', coded)).toEqual([415, expect.stringMatching(/compressed/)]);
   expect(await refused('x', { 'Content-Type': 'text/plain' })).toEqual([
@@ -218,7 +218,7 @@ test('a body that is compressed, or neither a form nor JSON, is refused', async 
   ]);
 });
 
-test('an unknown field is ignored, and the log says so', async () => {
+test('An unknown field is ignored, and the log says so', async () => {
   const { job_id: id } = await accepted({ inputs: [await named('x', 'x.nii')], colour: 'red', nested: 1 });
   const { log } = await api.ended(id);
   expect(log).toContain("Ignored field 'colour'");

@@ -26,7 +26,7 @@ async function told(principal: Tus, name: string, method: string, headers: Reado
   return { ...more, headers: kept };
 }
 
-test('over 1,000 requests, another user is told of an upload what is told of one that nobody has', async () => {
+test('In 1,000 requests, another user gets the same answers about an upload as about one that does not exist', async () => {
   const [whole, begun, nobody] = ['of ana, whole', 'of ana, begun', 'of nobody'].map(sha256) as [
     string,
     string,
@@ -54,7 +54,7 @@ test('over 1,000 requests, another user is told of an upload what is told of one
   expect([(await ana.head(whole)).offset, (await ana.head(begun)).offset]).toEqual([13, 2]);
 });
 
-test('what another user has sent has to be sent all the same, and is refused to a submission', async () => {
+test('What another user has sent must be sent again, and no submission may name it', async () => {
   const upload = await ana.send('of both');
   const submit = async (api: Pick<TestServer['api'], 'fetch'>, name: string) => {
     const submitted = await api.fetch('/apps/probe/infer', {
@@ -75,7 +75,7 @@ test('what another user has sent has to be sent all the same, and is refused to 
   expect((await ana.head(upload)).offset).toBe(7);
 });
 
-test('usage tells each what they keep, and an admin what all do', async () => {
+test('Usage shows users what they keep, and an admin what everybody keeps', async () => {
   const eve = new Tus(tokens.api(server, 'eve'));
   await eve.send('12345');
   await eve.begin('67890');
@@ -85,7 +85,7 @@ test('usage tells each what they keep, and an admin what all do', async () => {
   expect(all.uploads?.map(({ owner }) => owner)).toEqual(expect.arrayContaining(['ana', 'eve']));
 });
 
-test('the uploads of a revoked token end, now and at a start, and nobody else’s', async () => {
+test('The uploads of a revoked token end, now and at a start, and nobody else’s', async () => {
   await using tokensOfTest = new TestTokens();
   for (const name of ['kim', 'lea', 'mo']) tokensOfTest.create(name);
   await using other = await TestServer.start({ flags: ['--tokens', tokensOfTest.file] });
