@@ -261,7 +261,7 @@ describe('what a person is told', () => {
       deidentify: 'full',
       cases: [
         { case: 'ada', sent: { inputs: [[{ path: 'ada.nii', name: 'case-0001.nii' }]] } },
-        { case: 's' },
+        { case: 'Quokkavale' },
       ],
     });
     expect(here.tap.sent).toHaveLength(0);

@@ -214,7 +214,7 @@ test('inputs lists what can be sent and what cannot, and a header with its voxel
     /'in\/empty0\.nii' is empty \(0 bytes\); 6 more cannot be sent either: 'in\/empty1\.nii', .* and 1 more; 'remote-app inputs' says why/,
   );
   const each = await cli.run(['infer', 'in/a.PAR', 'in/b+orig.HEAD', 'in/c.mhd', '--each', '--dry-run']);
-  expect(each.stdout).toMatch(/^a +.*in\/a\.PAR, in\/a\.REC$/m);
+  expect(each.stdout).toMatch(/^in\/a +.*in\/a\.PAR, in\/a\.REC$/m);
   expect(each.stderr).toMatch(
     /c fails: 'in\/c\.mhd' has its voxels in 'in\/\.netrc', which is a hidden file/,
   );
