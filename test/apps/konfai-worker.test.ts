@@ -28,7 +28,7 @@ async function startWorker(environment: Record<string, string> = {}) {
   return { worker, ready, loading, packages: packages.path, run, [Symbol.asyncDispose]: dispose };
 }
 
-test.skipIf(withoutPython)('imports the engine once, and runs each job in a process of its own', async () => {
+test.skipIf(withoutPython)('Imports the engine once, and runs each job in a process of its own', async () => {
   await using started = await startWorker();
   const { pid } = started.worker.child;
   expect([started.ready, started.loading]).toEqual([{ ready: true }, `imported in ${pid}\n`]);
@@ -44,7 +44,7 @@ test.skipIf(withoutPython)('imports the engine once, and runs each job in a proc
   expect(seen.size).toBe(3);
 });
 
-test.skipIf(withoutPython)('gives a job its arguments, directory and environment, and no stdin', async () => {
+test.skipIf(withoutPython)('Gives a job its arguments, directory and environment, and no stdin', async () => {
   await using started = await startWorker();
   const words = ['infer', '/app', 'argv', 'where', 'env=REMOTE_APP_JOB_ID', 'stdin', 'descriptors'];
   const environment = { TMPDIR: '/var/tmp', REMOTE_APP_JOB_ID: 'größer' };
@@ -55,7 +55,7 @@ test.skipIf(withoutPython)('gives a job its arguments, directory and environment
   expect((await started.run('env=REMOTE_APP_JOB_ID')).log).toContain('=None');
 });
 
-test.skipIf(withoutPython)('answers with the exit code that the command would end with', async () => {
+test.skipIf(withoutPython)('Answers with the exit code that the command would end with', async () => {
   await using started = await startWorker();
   const ends = { 'exit=75': 75, 'exit=256': 0, 'quit=refused': 1, 'throw=wrong': 1, crash: 128 + 11 };
   for (const [step, exit_code] of Object.entries(ends)) {
@@ -67,7 +67,7 @@ test.skipIf(withoutPython)('answers with the exit code that the command would en
   expect((await started.run()).answer).toMatchObject({ exit_code: 0 });
 });
 
-test.skipIf(withoutPython)('starts the engine anew for a job that another import needs', async () => {
+test.skipIf(withoutPython)('Starts the engine anew for a job that another import needs', async () => {
   await using started = await startWorker();
   const anew = async (environment: Record<string, string>) =>
     (await started.worker.run(['infer', '/app', 'env=HF_HOME', 'exit=3'], { environment })) as {
@@ -87,7 +87,7 @@ test.skipIf(withoutPython)('starts the engine anew for a job that another import
 });
 
 test.skipIf(withoutPython)(
-  'lets the job end by itself at SIGTERM, and leaves none where it is killed',
+  'Lets the job end by itself at SIGTERM, and leaves none where it is killed',
   async () => {
     const begin = async () => {
       const started = await startWorker();
@@ -110,7 +110,7 @@ test.skipIf(withoutPython)(
   },
 );
 
-test.skipIf(withoutPython)('ends when stdin is closed', async () => {
+test.skipIf(withoutPython)('Ends when stdin is closed', async () => {
   await using started = await startWorker();
   await started.run();
   expect(await started.worker.end()).toBe(0);

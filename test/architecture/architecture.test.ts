@@ -41,25 +41,25 @@ function planted(from: string, to: string): Map<string, string> {
 }
 
 describe('the sources', () => {
-  test('import nothing that the table forbids', () => {
+  test('The sources import nothing that the table forbids', () => {
     expect(violations(sources)).toEqual([]);
   });
 
-  test('enter a module by its entry alone', () => {
+  test('The sources enter a module by its entry alone', () => {
     expect(aroundEntries(sources)).toEqual([]);
   });
 
-  test('have an entry in each module', () => {
+  test('The sources have an entry in each module', () => {
     expect(names.filter((name) => !name.endsWith('.ts') && !sources.has(`${name}/index.ts`))).toEqual(
       withoutEntry,
     );
   });
 
-  test('have no circle of files', () => {
+  test('The sources have no circle of files', () => {
     expect(circle(sources)).toBeNull();
   });
 
-  test('use everything that the table allows: an edge without a use must be removed', () => {
+  test('The sources use everything that the table allows: an edge without a use must be removed', () => {
     const used = usedEdges(sources);
     const edges = names.flatMap((from) => modules[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
     const uses = Object.entries(packages)
@@ -88,7 +88,7 @@ test('The package of volumes imports only its own files and its dependencies.', 
 });
 
 describe('the table', () => {
-  test('leads down: each module imports only modules that stand further down', () => {
+  test('The table leads down: each module imports only modules that stand further down', () => {
     for (const [index, from] of names.entries()) {
       for (const to of modules[from]?.imports ?? []) {
         expect(names.indexOf(to), `${from} -> ${to}`).toBeGreaterThan(index);
@@ -111,7 +111,7 @@ describe('the table', () => {
     ['server/data-directory', 'server/jobs'],
     ['server/serve.ts', 'commands'],
     ['start', 'server/serve.ts'],
-  ])('keeps %s from importing %s', (from, to) => {
+  ])('The table keeps %s from importing %s', (from, to) => {
     expect(violations(planted(from, to))).toHaveLength(1);
   });
 
@@ -126,7 +126,7 @@ describe('the table', () => {
     ['undici', ['client/submit', 'client/logs', 'cli/command', 'server/jobs', 'contract']],
     ['node:http', ['server/jobs', 'server/executors', 'server/devices', 'client/connection']],
     ['left-pad', names],
-  ])('keeps %s from %j', (name, kept) => {
+  ])('The table keeps %s from %j', (name, kept) => {
     for (const module of kept) {
       expect(violations(new Map([[fileIn(module), `import '${name}';`]])), module).toHaveLength(1);
     }
@@ -134,34 +134,40 @@ describe('the table', () => {
 });
 
 describe('a planted import is reported with its file, its line and the reason', () => {
-  test.each(names)('from %s to each module that it may not import', (from) => {
-    const forbidden = names.filter((to) => to !== from && !modules[from]?.imports.includes(to));
-    for (const to of forbidden) {
-      const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
-      expect(violations(planted(from, to))).toEqual([
-        `src/${file}:2 imports ${specifier(file, target)}: ${modules[from]?.reason}`,
-      ]);
-    }
-  });
+  test.each(names)(
+    'A planted import is reported with its file, its line and the reason from %s to each module that it may not import',
+    (from) => {
+      const forbidden = names.filter((to) => to !== from && !modules[from]?.imports.includes(to));
+      for (const to of forbidden) {
+        const [file, target] = [fileIn(from), fileIn(to, 'target.ts')];
+        expect(violations(planted(from, to))).toEqual([
+          `src/${file}:2 imports ${specifier(file, target)}: ${modules[from]?.reason}`,
+        ]);
+      }
+    },
+  );
 
-  test.each(Object.entries(packages))('of %s, in each module that may not use it', (name, rule) => {
-    const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
-    for (const file of names
-      .filter((module) => !rule.modules.includes(module))
-      .map((module) => fileIn(module))) {
-      expect(violations(new Map([[file, `\n\nimport '${module}';`]]))).toEqual([
-        `src/${file}:3 imports ${module}: ${rule.reason}`,
-      ]);
-    }
-  });
+  test.each(Object.entries(packages))(
+    'A planted import is reported with its file, its line and the reason of %s, in each module that may not use it',
+    (name, rule) => {
+      const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
+      for (const file of names
+        .filter((module) => !rule.modules.includes(module))
+        .map((module) => fileIn(module))) {
+        expect(violations(new Map([[file, `\n\nimport '${module}';`]]))).toEqual([
+          `src/${file}:3 imports ${module}: ${rule.reason}`,
+        ]);
+      }
+    },
+  );
 
-  test('a module that the table does not know', () => {
+  test('A module that the table does not know', () => {
     expect(violations(new Map([['attic/old.ts', '']]))).toEqual([
       'src/attic/old.ts lies in no module of the table',
     ]);
   });
 
-  test('an import that goes around the entry of another module, and not those within it', () => {
+  test('An import that goes around the entry of another module, and not those within it', () => {
     const sources = new Map([
       ['archive/index.ts', "export { pack } from './pack.js';"],
       ['archive/pack.ts', 'export const pack = 1;'],
@@ -173,7 +179,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('an import out of src/, or of a name that is known only at run time', () => {
+  test('An import out of src/, or of a name that is known only at run time', () => {
     const text = "import '../../package.json';\nawait import(place);";
     expect(violations(new Map([['files/odd.ts', text]]))).toEqual([
       'src/files/odd.ts:1 imports ../../package.json: There is no such file in src/.',
@@ -181,7 +187,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('a circle of files, also of types alone', () => {
+  test('A circle of files, also of types alone', () => {
     const circular = new Map([
       ['files/a.ts', "import type { B } from './b.js';"],
       ['files/b.ts', "export const c = () => import('./c.js');"],
@@ -192,7 +198,7 @@ describe('a planted import is reported with its file, its line and the reason', 
   });
 });
 
-test('every kind of import is found, and no text that only looks like one', () => {
+test('Every kind of import is found, and no text that only looks like one', () => {
   const text = `import a from './a.js';
 import type { B } from './b.js';
 import './c.js';
@@ -228,7 +234,7 @@ import { type K,
   expect(() => importsOf('x.ts', 'import from from;;(')).toThrow('x.ts');
 });
 
-test('a module of a package falls under the rule of the package', () => {
+test('A module of a package falls under the rule of the package', () => {
   expect(['zod/mini', '@oclif/core/execute', 'node:fs/promises', 'node:http'].map(packageRow)).toEqual([
     'zod',
     '@oclif/core',

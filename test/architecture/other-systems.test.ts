@@ -45,12 +45,12 @@ function needsOfLinux(texts: ReadonlyMap<string, string>): string[] {
   return found;
 }
 
-test('nothing that the client imports, directly or not, needs Linux', () => {
+test('Nothing that the client imports, directly or not, needs Linux', () => {
   expect([...sources.keys()].filter(isClient).length).toBeGreaterThan(80);
   expect(needsOfLinux(sources)).toEqual([]);
 });
 
-test('a need for Linux is found, also through other files and in text', () => {
+test('A need for Linux is found, also through other files and in text', () => {
   const planted = new Map([
     ['client/a.ts', "import '../files/b.js';"],
     ['files/b.ts', "const c = () => import('../server/c.js');"],

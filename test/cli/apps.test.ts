@@ -29,17 +29,17 @@ const io = () => {
   return new CommandIo({ ...streams, env: { PATH: process.env.PATH } });
 };
 
-test('labels have colours that differ, and are the same each time', () => {
+test('Labels have colours that differ, and are the same each time', () => {
   expect([0, 1, 2, 3, 4].map(colourOf)).toEqual(['#d66851', '#2bb66a', '#ce8be4', '#d1d651', '#2b87b6']);
   expect(new Set(Array.from({ length: 120 }, (_, at) => colourOf(at))).size).toBe(120);
 });
 
-test('the description of an app has each fact as a sentence', () => {
+test('The description of an app has each fact as a sentence', () => {
   const facts = ['A network', '', ' Segments the liver! ', 'Which one?\n', 'v1.0 of a network'];
   expect(inSentences(facts)).toBe('A network. Segments the liver! Which one? v1.0 of a network.');
 });
 
-test('each channel of a network is a group of inputs, in its order', () => {
+test('Each channel of a network is a group of inputs, in its order', () => {
   const input = { volume_type: 'VOLUME', required: true };
   expect(Object.entries(channelInputs(['T1', 'CT'], (name) => name === 'CT'))).toEqual([
     ['Channel_0', { display_name: 'T1', ...input }],
@@ -47,7 +47,7 @@ test('each channel of a network is a group of inputs, in its order', () => {
   ]);
 });
 
-test('a file, or a folder that does not exist, is refused with what to name instead', async () => {
+test('A file, or a folder that does not exist, is refused with what to name instead', async () => {
   const root = await place({ 'a/one': '', 'a/two': '' });
   const file = path.join(root, 'a/one');
   expect(namesInFolder(path.join(root, 'a'), () => '').sort()).toEqual(['one', 'two']);
@@ -59,7 +59,7 @@ test('a file, or a folder that does not exist, is refused with what to name inst
   );
 });
 
-test('a checkpoint has the beginning and the end of an archive', async () => {
+test('A checkpoint has the beginning and the end of an archive', async () => {
   const root = await place();
   const faultIn = (file: string) => {
     try {
@@ -112,7 +112,7 @@ test.each([
   await expect(initApp(request, '/nowhere', io())).rejects.toThrow(refusal);
 });
 
-test('a new app is announced with its files and the next steps', async () => {
+test('A new app is announced with its files and the next steps', async () => {
   const root = await place();
   const directory = path.join(root, 'my app');
   const here = path.relative('', directory);
@@ -165,7 +165,7 @@ async function environment(script: string, fetches: boolean) {
 
 const makesItself = 'case "$*" in *venv*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";;';
 
-test('an environment is made in three steps, the last of which downloads what is missing', async () => {
+test('An environment is made in three steps, the last of which downloads what is missing', async () => {
   const script = `${makesItself} *pip*) printf 'Collecting a\\r\\n\\n  Collecting b\\n';; *) echo fetched;; esac`;
   const packages = 'Installing the packages of requirements.txt';
   const steps = ['begins', 'Making the environment', 'begins', packages];
@@ -178,7 +178,7 @@ test('an environment is made in three steps, the last of which downloads what is
   expect((await environment(script, true)).told).toEqual([...steps, ...lines, ...fetched, 'ends', null]);
 });
 
-test('the output of a step is shown line by line, however it is split', async () => {
+test('The output of a step is shown line by line, however it is split', async () => {
   // Longer than what a pipe hands over at once.
   const { told } = await environment(
     `${makesItself} *pip*) printf 'Begin%0100000dEnd\\nNext\\nunended' 0;; esac`,
@@ -189,7 +189,7 @@ test('the output of a step is shown line by line, however it is split', async ()
   expect([next, others]).toEqual(['Installing the packages of requirements.txt: Next', []]);
 });
 
-test('a failed step reports what the app lacks, and the command that completes it', async () => {
+test('A failed step reports what the app lacks, and the command that completes it', async () => {
   const fails = (what: string) => `${makesItself} *fetch*) ${what};; esac`;
   const failed = await environment(fails('echo one; echo two; exit 4'), true);
   expect(failed.error).toBe(
@@ -204,7 +204,7 @@ test.each([
   ['true', null],
   ['exit 3', 'exit code 3'],
   ['kill -9 $$', 'ended by SIGKILL'],
-])('the command of --on-end that does %j fails with %j', async (command, failure) => {
+])('The command of --on-end that does %j fails with %j', async (command, failure) => {
   const ended = { command: 'infer', exit_code: 0, seconds: 1, app: null, job_id: null, cases: null };
   expect(await runOnEnd(command, ended, io())).toBe(failure);
 });
@@ -214,7 +214,7 @@ test.each([
   [1, 'failed'],
   [2, 'failed'],
   [130, 'interrupted'],
-])('the command of --on-end gets exit code %d as %j', async (exit_code, status) => {
+])('The command of --on-end gets exit code %d as %j', async (exit_code, status) => {
   const file = path.join(await place(), 'told.json');
   const ended = { command: 'infer', exit_code, seconds: 1.5, app: 'a', job_id: null, cases: null };
   const { env, stderr } = io();

@@ -43,7 +43,7 @@ const named = {
   labels: { 1: { name: 'Liver', color: '#102030' }, 2: { name: 'Kidney left', color: '#0080ff' } },
 };
 
-test('masks at the top of a result have the names and colours of its record, and those below it stay files', async () => {
+test('Masks at the top of a result have the names and colours of its record, and those below it stay files', async () => {
   const { directory, convert } = await withVolumes(
     { ...organs, 'below/spleen.nii.gz': block(40, 50) },
     named,
@@ -74,7 +74,7 @@ test('masks at the top of a result have the names and colours of its record, and
   ]);
 });
 
-test('masks of one patient beside another file keep their whole names', async () => {
+test('Masks of one patient beside another file keep their whole names', async () => {
   const masks = { 'p1_liver.nii.gz': block(0, 20), 'p1_spleen.nii.gz': block(20, 40) };
   const labelsOf = async (more: Record<string, Uint8Array>) => {
     const { convert } = await withVolumes({ ...masks, ...more });
@@ -92,7 +92,7 @@ test.each([
   [{}, undefined],
   [{ units: { inputs: 'HU', outputs: null } }, undefined],
   [{ units: { inputs: null, outputs: 'HU' } }, 'HU'],
-])('intensities of a result with %j are said to be in %j', async (record, unit) => {
+])('Intensities of a result with %j are said to be in %j', async (record, unit) => {
   const intensities = Int16Array.from({ length: count }, (_, at) => at * 37 - 900);
   const { directory, convert } = await withVolumes({ 'ct.nii.gz': intensities }, record);
   await convert('ct.nii.gz', { formats: ['dicom'] });

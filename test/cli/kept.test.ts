@@ -6,7 +6,7 @@ import { JobFailed } from '../../src/client/errors.js';
 test.each([
   [1, "Job ab left 1 file; 'remote-app result ab --partial' fetches it"],
   [2, "Job ab left 2 files; 'remote-app result ab --partial' fetches them"],
-])('what a failed job left is told of %d file(s)', (leftFiles, hint) => {
+])('What a failed job left is told of %d file(s)', (leftFiles, hint) => {
   const failed = new JobFailed('ab', 'error', 'why', {
     expiresAt: null,
     leftFiles,
@@ -16,7 +16,7 @@ test.each([
   expect(hintsOfFailed(failed)).toEqual([hint]);
 });
 
-test('what a failed job left has the time until which it is kept, by the clock of the server', () => {
+test('What a failed job left has the time until which it is kept, by the clock of the server', () => {
   const now = Date.parse('2026-03-01T12:00:00Z');
   const facts = { expiresAt: '2026-03-03T12:00:00Z', leftFiles: 0, now, fetch: 'x' };
   expect(hintsOfFailed(new JobFailed('ab', 'error', 'why', facts))).toEqual([

@@ -10,7 +10,7 @@ test.each([
   [{ format: 'segmentation', type: 'probabilities', spatial_shape: [] }, true],
   [{ format: 'image' }, false],
 ])(
-  'a bundle whose output is %j is a segmentation: %j',
+  'A bundle whose output is %j is a segmentation: %j',
   async (changes: { readonly format: string; readonly type?: string }, isOne) => {
     const why = refusal(await bundle({ [about]: withData('outputs', changes) }));
     expect(why).toBe(
@@ -22,7 +22,7 @@ test.each([
   },
 );
 
-test('slices of a volume are served, pictures are not', async () => {
+test('Slices of a volume are served, pictures are not', async () => {
   const slices = { [about]: withData('inputs', { spatial_shape: [256, 256] }) };
   const inferer = { _target_: 'monai.inferers.SliceInferer', roi_size: [64, 64] };
   const { manifest } = await madeOf({ ...slices, ...configured({ inferer }) });
@@ -45,7 +45,7 @@ test.each([
   [{ channel_def: { 0: 'FLAIR' }, format: 'magnitude' }, ['FLAIR', undefined]],
   [{ channel_def: { 0: 'CTA' }, format: 'magnitude' }, ['CTA', undefined]],
   [{ num_channels: undefined, channel_def: { 0: 'T1' }, format: 'hounsfield' }, ['T1', 'HU']],
-])('the only channel of %j is called and measured %j', async (changes, [name, unit]) => {
+])('The only channel of %j is called and measured %j', async (changes, [name, unit]) => {
   const { inputs } = (await madeOf({ [about]: withData('inputs', changes) })).manifest;
   const [input] = Object.values(inputs as Record<string, { display_name: string; unit?: string }>);
   expect([input?.display_name, input?.unit]).toEqual([name, unit]);
@@ -55,7 +55,7 @@ test.each([
   [{ num_channels: 2, channel_def: { 0: 'a', 1: 'b', 2: 'c' } }, 'a, b, c'],
   [{ num_channels: 2, channel_def: { 0: 'a', 2: 'c' } }, 'a, c'],
   [{ num_channels: 2, channel_def: null }, 'none'],
-])('the channels of %j are not known', async (changes, named) => {
+])('The channels of %j are not known', async (changes, named) => {
   expect(refusal(await bundle({ [about]: withData('inputs', changes) }))).toBe(
     `'./configs/metadata.json' does not say what the 2 channels of its input are: 'channel_def' names ${named}; ` +
       'a network that needs clicks, or other data beside scans, cannot be served',
@@ -67,11 +67,11 @@ test.each([
   [{ inferer: { _target_: 'SlidingWindowInferer', roi_size: [-1, 8, 8] } }, [96, 96, 96]],
   [{ inferer: { _target_: 'SlidingWindowInferer', roi_size: [] } }, [96, 96, 96]],
   [{ inferer: { _target_: 'SimpleInferer' } }, [96, 96, 96]],
-])('the patches of %j are %j', async (changes, size) => {
+])('The patches of %j are %j', async (changes, size) => {
   expect((await madeOf(configured(changes))).manifest.patch_size).toEqual(size);
 });
 
-test('there are no patches where nothing says their size', async () => {
+test('There are no patches where nothing says their size', async () => {
   const { manifest } = await madeOf({
     ...configured({ inferer: undefined }),
     [about]: withData('inputs', { spatial_shape: ['*', '*', '*'] }),
@@ -84,7 +84,7 @@ test.each([
   [{}, { overlap: 0.25, sw_batch_size: 1 }],
   [{ overlap: '@half', sw_batch_size: '$torch.cuda.device_count()' }, { overlap: 0.5 }],
   [{ overlap: [0.5, 0.5, 0], sw_batch_size: 2 }, { sw_batch_size: 2 }],
-])('of an inferer with %j a person may set %j', async (more, defaults) => {
+])('Of an inferer with %j a person may set %j', async (more, defaults) => {
   const inferer = { _target_: 'SlidingWindowInferer', roi_size: [9, 9, 9], ...more };
   const { parameters } = (await madeOf(configured({ inferer, half: 0.5 }))).manifest;
   const found = Object.entries(parameters as Record<string, { default: number }>);
@@ -101,7 +101,7 @@ test.each([
     { description: '', task: 'Segments it', copyright: '' },
     `Segments it. ${bundleOfMonai} Licence: Apache License Version 2.0, January 2004.`,
   ],
-])('a bundle with %j is described', async (changes, description) => {
+])('A bundle with %j is described', async (changes, description) => {
   expect((await madeOf(described(changes))).manifest.description).toBe(description);
 });
 
@@ -109,7 +109,7 @@ test.each([
   [{ LICENSE: null, 'LICENSE.md': 'MIT License\n\nCopyright (c) 2024\n' }, 'MIT License'],
   [{ LICENSE: null, 'LICENSE.txt': 'GNU\nVersion 3' }, 'GNU Version 3'],
   [{ LICENSE: null }, ''],
-])('a licence in %j is told by how it begins: %j', async (files, licence) => {
+])('A licence in %j is told by how it begins: %j', async (files, licence) => {
   const { manifest, copies } = await madeOf(files);
   expect(/(?: Licence: (.*)\.)?$/.exec(String(manifest.description))?.[1] ?? '').toBe(licence);
   const [name] = Object.keys(files).filter((each) => each !== 'LICENSE');
@@ -122,13 +122,13 @@ test.each([
   [{}, 'Spleen CT segmentation'],
   [{ task: 'Segments it' }, 'Segments it'],
   [{ name: '' }, 'A segmentation by MONAI'],
-])('a bundle with %j and labels without names is shown as %j', async (more, shown) => {
+])('A bundle with %j and labels without names is shown as %j', async (more, shown) => {
   const { network_data_format } = withData('outputs', { channel_def: null });
   const { short_description } = (await madeOf(described({ ...more, network_data_format }))).manifest;
   expect(short_description).toBe(shown);
 });
 
-test('packages are those that a bundle names and its classes need, each once', async () => {
+test('Packages are those that a bundle names and its classes need, each once', async () => {
   const network_def = { _target_: 'monai.networks.nets.SwinUNETR' };
   const linesOf = async (changes: Changes) =>
     ((await madeOf(changes)).texts?.['requirements.txt'] ?? '').split('\n').slice(8);
@@ -148,7 +148,7 @@ test('packages are those that a bundle names and its classes need, each once', a
   ]);
 });
 
-test.each(['NibabelReader', 'ITKReader'])('scans are read with %s', async (reader) => {
+test.each(['NibabelReader', 'ITKReader'])('Scans are read with %s', async (reader) => {
   const transforms = [{ _target_: 'LoadImaged', keys: ['image'], reader }];
   const { texts = {} } = await madeOf(configured({ preprocessing: { transforms } }));
   expect((texts['requirements.txt'] ?? '').split('\n').includes('itk')).toBe(reader === 'ITKReader');

@@ -17,7 +17,7 @@ import {
   refusal,
 } from './support/monai-bundle.js';
 
-test('code, licences and the configurations that inference names are copied, and nothing else', async () => {
+test('Code, licences and the configurations that inference names are copied, and nothing else', async () => {
   const directory = await bundle({
     ...configured({ table: 'configs/labels.json' }),
     'configs/labels.json': '{}',
@@ -48,7 +48,7 @@ test('code, licences and the configurations that inference names are copied, and
   ]);
 });
 
-test('other weights that the configuration names are taken along, and have to be whole', async () => {
+test('Other weights that the configuration names are taken along, and have to be whole', async () => {
   const changes = configured({ search: "$torch.load(@bundle_root + '/models/search.pt')" });
   const directory = await bundle({ ...changes, 'models/search.pt': checkpoint, 'models/old.ckpt': 'x' });
   const { weights, manifest, notes } = appOf(directory);
@@ -72,7 +72,7 @@ test.each([
   ["$@bundle_root + '/' + 'models' + '/model.pt'", 'model.pt'],
   ['$os.path.join(@bundle_root, "models", "model.ts")', 'model.ts'],
   ["$'/none/model.pt' if @is_other else @path", 'model.pt'],
-])('the weights at %j are %s', async (load_path, name) => {
+])('The weights at %j are %s', async (load_path, name) => {
   const { checkpointloader } = loader(load_path)[config] as { checkpointloader: object };
   const more = { checkpointloader, is_other: false, path: './models/model.pt' };
   expect((await madeOf(configured(more))).manifest.models).toEqual([name]);
@@ -153,7 +153,7 @@ test.each([
     { [config]: null, 'configs/train.json': null, 'configs/notes.txt': '' },
     "'.' has no configuration of inference, configs/inference.json or configs/inference.yaml: configs has none",
   ],
-])('a bundle with %s is refused in a sentence', async (_, changes: Changes, sentence) => {
+])('A bundle with %s is refused in a sentence', async (_, changes: Changes, sentence) => {
   expect(refusal(await bundle(changes))).toBe(sentence);
 });
 
@@ -163,7 +163,7 @@ test.each([
   ['skimage.Net', {}, { 'scikit-image': '0.2' }],
   ['my_lab.Net', {}, { 'My-Lab': '' }],
   ['Net', {}, {}],
-])('code called %s is found', async (_target_, files, required_packages_version) => {
+])('Code called %s is found', async (_target_, files, required_packages_version) => {
   const changes = {
     ...configured({ network_def: { _target_ } }),
     ...described({ required_packages_version }),
@@ -175,14 +175,14 @@ test.each([
   [{ imports: ['$import os, sys', '$import  lab as l, os'] }, 'lab'],
   [{ imports: ['$from lab.io import read'] }, 'lab.io'],
   [{ network_def: { _target_: 'lab.Net' } }, 'lab.Net'],
-])('code of %j is not found', async (changes, name) => {
+])('Code of %j is not found', async (changes, name) => {
   expect(refusal(await bundle(configured(changes)))).toBe(
     `'./configs/inference.json' uses '${name}', which is code outside of the bundle: copy it into the bundle's folder 'scripts', ` +
       "or name its package in 'required_packages_version' of metadata.json",
   );
 });
 
-test('handlers and steps that the app does not take are told, each once', async () => {
+test('Handlers and steps that the app does not take are told, each once', async () => {
   const val_handlers = [{ _target_: 'lab.A' }, { _target_: 'ignite.B' }, 'text'];
   const { evaluator } = inference;
   const { notes } = await madeOf({
@@ -208,7 +208,7 @@ test.each([
   expect(refusal(path.join(await bundle(), name))).toBe(sentence);
 });
 
-test('what is around bundles is refused with what to name', async () => {
+test('What is around bundles is refused with what to name', async () => {
   const directory = await bundle();
   const above = path.dirname(directory);
   await plant(above, monaiBundle('other'));
@@ -224,7 +224,7 @@ test('what is around bundles is refused with what to name', async () => {
   );
 });
 
-test('values of a configuration are read as far as they are no code', async () => {
+test('Values of a configuration are read as far as they are no code', async () => {
   const directory = await bundle(
     configured({ a: { b: [1, '@c'] }, c: "$'x' + @d", d: 'y', e: '@e', f: '$CommonKeys.PRED', g: '$"z"' }),
   );

@@ -26,7 +26,7 @@ test.each([
   [{ background: [0], liver: [1], tumour: 2 }, undefined, { 1: 'liver', 2: 'tumour' }],
   [{ background: 0, all: [0, 1, 2], core: 2 }, [5, 4], { 5: 'all', 4: 'core' }],
 ] as const)(
-  'labels of nnU-Net %j in the order %j are those of the results: %j',
+  'Labels of nnU-Net %j in the order %j are those of the results: %j',
   async (given, order, names) => {
     const { terminology } = appOf(await folder(labels(given, order))).manifest;
     const found = Object.entries(terminology as Record<string, { name: string }>);
@@ -125,7 +125,7 @@ test.each([
 });
 
 test.each(['nnUNetTrainer__3d_fullres', '__nnUNetPlans__3d_fullres', 'a__b__3d_fullres__c', 'a__b__'])(
-  'a folder called %s does not say its configuration',
+  'A folder called %s does not say its configuration',
   async (name) => {
     expect(refusal(await folder({}, name))).toBe(
       "The name of '.' does not say which configuration it has: give it back its name of nnU-Net, " +
@@ -134,7 +134,7 @@ test.each(['nnUNetTrainer__3d_fullres', '__nnUNetPlans__3d_fullres', 'a__b__3d_f
   },
 );
 
-test('folds are in the order of their numbers, and fold_all counts where there is no other', async () => {
+test('Folds are in the order of their numbers, and fold_all counts where there is no other', async () => {
   const more = ['fold_10', 'fold_2'].map((name) => [`${name}/checkpoint_final.pth`, checkpoint]);
   const directory = await folder({
     ...Object.fromEntries(more),
@@ -165,7 +165,7 @@ test('folds are in the order of their numbers, and fold_all counts where there i
   expect(app.about).not.toMatch(/--ensemble \d/);
 });
 
-test('a description has what the data set says of itself, and no more', async () => {
+test('A description has what the data set says of itself, and no more', async () => {
   const { manifest } = appOf(
     await folder(data({ description: 'Finds it!', reference: 'doi:1', licence: undefined, license: 'MIT' })),
   );
@@ -175,7 +175,7 @@ test('a description has what the data set says of itself, and no more', async ()
   expect(bare.manifest.description).toBe(network);
 });
 
-test('channels may have the older name, and only CT is in Hounsfield units', async () => {
+test('Channels may have the older name, and only CT is in Hounsfield units', async () => {
   const { manifest } = appOf(
     await folder(data({ modality: { 0: 'ct', 1: 'CTA' }, channel_names: undefined })),
   );
@@ -186,11 +186,11 @@ test('channels may have the older name, and only CT is in Hounsfield units', asy
   });
 });
 
-test.each(['.nii.gz', '.nii', '.nrrd', '.mha', '.gipl'])('results may be %s', async (file_ending) => {
+test.each(['.nii.gz', '.nii', '.nrrd', '.mha', '.gipl'])('Results may be %s', async (file_ending) => {
   expect(appOf(await folder(data({ file_ending }))).about).toContain(`, and end with \`${file_ending}\`.`);
 });
 
-test('a network is found in a folder of results, and named by its place in it', async () => {
+test('A network is found in a folder of results, and named by its place in it', async () => {
   const directory = await folder({}, `results/Dataset003/${resultsName}`);
   const results = path.dirname(path.dirname(directory));
   await plant(results, { 'Dataset003/notes.txt': '', 'Dataset004/dataset.json': '{}', 'dataset.txt': '' });
@@ -218,7 +218,7 @@ async function taskWith(ids: readonly number[], more: Record<string, string | Bu
   };
 }
 
-test('of a task the weights that are there are used, and those that are not are still to be downloaded', async () => {
+test('Of a task the weights that are there are used, and those that are not are still to be downloaded', async () => {
   const { directory, app } = await taskWith([299]);
   const { source: found, missing, weights, copies, notes } = app();
   const network = networkOf(299);
@@ -233,7 +233,7 @@ test('of a task the weights that are there are used, and those that are not are 
   expect(Object.keys(copies)).toEqual([`weights/${network}/dataset.json`, `weights/${network}/plans.json`]);
 });
 
-test('a network without its plans is missing, and one that is cut is refused', async () => {
+test('A network without its plans is missing, and one that is cut is refused', async () => {
   const plan = `nnunet/results/${networkOf(299)}/plans.json`;
   const lacking = await taskWith([300]);
   await plant(lacking.directory, { [`${networkOf(299)}/fold_0/checkpoint_final.pth`]: checkpoint });
@@ -246,7 +246,7 @@ test('a network without its plans is missing, and one that is cut is refused', a
   );
 });
 
-test('a task that needs a licence has the number in the settings of the app alone, and no address', async () => {
+test('A task that needs a licence has the number in the settings of the app alone, and no address', async () => {
   const number = 'aca_12345678901234';
   const { app } = await taskWith(
     [299],
@@ -266,7 +266,7 @@ test('a task that needs a licence has the number in the settings of the app alon
   expect(wrong.app).toThrow(/config\.json' has a licence number that is none: get one at https:/);
 });
 
-test('the tasks that a slip is near to are told, three at the most', async () => {
+test('The tasks that a slip is near to are told, three at the most', async () => {
   const { app } = await taskWith([], {}, 'vertebrae');
   expect(app).toThrow(/^TotalSegmentator has no task 'vertebrae'; did you mean '\w+' or '\w+' or '\w+'\?$/);
   const tasks = JSON.parse(readFileSync('templates/from/totalsegmentator/tasks.json', 'utf8')).tasks;

@@ -21,7 +21,7 @@ const command = (server: string | null, directory = process.cwd()): SentCommand 
   ],
 });
 
-test('a command is kept as it was, and one that is too long is not', async () => {
+test('A command is kept as it was, and one that is too long is not', async () => {
   const config = await home();
   keepCommand(config, 'aa', command('http://a'));
   expect(keptCommand(config, 'aa')).toEqual(command('http://a'));
@@ -42,7 +42,7 @@ test.each([
   '{"command": "infer", "directory": "/", "words": {}}',
   '{"command": "infer", "directory": "/", "words": [null]}',
   '{"command": "infer", "directory": "/", "words": [{"flag": null}]}',
-])('a file with %s is damaged', async (text) => {
+])('A file with %s is damaged', async (text) => {
   const config = await home();
   keepCommand(config, 'aa', command(null));
   const file = sentJobFile(config, 'aa', 'command');
@@ -52,7 +52,7 @@ test.each([
   );
 });
 
-test('the job that is meant is the one that is named, or the last one sent from here to this server', async () => {
+test('The job that is meant is the one that is named, or the last one sent from here to this server', async () => {
   const config = await home();
   const reporter = memoryReporter();
   const meant = (named?: string, server = 'http://a:1') => namedOrLast(named, config, { server }, reporter);

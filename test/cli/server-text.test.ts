@@ -53,7 +53,7 @@ test('usage has a row for each owner and app, a total of several, and the upload
   expect(of([], uploads.slice(0, 1))).toEqual(['1 upload kept, 1.0 KiB']);
 });
 
-test('a drained server is told by what is still running', () => {
+test('A drained server is told by what is still running', () => {
   const said = (active: number) => describeDrain({ draining: true, active });
   expect(said(0)).toBe('No new job is accepted; no job is active.');
   expect(said(1)).toBe('No new job is accepted; 1 active job goes on.');
@@ -61,7 +61,7 @@ test('a drained server is told by what is still running', () => {
   expect(describeDrain({ draining: false, active: 2 })).toBe('New jobs are accepted again.');
 });
 
-test('a gateway is told by what its clients need', () => {
+test('A gateway is told by what its clients need', () => {
   expect(describeForwarding({ host: '127.0.0.1', port: 8001, token: 't0ken', server: 'http://a' })).toEqual([
     'host   127.0.0.1',
     'port   8001',

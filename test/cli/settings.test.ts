@@ -11,7 +11,7 @@ const byProfile = "the profile 'default'";
 const lab = { server: 'https://gpu.example.org/', token: 'profile-token', app: 'tissue' };
 
 describe('settings', () => {
-  test('come from flags and environment, then from the profile, then from the defaults', () => {
+  test('Settings come from flags and environment, then from the profile, then from the defaults', () => {
     expect(resolveSettings({}, null)).toEqual({
       server: defaultServer,
       isDefault: true,
@@ -40,7 +40,7 @@ describe('settings', () => {
     });
   });
 
-  test("a profile's token goes to the profile's server and to no other", () => {
+  test("A profile's token goes to the profile's server and to no other", () => {
     expect(resolveSettings({ server: 'https://other.example.org' }, lab)).toEqual({
       server: 'https://other.example.org',
       isDefault: false,
@@ -50,7 +50,7 @@ describe('settings', () => {
     expect(resolveSettings({ server: 'https://gpu.example.org' }, lab).token).toBe('profile-token');
   });
 
-  test('a profile on the command line wins over the server and the token of the environment', () => {
+  test('A profile on the command line wins over the server and the token of the environment', () => {
     const environment = { server: 'https://other.example.org', token: 'for-other', app: 'other' };
     const typed = (...names: string[]) => new Set(['profile', ...names]);
     expect(resolveSettings(environment, lab, typed())).toEqual({
@@ -87,7 +87,7 @@ describe('settings', () => {
     });
   });
 
-  test('a token file wins over a token, and is read without its line break', async () => {
+  test('A token file wins over a token, and is read without its line break', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'token');
     await writeFile(file, 'from-file\n');
@@ -103,7 +103,7 @@ describe('settings', () => {
     );
   });
 
-  test.each(['', ' \n', '\ufeff'])('an empty token file is refused: %j', async (content) => {
+  test.each(['', ' \n', '\ufeff'])('An empty token file is refused: %j', async (content) => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'token');
     await writeFile(file, content);
@@ -111,7 +111,7 @@ describe('settings', () => {
     expect(settings).toThrow(/^The token file '.*token' is empty/);
   });
 
-  test('a token file is a regular file, or what the shell opened', async () => {
+  test('A token file is a regular file, or what the shell opened', async () => {
     const read = (file: string) => resolveSettings({ 'token-file': file }, null).token;
     expect(() => read('/dev/null')).toThrow(/it is not a regular file/);
     expect(() => read('/dev/zero')).toThrow("'/dev/zero' cannot be read: it is not a regular file");
@@ -125,7 +125,7 @@ describe('settings', () => {
     expect(read(`/dev/fd/${opened.fd}`)).toBe('from-shell');
   });
 
-  test('a token that cannot be sent in a header is refused, and the message does not show it', () => {
+  test('A token that cannot be sent in a header is refused, and the message does not show it', () => {
     expect(() => checkToken('sec ret', '--token')).toThrow(/--token/);
     expect(() => resolveSettings({ token: 'sec ret' }, null)).toThrow(/of SERVICE_API_TOKEN/);
     expect(() => resolveSettings({ token: 'sec ret' }, null, new Set(['token']))).toThrow(/of --token/);
@@ -135,7 +135,7 @@ describe('settings', () => {
   });
 
   test.for(['server', 'token', 'token-file', 'profile', 'app', 'ca'])(
-    'an empty --%s is refused, and nothing else is taken in its place; in the environment it counts for nothing',
+    'An empty --%s is refused, and nothing else is taken in its place; in the environment it counts for nothing',
     (name) => {
       const profile = { server: 'http://127.0.0.1:8000' };
       const empty = `--${name} is empty; give it a value, or leave it out`;
@@ -144,7 +144,7 @@ describe('settings', () => {
     },
   );
 
-  test('the named profile is used, otherwise the default one', async () => {
+  test('The named profile is used, otherwise the default one', async () => {
     await using directory = await temporary();
     writeProfile(directory.path, 'lab', lab);
     expect(loadSettings({ profile: 'lab' }, directory.path)).toEqual({

@@ -30,7 +30,7 @@ async function shown(files: Readonly<Record<string, string>>, isQuiet = false) {
 
 const pair = { 'in/a.mhd': metaHeader('a.raw'), 'in/a.raw': 'x' };
 
-test('volumes are told with all of their files, and columns without a value are left out', async () => {
+test('Volumes are told with all of their files, and columns without a value are left out', async () => {
   const size = metaHeader('a.raw').length + 1;
   const { document, code, out, err } = await shown({ ...pair, 'in/b.nii': 'abc', 'in/notes.txt': '' });
   expect([code, out.split('\n')]).toEqual([
@@ -52,7 +52,7 @@ test('volumes are told with all of their files, and columns without a value are 
   expect([quiet.out, quiet.err]).toEqual(['', '']);
 });
 
-test('each file that cannot be sent is told, and that nothing is sent because of them', async () => {
+test('Each file that cannot be sent is told, and that nothing is sent because of them', async () => {
   const { document, code, out, err } = await shown({ 'in/a.nii': '', 'in/b.nii': '' });
   expect([code, out]).toEqual([2, '']);
   expect(document.refused.map((each: { path: string }) => each.path)).toEqual(['in/a.nii', 'in/b.nii']);
@@ -67,7 +67,7 @@ test('each file that cannot be sent is told, and that nothing is sent because of
   expect(beside.err).toContain('because of 1 file that cannot be sent');
 });
 
-test('the only file that there is, and cannot be sent, is the error', async () => {
+test('The only file that there is, and cannot be sent, is the error', async () => {
   const { document, out, err } = await shown({ 'in/a.nii': '' });
   expect([document, out, err]).toEqual([expect.stringMatching(/^'in\/a\.nii' is empty \(0 bytes\)/), '', '']);
 });

@@ -9,7 +9,7 @@ const flags = {
   app: Flags.string(),
 };
 
-test('of an unfinished command line the words of some flags are kept', () => {
+test('Of an unfinished command line the words of some flags are kept', () => {
   const words = (...typed: readonly string[]) => wordsOfFlags(typed, flags);
   expect(words('infer', '--profile', 'lab', '--json', 'scans', '--app=a=b', '--other', 'x', '')).toEqual([
     ...['--profile', 'lab', '--json', '--app=a=b'],
@@ -20,7 +20,7 @@ test('of an unfinished command line the words of some flags are kept', () => {
   expect(words('infer', '--app', 'a', '--', '--profile', 'lab', '')).toEqual(['--app', 'a']);
 });
 
-test('what a command line names already is not offered again, alone or in a list', async () => {
+test('What a command line names already is not offered again, alone or in a list', async () => {
   const offered = async (...words: string[]) => {
     const connect = () => Promise.reject(new Error('No server is needed.'));
     return (await findOffers('states', words, connect, '')).map(({ value }) => value);

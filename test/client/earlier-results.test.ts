@@ -10,7 +10,7 @@ import {
 } from '../../src/client/earlier-results.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('a directory of results is known by its name and what is in it', async () => {
+test('A directory of results is known by its name and what is in it', async () => {
   await using root = await temporary();
   const output = path.join(root.path, 'Output');
   const files = ['result.zip', 'remote-app-record.json', 'remote-app-log.txt', 'scan.nii'];
@@ -28,7 +28,7 @@ test('a directory of results is known by its name and what is in it', async () =
   expect([numberedDirectory('/a', 1), numberedDirectory('/a', 2)]).toEqual(['/a', '/a-2']);
 });
 
-test('files of a result among derivatives begin alike, and have its record', () => {
+test('Files of a result among derivatives begin alike, and have its record', () => {
   const names = [
     'sub-01_desc-brain_mask.nii.gz',
     'sub-01_ses-2_desc-x1_',
@@ -46,7 +46,7 @@ test('files of a result among derivatives begin alike, and have its record', () 
   ]);
 });
 
-test('a table is read as it was written', async () => {
+test('A table is read as it was written', async () => {
   await using root = await temporary();
   const cells = ['=a;"b", c', '@x', 'plain', "'own", 'two\nlines', '-1;=2'];
   const rows = [

@@ -10,7 +10,7 @@ import {
 } from '../../src/client/sent-jobs.js';
 import { temporary } from '../support/temporary.js';
 
-test('the command and the inputs of the newest jobs are kept, and nothing of older ones', async () => {
+test('The command and the inputs of the newest jobs are kept, and nothing of older ones', async () => {
   await using root = await temporary();
   /** Sent so many seconds after the first. */
   const send = (jobId: string, second: number) => {
@@ -37,7 +37,7 @@ test('the command and the inputs of the newest jobs are kept, and nothing of old
   expect(commandsNewestFirst(root.path).at(-1)).toBe('job1');
 });
 
-test('what is kept is for its user alone, and a home that cannot be written fails nothing', async () => {
+test('What is kept is for its user alone, and a home that cannot be written fails nothing', async () => {
   await using root = await temporary();
   keepSentJob(root.path, 'ab', 'names', { 'case-0001': 'ada' });
   const modes = ['sent', 'sent/ab.names.json'].map((name) => statSync(`${root.path}/${name}`).mode & 0o777);

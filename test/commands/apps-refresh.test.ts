@@ -45,7 +45,7 @@ test('apps --refresh has the server look for new commits, and shows what it foun
   expect(stale.stdout).toMatch(/^Not updated +http\S+ answered 503/m);
 });
 
-test('a server without repositories says so, and one that cannot be asked fails with what to do', async () => {
+test('A server without repositories says so, and one that cannot be asked fails with what to do', async () => {
   await using server = await TestServer.start();
   expect(await cli.run(['apps', '--refresh'], { REMOTE_APP_SERVER: server.url })).toMatchObject({
     code: 0,

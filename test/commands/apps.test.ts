@@ -71,7 +71,7 @@ async function run(...args: string[]) {
 }
 
 describe('apps APP', () => {
-  test('shows on a terminal all that the app tells, wrapped at its width', async () => {
+  test('apps APP shows on a terminal all that the app tells, wrapped at its width', async () => {
     expect(await shown('apps', 'synthesis')).toEqual([
       'App                 synthesis',
       'Name                Synthesis',
@@ -95,7 +95,7 @@ describe('apps APP', () => {
     ]);
   });
 
-  test('shows what it cannot do, what it reads, where it comes from, and keys that are not known', async () => {
+  test('apps APP shows what it cannot do, what it reads, where it comes from, and keys that are not known', async () => {
     const view = {
       ...bare,
       description: '',
@@ -159,7 +159,7 @@ describe('apps APP', () => {
     ]);
   });
 
-  test('invents nothing for an app that tells nothing', async () => {
+  test('apps APP invents nothing for an app that tells nothing', async () => {
     expect(await shown('apps', 'bare')).toEqual(['App   bare', 'Name  Bare']);
   });
 
@@ -173,7 +173,7 @@ describe('apps APP', () => {
       ['  lr = 0.1  (at most 1)', '  seed'],
     ],
     ['many', []],
-  ])('reads %j as an app may write it', async (parameters, lines) => {
+  ])('apps APP reads %j as an app may write it', async (parameters, lines) => {
     await using cli = await Cli.create();
     await using server = await fakeService({
       override: (_, response) => {
@@ -192,11 +192,11 @@ describe('apps APP', () => {
 });
 
 describe('apps', () => {
-  test('shows on a terminal what each app is', async () => {
+  test('apps shows on a terminal what each app is', async () => {
     expect(await shown('apps')).toEqual(['synthesis  Synthesis: CT of MR', 'bare       Bare', 'gone']);
   });
 
-  test('shows which of them are loaded, and why one is not available', async () => {
+  test('apps shows which of them are loaded, and why one is not available', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({
       override: ({ url }, response) => {
@@ -224,12 +224,12 @@ describe('apps', () => {
     expect([code, stdout]).toEqual([0, 'a is not available: its files cannot be read\n']);
   });
 
-  test('is the identifiers alone elsewhere, which scripts read', async () => {
+  test('apps is the identifiers alone elsewhere, which scripts read', async () => {
     expect((await run('apps')).stdout).toBe('synthesis\nbare\ngone\n');
   });
 });
 
-test('an app that the server does not have is refused with those that it has', async () => {
+test('An app that the server does not have is refused with those that it has', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     apps: ['synthesis', 'bare'],

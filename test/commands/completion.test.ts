@@ -88,7 +88,7 @@ async function withOffers(
 
 for (const shell of ['bash', 'zsh', 'fish'] as const)
   describe.skipIf(lacks(shell))(shell, () => {
-    test('completes commands, flags and fixed lists without asking for values', () =>
+    test('Completes commands, flags and fixed lists without asking for values', () =>
       withOffers(shell, {}, async (complete, asked) => {
         const [command, all, flags, alias, others, hidden, topic, member, ofMember, list] = await complete(
           'remote-app inf',
@@ -117,7 +117,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         expect(asked()).toEqual([]);
       }));
 
-    test('asks for the values of each flag and argument with the words typed so far, and shows them', () =>
+    test('Asks for the values of each flag and argument with the words typed so far, and shows them', () =>
       withOffers(
         shell,
         {
@@ -164,7 +164,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('completes identifiers with slashes and colons', () =>
+    test('Completes identifiers with slashes and colons', () =>
       withOffers(
         shell,
         { apps: ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:CT', 'tissue'] },
@@ -185,7 +185,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('completes files and directories only for arguments that take them', () =>
+    test('Completes files and directories only for arguments that take them', () =>
       withOffers(shell, {}, async (complete) => {
         const [files, token, directories, job, ofApp, scan] = await complete(
           'remote-app infer scan',
@@ -206,7 +206,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         expect(ofApp).not.toContain('ordinary.txt');
       }));
 
-    test('runs no command that is put into a list', () =>
+    test('Runs no command that is put into a list', () =>
       withOffers(
         shell,
         { apps: ['$(touch planted)', '`touch planted`', 'x;touch planted', "'$(touch planted)'"] },
@@ -219,14 +219,14 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('shows nothing of a program that offers nothing, and complains', () =>
+    test('Shows nothing of a program that offers nothing, and complains', () =>
       withOffers(shell, {}, async (complete, asked) => {
         const [seen = ''] = await complete('remote-app infer --app t');
         expect(seen.replace(/^.*<</s, '')).not.toMatch(/tissue|No such file/);
         expect(asked()).toHaveLength(1);
       }));
 
-    test('shows what the program itself offers: of the server that the command line names, with its token', async () => {
+    test('Shows what the program itself offers: of the server that the command line names, with its token', async () => {
       await using cli = await Cli.create();
       await using server = await fakeService({ apps: ['elsewhere'], token: 'secret' });
       await plant(cli.directory, { token: 'secret' });
@@ -296,7 +296,7 @@ describe('completion --values', () => {
     expect(await offered(cli, source, line.split(' '), { REMOTE_APP_SERVER: server.url })).toEqual(offers);
   });
 
-  test('states follow those in front of the last comma', async () => {
+  test('completion --values states follow those in front of the last comma', async () => {
     await using cli = await Cli.create();
     const states = await offered(cli, 'states', ['jobs', '--status', 'running,'], {});
     expect(states).toContain('running,killed');
@@ -304,7 +304,7 @@ describe('completion --values', () => {
     expect(await offered(cli, 'states', ['jobs', '--status', 'wai'], {})).toContain('waiting');
   });
 
-  test('are those of the server that the command line names, with its token or its profile', async () => {
+  test('completion --values are those of the server that the command line names, with its token or its profile', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService(fake);
     await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
@@ -319,7 +319,7 @@ describe('completion --values', () => {
     expect(await offered(cli, 'profiles', ['health', '--profile', ''], {})).toEqual([`lab\t${other.url}`]);
   });
 
-  test('leave out what no shell can show', async () => {
+  test('completion --values leave out what no shell can show', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['\u001b[2Jx', 'a\nb', '$(touch planted)'] });
     expect(await offered(cli, 'apps', ['infer', '--app', ''], { REMOTE_APP_SERVER: server.url })).toEqual([
@@ -327,7 +327,7 @@ describe('completion --values', () => {
     ]);
   });
 
-  test('waits a second for a server, and then gives up without a message', async () => {
+  test('completion --values waits a second for a server, and then gives up without a message', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ override: () => true });
     const began = performance.now();
@@ -345,7 +345,7 @@ describe('completion --values', () => {
     ['an address that is none', { REMOTE_APP_SERVER: '::' }, []],
     ['a token file that is missing', {}, ['--token-file', 'none']],
     ['a flag that is not finished', { REMOTE_APP_SERVER: 'SERVER' }, ['--server']],
-  ])('is silent with %s', async (_, env: NodeJS.ProcessEnv, words) => {
+  ])('completion --values is silent with %s', async (_, env: NodeJS.ProcessEnv, words) => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token: 'right' });
     const environment = env.REMOTE_APP_SERVER === 'SERVER' ? { ...env, REMOTE_APP_SERVER: server.url } : env;
@@ -354,7 +354,7 @@ describe('completion --values', () => {
     expect([code, stdout, stderr]).toEqual([0, '', '']);
   });
 
-  test('without a shell is a wrong command line', async () => {
+  test('completion --values without a shell is a wrong command line', async () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['completion']);
     expect([code, stderr]).toEqual([2, 'Error: Name a shell: bash, zsh, fish\n']);

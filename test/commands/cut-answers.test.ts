@@ -71,12 +71,15 @@ describe('rm, whose first answer is cut,', () => {
   test.each([
     ['410', expired],
     ['404', unknown],
-  ])('rm takes %s after a cut answer to mean that the job is removed', async (_, answer) => {
-    const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
-    expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
-  });
+  ])(
+    'rm, whose first answer is cut, rm takes %s after a cut answer to mean that the job is removed',
+    async (_, answer) => {
+      const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
+      expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
+    },
+  );
 
-  test('rm does not take a page without a job to mean that the job is removed', async () => {
+  test('rm, whose first answer is cut, rm does not take a page without a job to mean that the job is removed', async () => {
     const { code, stdout } = await run(['rm', jobId], ['cut body', [404, {}]]);
     expect([code, stdout]).toEqual([5, '']);
   });

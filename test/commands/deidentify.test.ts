@@ -130,7 +130,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything).not.toContain(word);
   });
 
-  test('retry de-identifies again if the environment had the first command de-identify', async () => {
+  test('Nothing that identifies a person is on the wire retry de-identifies again if the environment had the first command de-identify', async () => {
     await using here = await machine(server, { [`${directory}/${word}.nii`]: canary.nifti(word) });
     const environment = { REMOTE_APP_SERVER: here.tap.url, REMOTE_APP_DEIDENTIFY: 'full' };
     const sent = await here.cli.run(['infer', directory, '--detach'], environment);

@@ -125,7 +125,7 @@ describe('-h, -v and help', () => {
     },
   );
 
-  test('help COMMAND and -h COMMAND print the same as COMMAND --help', async () => {
+  test('-h, -v and help help COMMAND and -h COMMAND print the same as COMMAND --help', async () => {
     await using cli = await Cli.create();
     const { stdout } = await cli.run(['infer', '--help']);
     expect((await cli.run(['help', 'infer'])).stdout).toBe(stdout);

@@ -13,7 +13,7 @@ import { until } from '../support/until.mjs';
 const drained = 'The server is draining and accepts no new jobs; submit again later';
 
 describe('remote-app drain', () => {
-  test('lets active jobs go on, refuses new ones in words, and is taken back', async () => {
+  test('remote-app drain lets active jobs go on, refuses new ones in words, and is taken back', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'ct' });
@@ -67,7 +67,7 @@ describe('remote-app drain', () => {
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
   });
 
-  test('says when the server does otherwise, or somebody has undone it meanwhile', async () => {
+  test('remote-app drain says when the server does otherwise, or somebody has undone it meanwhile', async () => {
     await using cli = await Cli.create();
     let draining = true;
     await using server = await fakeService({
@@ -89,7 +89,7 @@ describe('remote-app drain', () => {
     expect((await run()).stderr).toContain('answered that it accepts new jobs');
   });
 
-  test('an upload that has begun counts as active, and becomes a job', async () => {
+  test('An upload that has begun counts as active, and becomes a job', async () => {
     await using server = await TestServer.start();
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using upload = await RawConnection.open(server.url);

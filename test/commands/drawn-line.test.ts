@@ -300,7 +300,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('logs --all prints every state of a bar as a line', async () => {
+  test('A log at a terminal logs --all prints every state of a bar as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
       await terminal.ended();

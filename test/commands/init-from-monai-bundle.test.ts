@@ -50,7 +50,7 @@ const [activate, invert, decide, save] = inference.postprocessing.transforms as 
 ];
 
 describe('init --from monai-bundle', () => {
-  test('writes an app that says what the bundle says, and leaves the bundle as it is', async () => {
+  test('init --from monai-bundle writes an app that says what the bundle says, and leaves the bundle as it is', async () => {
     await using cli = await withBundle();
     const weights = path.join(cli.directory, bundleName, 'models/model.pt');
     const before = await stat(weights);
@@ -136,7 +136,7 @@ describe('init --from monai-bundle', () => {
     ]);
   });
 
-  test('copies the weights with --copy, and follows links to them and to code', async () => {
+  test('init --from monai-bundle copies the weights with --copy, and follows links to them and to code', async () => {
     await using cli = await withBundle({ 'models/model.pt': null, 'models/model.ts': null });
     await plant(cli.directory, { 'store/weights': checkpoint, 'store/networks.py': 'x = 1\n' });
     await plant(cli.directory, { [inBundle('models/keep')]: '', [inBundle('scripts/__init__.py')]: '' });
@@ -152,7 +152,7 @@ describe('init --from monai-bundle', () => {
     expect(await readFile(code_, 'utf8')).toBe('x = 1\n');
   });
 
-  test('reads YAML, takes the code of the bundle along, and names what it leaves out', async () => {
+  test('init --from monai-bundle reads YAML, takes the code of the bundle along, and names what it leaves out', async () => {
     await using cli = await withBundle({
       [config]: null,
       'configs/inference.yaml': stringify({
@@ -209,7 +209,7 @@ describe('init --from monai-bundle', () => {
     );
   });
 
-  test('takes several channels in their order', async () => {
+  test('init --from monai-bundle takes several channels in their order', async () => {
     await using cli = await withBundle({
       [about]: withData('inputs', {
         format: 'magnitude',
@@ -267,7 +267,7 @@ describe('init --from monai-bundle', () => {
       expect(readme.includes('`pipeline` needs `--no-uncertainty`')).toBe(!isUncertain);
     });
 
-  test('says where labels become numbers between them', async () => {
+  test('init --from monai-bundle says where labels become numbers between them', async () => {
     const back = { ...invert, nearest_interp: false };
     for (const [transforms, isTold] of [
       [[activate, decide, back, save], true],
@@ -279,7 +279,7 @@ describe('init --from monai-bundle', () => {
     }
   });
 
-  test('requires the packages that the bundle and its classes need, no older than it was made with', async () => {
+  test('init --from monai-bundle requires the packages that the bundle and its classes need, no older than it was made with', async () => {
     await using cli = await withBundle({
       [about]: {
         ...metadata,
@@ -475,12 +475,15 @@ describe('init --from monai-bundle', () => {
 });
 
 describe('check, of an app of a bundle', () => {
-  test.skipIf(lacks('python3'))('finds missing packages and missing weights', async () => {
-    await using cli = await withBundle();
-    await init(cli);
-    await rm(path.join(cli.directory, 'spleen/bundle/models/model.pt'));
-    const { stdout } = await cli.run(['check', 'spleen', '--no-run']);
-    expect(stdout).toMatch(/not installed for .*python.*: .*monai.*pip install -r requirements\.txt/);
-    expect(stdout).toContain('the file model.pt is not there');
-  });
+  test.skipIf(lacks('python3'))(
+    'check, of an app of a bundle finds missing packages and missing weights',
+    async () => {
+      await using cli = await withBundle();
+      await init(cli);
+      await rm(path.join(cli.directory, 'spleen/bundle/models/model.pt'));
+      const { stdout } = await cli.run(['check', 'spleen', '--no-run']);
+      expect(stdout).toMatch(/not installed for .*python.*: .*monai.*pip install -r requirements\.txt/);
+      expect(stdout).toContain('the file model.pt is not there');
+    },
+  );
 });

@@ -32,7 +32,7 @@ const init = (cli: Cli, ...more: readonly string[]) =>
 const changed = (of: object, changes: object) => JSON.stringify({ ...of, ...changes });
 
 describe('init --from nnunet', () => {
-  test('writes an app that says what the folder says, and leaves the folder as it is', async () => {
+  test('init --from nnunet writes an app that says what the folder says, and leaves the folder as it is', async () => {
     await using cli = await withFolder();
     const weights = path.join(cli.directory, resultsName, 'fold_0/checkpoint_final.pth');
     const before = await stat(weights);
@@ -106,7 +106,7 @@ describe('init --from nnunet', () => {
     ]);
   });
 
-  test('copies the weights with --copy; --json says which it was, and what was left out', async () => {
+  test('init --from nnunet copies the weights with --copy; --json says which it was, and what was left out', async () => {
     await using cli = await withFolder({
       [`${resultsName}/fold_2/checkpoint_latest.pth`]: checkpoint,
       [`${resultsName}/fold_all/checkpoint_final.pth`]: checkpoint,
@@ -137,7 +137,7 @@ describe('init --from nnunet', () => {
       expect(await json(cli.directory, 'liver/model/plans.json')).toEqual(plans);
     });
 
-  test('links the file that a link leads to', async () => {
+  test('init --from nnunet links the file that a link leads to', async () => {
     await using cli = await withFolder({ [`${resultsName}/fold_0/checkpoint_final.pth`]: null });
     await plant(cli.directory, { 'store/weights': checkpoint });
     const place = path.join(cli.directory, resultsName, 'fold_0');
@@ -148,7 +148,7 @@ describe('init --from nnunet', () => {
     expect(await inode('liver/model/fold_0.pth')).toBe(await inode('store/weights'));
   });
 
-  test('takes several channels in the order of their numbers, and regions by regions_class_order', async () => {
+  test('init --from nnunet takes several channels in the order of their numbers, and regions by regions_class_order', async () => {
     await using cli = await withFolder({
       [`${resultsName}/dataset.json`]: changed(dataset, {
         channel_names: { 1: 'FLAIR', 0: 'T1' },
@@ -178,7 +178,7 @@ describe('init --from nnunet', () => {
 
   const disk = smallDisk(1);
   test.skipIf(disk === null)(
-    'leaves nothing behind on a full disk, so that it can be run again',
+    'init --from nnunet leaves nothing behind on a full disk, so that it can be run again',
     async () => {
       const large = Buffer.concat([
         checkpoint.subarray(0, 4),
@@ -342,7 +342,7 @@ describe('init --from nnunet', () => {
       expect(await readdir(cli.directory)).not.toContain('liver');
     });
 
-  test('refuses a folder whose name no longer says its configuration, and the second network of a cascade', async () => {
+  test('init --from nnunet refuses a folder whose name no longer says its configuration, and the second network of a cascade', async () => {
     await using cli = await withFolder({}, 'renamed');
     const renamed = await cli.run(['init', 'liver', '--from', 'nnunet', 'renamed']);
     expect([renamed.code, renamed.stderr]).toEqual([
@@ -358,7 +358,7 @@ describe('init --from nnunet', () => {
     ]);
   });
 
-  test('says what is missing or too much on its command line', async () => {
+  test('init --from nnunet says what is missing or too much on its command line', async () => {
     await using cli = await withFolder({ 'full/mine': 'mine' });
     for (const [words, sentence] of [
       [['init', 'a', '--from', 'nnunet'], 'two names, the new app and the folder of the network'],
@@ -392,7 +392,7 @@ describe('init --from nnunet --venv', () => {
   }
   const words = ['init', 'liver', '--from', 'nnunet', resultsName, '--venv'];
 
-  test('makes an environment with the requirements, which the app runs in', async () => {
+  test('init --from nnunet --venv makes an environment with the requirements, which the app runs in', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     const { code, stderr } = await cli.run(words, env);
@@ -401,7 +401,7 @@ describe('init --from nnunet --venv', () => {
     expect(await readFile(path.join(cli.home, 'installed'), 'utf8')).toContain('install -r requirements.txt');
   });
 
-  test('shows how long a step has been running, since pip may print nothing for minutes', async () => {
+  test('init --from nnunet --venv shows how long a step has been running, since pip may print nothing for minutes', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     const go = path.join(cli.home, 'go');
@@ -414,7 +414,7 @@ describe('init --from nnunet --venv', () => {
     expect(await terminal.ended()).toBe(0);
   });
 
-  test('says why it could not, and the command that does it', async () => {
+  test('init --from nnunet --venv says why it could not, and the command that does it', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     await plant(cli.home, { broken: '' });
@@ -426,7 +426,7 @@ describe('init --from nnunet --venv', () => {
     expect(await json(cli.directory, 'liver/app.json')).toMatchObject({ resident: true });
   });
 
-  test('says that there is no Python, and what brings it, as check does', async () => {
+  test('init --from nnunet --venv says that there is no Python, and what brings it, as check does', async () => {
     await using cli = await withFolder();
     const env = { PATH: cli.home };
     const bring = 'apt-get install python3-venv';
@@ -442,36 +442,42 @@ describe('init --from nnunet --venv', () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining(bring)]);
   });
 
-  test.skipIf(lacks('python3'))('check names the command that makes a missing environment', async () => {
-    await using cli = await withFolder();
-    expect((await init(cli)).code).toBe(0);
-    const manifest = path.join(cli.directory, 'liver/app.json');
-    const all = await json(manifest);
-    await plant(cli.directory, {
-      'liver/app.json': JSON.stringify({ ...all, command: ['venv/bin/python', 'main.py'] }),
-    });
-    const { code, stdout } = await cli.run(['check', 'liver', '--no-run']);
-    expect([code, stdout]).toEqual([
-      1,
-      expect.stringContaining(
-        "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
-      ),
-    ]);
-  });
+  test.skipIf(lacks('python3'))(
+    'init --from nnunet --venv check names the command that makes a missing environment',
+    async () => {
+      await using cli = await withFolder();
+      expect((await init(cli)).code).toBe(0);
+      const manifest = path.join(cli.directory, 'liver/app.json');
+      const all = await json(manifest);
+      await plant(cli.directory, {
+        'liver/app.json': JSON.stringify({ ...all, command: ['venv/bin/python', 'main.py'] }),
+      });
+      const { code, stdout } = await cli.run(['check', 'liver', '--no-run']);
+      expect([code, stdout]).toEqual([
+        1,
+        expect.stringContaining(
+          "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
+        ),
+      ]);
+    },
+  );
 });
 
 describe('check, of an app of nnU-Net', () => {
-  test.skipIf(lacks('python3'))('finds missing packages and missing weights', async () => {
-    await using cli = await withFolder();
-    await init(cli);
-    await rm(path.join(cli.directory, 'liver/model/fold_1.pth'));
-    const { stdout } = await cli.run(['check', 'liver', '--no-run']);
-    expect(stdout).toMatch(/not installed for .*python.*: .*nnunetv2/);
-    expect(stdout).toContain('the file fold_1.pth is not there');
-  });
+  test.skipIf(lacks('python3'))(
+    'check, of an app of nnU-Net finds missing packages and missing weights',
+    async () => {
+      await using cli = await withFolder();
+      await init(cli);
+      await rm(path.join(cli.directory, 'liver/model/fold_1.pth'));
+      const { stdout } = await cli.run(['check', 'liver', '--no-run']);
+      expect(stdout).toMatch(/not installed for .*python.*: .*nnunetv2/);
+      expect(stdout).toContain('the file fold_1.pth is not there');
+    },
+  );
 
   test.skipIf(lacks('python3'))(
-    'finds a PyTorch without CUDA on a machine with GPUs, and on no other',
+    'check, of an app of nnU-Net finds a PyTorch without CUDA on a machine with GPUs, and on no other',
     async () => {
       await using cli = await withFolder();
       await init(cli);

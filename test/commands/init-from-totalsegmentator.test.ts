@@ -27,7 +27,7 @@ const licence = '{"license_number": "aca_12345678901234"}';
 describe('init --from totalsegmentator', () => {
   const total = [291, 292, 293, 294, 295, 297];
 
-  test('writes an app of the task with names, colours and codes, and leaves the weights as they are', async () => {
+  test('init --from totalsegmentator writes an app of the task with names, colours and codes, and leaves the weights as they are', async () => {
     await using cli = await withWeights(total);
     const file = path.join(cli.directory, 'weights', checkpointOf(293));
     const before = await stat(file);
@@ -106,7 +106,7 @@ describe('init --from totalsegmentator', () => {
     ]);
   });
 
-  test('takes the networks that a task crops with, and copies them with --copy', async () => {
+  test('init --from totalsegmentator takes the networks that a task crops with, and copies them with --copy', async () => {
     await using cli = await withWeights([852, 576]);
     const copied = await cli.run(
       words('--task', 'liver_segments_mr', '--weights', 'weights', '--copy', '--json'),
@@ -131,7 +131,7 @@ describe('init --from totalsegmentator', () => {
     }
   });
 
-  test('finds the weights where TotalSegmentator keeps them', async () => {
+  test('init --from totalsegmentator finds the weights where TotalSegmentator keeps them', async () => {
     for (const [place, environment] of [
       ['.totalsegmentator/nnunet/results', {}],
       ['other/nnunet/results', { TOTALSEG_HOME_DIR: 'other' }],
@@ -151,7 +151,7 @@ describe('init --from totalsegmentator', () => {
     }
   });
 
-  test('takes the home of TotalSegmentator as --weights, and says what of it is missing', async () => {
+  test('init --from totalsegmentator takes the home of TotalSegmentator as --weights, and says what of it is missing', async () => {
     await using cli = await withWeights([297], 'home/nnunet/results');
     const { code, stdout } = await cli.run(words('--weights', 'home'));
     expect([code, stdout]).toEqual([
@@ -165,7 +165,7 @@ describe('init --from totalsegmentator', () => {
     ]);
   });
 
-  test('without weights writes the app, and says what downloads them', async () => {
+  test('init --from totalsegmentator without weights writes the app, and says what downloads them', async () => {
     await using cli = await Cli.create();
     const { code, stdout } = await cli.run(words('--task', 'body'));
     expect([code, stdout]).toEqual([
@@ -177,7 +177,7 @@ describe('init --from totalsegmentator', () => {
     expect(await readdir(path.join(cli.directory, 'organs'))).not.toContain('weights');
   });
 
-  test('takes all folds of a network that is trained in several', async () => {
+  test('init --from totalsegmentator takes all folds of a network that is trained in several', async () => {
     await using cli = await withWeights([298, 315]);
     await plant(cli.directory, { [`weights/${networkOf(315)}/fold_all/checkpoint_final.pth`]: checkpoint });
     expect((await cli.run(words('--task', 'pleural_pericard_effusion', '--weights', 'weights'))).code).toBe(
@@ -190,7 +190,7 @@ describe('init --from totalsegmentator', () => {
 
   const disk = smallDisk(1);
   test.skipIf(disk === null)(
-    'leaves nothing behind on a full disk, so that it can be run again',
+    'init --from totalsegmentator leaves nothing behind on a full disk, so that it can be run again',
     async () => {
       const large = Buffer.concat([
         checkpoint.subarray(0, 4),
@@ -207,7 +207,7 @@ describe('init --from totalsegmentator', () => {
     },
   );
 
-  test('makes an app of every task of the table', async () => {
+  test('init --from totalsegmentator makes an app of every task of the table', async () => {
     await using cli = await Cli.create();
     await plant(cli.home, { '.totalsegmentator/config.json': licence });
     for (const [task, { fast }] of Object.entries(facts.tasks)) {
@@ -219,7 +219,7 @@ describe('init --from totalsegmentator', () => {
     }
   });
 
-  test('keeps the licence number of a task that needs one where no client can download it', async () => {
+  test('init --from totalsegmentator keeps the licence number of a task that needs one where no client can download it', async () => {
     await using cli = await Cli.create();
     const refused = await cli.run(words('--task', 'face'));
     expect([refused.code, refused.stderr]).toEqual([
@@ -303,7 +303,7 @@ describe('init --from totalsegmentator', () => {
       expect([code, stderr]).toEqual([2, expect.stringMatching(sentence)]);
     });
 
-  test('refuses its flags for other networks', async () => {
+  test('init --from totalsegmentator refuses its flags for other networks', async () => {
     await using cli = await Cli.create();
     for (const [more, sentence] of [
       [['--from', 'nnunet', 'folder', '--task', 'total'], '--task is for --from totalsegmentator'],
@@ -334,7 +334,7 @@ describe('init --from totalsegmentator --venv', () => {
   }
   const told = async (cli: Cli) => readFile(path.join(cli.home, 'told'), 'utf8');
 
-  test('downloads the weights that are missing, in the environment of the app', async () => {
+  test('init --from totalsegmentator --venv downloads the weights that are missing, in the environment of the app', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     const { code, stdout } = await cli.run(words('--task', 'body', '--venv', '--json'), env);
@@ -343,7 +343,7 @@ describe('init --from totalsegmentator --venv', () => {
     expect(await told(cli)).toMatch(/install -r requirements\.txt\n\S+\/organs main\.py fetch\n$/);
   });
 
-  test('downloads none where all are there', async () => {
+  test('init --from totalsegmentator --venv downloads none where all are there', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     await plant(cli.directory, weightsOf('weights', [299, 300]));
@@ -351,7 +351,7 @@ describe('init --from totalsegmentator --venv', () => {
     expect(await told(cli)).not.toContain('fetch');
   });
 
-  test('says which weights could not be downloaded, and the command that does it', async () => {
+  test('init --from totalsegmentator --venv says which weights could not be downloaded, and the command that does it', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     await plant(cli.home, { broken: 'fetch' });
@@ -366,7 +366,7 @@ describe('init --from totalsegmentator --venv', () => {
 });
 
 describe('check, of an app of TotalSegmentator', () => {
-  test.skipIf(lacks('python3'))('names missing weights and packages, and what brings them', async () => {
+  test.skipIf(lacks('python3'))('Names missing weights and packages, and what brings them', async () => {
     await using cli = await Cli.create();
     await cli.run(words('--task', 'body'));
     const { code, stdout } = await cli.run(['check', 'organs']);

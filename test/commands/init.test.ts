@@ -26,7 +26,7 @@ for (const { language, kind, flags } of kinds)
     const init = ['--language', language, ...flags];
 
     test.skipIf(lacks(languages[language][0]))(
-      'runs at once, with a server and without one, for names with spaces and quotes, and refuses a wrong input',
+      'Runs at once, with a server and without one, for names with spaces and quotes, and refuses a wrong input',
       async () => {
         await using cli = await Cli.create();
         const [program, file] = languages[language];
@@ -102,7 +102,7 @@ for (const { language, kind, flags } of kinds)
       },
     );
 
-    test('has an app.json that its schema describes', async () => {
+    test('Has an app.json that its schema describes', async () => {
       await using cli = await Cli.create();
       await cli.run(['init', 'app', ...init]);
       const read = async (file: string) =>
@@ -116,7 +116,7 @@ for (const { language, kind, flags } of kinds)
   });
 
 describe('init', () => {
-  test('accepts an empty directory, and no other', async () => {
+  test('init accepts an empty directory, and no other', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'full/mine': 'mine', 'empty/': '', file: '' });
     expect((await cli.run(['init', 'empty'])).code).toBe(0);
@@ -131,7 +131,7 @@ describe('init', () => {
     expect(await readdir(path.join(cli.directory, 'full'))).toEqual(['mine']);
   });
 
-  test('in the working directory names the app after it; --json lists the files that were written', async () => {
+  test('init in the working directory names the app after it; --json lists the files that were written', async () => {
     await using cli = await Cli.create();
     const { code, stdout } = await cli.run(['init', '.', '--json']);
     const { directory, language, name, files } = JSON.parse(stdout);
@@ -140,7 +140,7 @@ describe('init', () => {
     expect(directory).toBe(cli.directory);
   });
 
-  test.skipIf(lacks('python3'))('writes a resident app with the helper that it imports', async () => {
+  test.skipIf(lacks('python3'))('init writes a resident app with the helper that it imports', async () => {
     await using cli = await Cli.create();
     const { stdout } = await cli.run(['init', 'my-app', '--resident']);
     expect(stdout).toContain("Your model goes into 'load' and 'predict' of main.py");
@@ -168,7 +168,7 @@ describe('init', () => {
     expect(await readFile(path.join(cli.directory, 'Out/a.nii'), 'utf8')).toBe('one');
   });
 
-  test('has no resident app in shell, and says so before it writes anything', async () => {
+  test('init has no resident app in shell, and says so before it writes anything', async () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['init', 'my-app', '--resident', '--language', 'shell']);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/no resident app in shell.*--language python/)]);

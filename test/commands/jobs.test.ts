@@ -149,7 +149,7 @@ describe('status and jobs', () => {
     expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
   });
 
-  test('jobs says on stderr that there are none, and -q prints nothing', async () => {
+  test('status and jobs jobs says on stderr that there are none, and -q prints nothing', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 200, { jobs: [] });
@@ -166,7 +166,7 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
-  test('jobs asks for pages until it has all jobs or as many as --limit allows', async () => {
+  test('status and jobs jobs asks for pages until it has all jobs or as many as --limit allows', async () => {
     const page = 1000;
     const ids = Array.from({ length: page + 2 }, (_, index) => (0xabc000000000 + index).toString(16));
     const asked: string[] = [];
@@ -187,7 +187,7 @@ describe('status and jobs', () => {
     expect(asked.at(-1)).toBe('limit=2');
   });
 
-  test('jobs says so if the server has no list of jobs', async () => {
+  test('status and jobs jobs says so if the server has no list of jobs', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 404, { detail: 'Not Found' });
@@ -197,7 +197,7 @@ describe('status and jobs', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/http:\/\/\S+ has no list of jobs/)]);
   });
 
-  test('jobs can filter by state and print only ids', async () => {
+  test('status and jobs jobs can filter by state and print only ids', async () => {
     const states = ['waiting', 'running', 'done'];
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
@@ -221,7 +221,7 @@ describe('status and jobs', () => {
     ]);
   });
 
-  test('jobs prints a table, and --json prints a document', async () => {
+  test('status and jobs jobs prints a table, and --json prints a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(
       `JOB           STATUS  OPERATION  APP     GPUS  CREATED  RUN TIME\n${jobId}  done    infer      tissue\n`,

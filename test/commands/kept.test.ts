@@ -213,7 +213,7 @@ describe.each([
     expect(running.texts[1]).toMatch(/2 h ago {2}2 h( 1 min)?\n/);
   });
 
-  test('usage --since counts back from the time on the server', async () => {
+  test('Where the clock of the server is hours %s that of this machine usage --since counts back from the time on the server', async () => {
     const { server } = await runOn('done', ['usage', '--since', '1h']);
     const [asked] = server.to('/usage');
     const since = new URL(asked?.url ?? '', server.url).searchParams.get('since') ?? '';

@@ -114,7 +114,7 @@ test.each([...names, 'serve'])(
   },
 );
 
-test('eval is an alias of evaluate', async () => {
+test('Eval is an alias of evaluate', async () => {
   await using cli = await Cli.create();
   const { code, stdout } = await cli.run(['eval', '--help']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('--gt')]);

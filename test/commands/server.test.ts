@@ -94,7 +94,7 @@ describe('gpus and apps', () => {
     expect(machine.gpus.map((gpu: { id: number }) => gpu.id)).toEqual([0, 2]);
   });
 
-  test('apps prints one app per line', async () => {
+  test('gpus and apps apps prints one app per line', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['a', 'b/c:D'] });
     expect((await cli.run(['apps', '--server', server.url])).stdout).toBe('a\nb/c:D\n');
@@ -114,7 +114,7 @@ describe('login', () => {
     expect((await cli.run(['health'])).code).toBe(0);
   });
 
-  test('logout undoes login and keeps the address', async () => {
+  test('login logout undoes login and keeps the address', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     await cli.run(['login', '--server', server.url], {}, `${token}\n`);

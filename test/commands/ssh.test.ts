@@ -59,7 +59,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('login saves a server behind ssh, and messages name it', async () => {
+  test('A server behind ssh login saves a server behind ssh, and messages name it', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ token: 'a-token' });
@@ -245,7 +245,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
 });
 
 test.skipIf(withoutSsh)(
-  'ssh asks for the passphrase of a key at the terminal, and that time does not count for the health check',
+  'Ssh asks for the passphrase of a key at the terminal, and that time does not count for the health check',
   async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start({ passphrase: 'open sesame' });

@@ -115,7 +115,7 @@ describe('a certificate', () => {
 });
 
 describe('TLS and plain HTTP', () => {
-  test('https to a port without TLS suggests http', async () => {
+  test('TLS and plain HTTP https to a port without TLS suggests http', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const { code, stderr } = await health(cli, server.url.replace('http', 'https'));
@@ -123,17 +123,20 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toContain(`does not speak TLS; use ${server.url}, which is not encrypted`);
   });
 
-  test.skipIf(withoutOpenssl)('http to a TLS port that closes the connection suggests https', async () => {
-    await using cli = await Cli.create();
-    await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
-    const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
-    expect(code).toBe(5);
-    expect(stderr).toBe(
-      `Error: http://localhost:${server.port} speaks TLS; use https://localhost:${server.port}\n`,
-    );
-  });
+  test.skipIf(withoutOpenssl)(
+    'TLS and plain HTTP http to a TLS port that closes the connection suggests https',
+    async () => {
+      await using cli = await Cli.create();
+      await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
+      const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
+      expect(code).toBe(5);
+      expect(stderr).toBe(
+        `Error: http://localhost:${server.port} speaks TLS; use https://localhost:${server.port}\n`,
+      );
+    },
+  );
 
-  test('http to a TLS port where a proxy sends an error page suggests https', async () => {
+  test('TLS and plain HTTP http to a TLS port where a proxy sends an error page suggests https', async () => {
     await using cli = await Cli.create();
     const page = '<html>400 The plain HTTP request was sent to HTTPS port<hr>nginx</html>';
     await using server = await ScriptedServer.start((_, response) => {

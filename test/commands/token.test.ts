@@ -32,7 +32,7 @@ async function onFile(name = 'tokens.json') {
 }
 
 describe('token create', () => {
-  test('prints the token alone on stdout, once, and keeps a hash of it', async () => {
+  test('token create prints the token alone on stdout, once, and keeps a hash of it', async () => {
     await using tokens = await onFile();
     const { code, stdout, stderr } = await tokens.token('create', 'ana');
     expect([code, stdout]).toEqual([0, expect.stringMatching(tokenPattern)]);
@@ -46,7 +46,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
   });
 
-  test('has a time that it counts for', async () => {
+  test('token create has a time that it counts for', async () => {
     await using tokens = await onFile();
     const made = await tokens.token('create', 'ana', '--expires', '90d');
     const until = String(tokens.entries()[0]?.expires_at);
@@ -62,14 +62,14 @@ describe('token create', () => {
     ]);
   });
 
-  test.for(['ana maria', '', '-ana'])('refuses a name that is none: %j', async (name) => {
+  test.for(['ana maria', '', '-ana'])('token create refuses a name that is none: %j', async (name) => {
     await using tokens = await onFile();
     const { code, stderr } = await tokens.token('create', '--role', 'user', '--', name);
     expect(code, stderr).toBe(2);
     expect(existsSync(tokens.file)).toBe(false);
   });
 
-  test('refuses a name that is taken, also by one that was revoked, whatever its case', async () => {
+  test('token create refuses a name that is taken, also by one that was revoked, whatever its case', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
     expect((await tokens.token('create', 'Ana')).stderr).toContain("The token 'ana' is there already");
@@ -78,7 +78,7 @@ describe('token create', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining("'token rotate ana'")]);
   });
 
-  test('loses none of those that are made at the same time', { timeout: 120_000 }, async () => {
+  test('token create loses none of those that are made at the same time', { timeout: 120_000 }, async () => {
     await using tokens = await onFile();
     const names = Array.from({ length: 8 }, (_, index) => `user-${index}`);
     const ends = await Promise.all(names.map((name) => tokens.token('create', name)));
@@ -94,7 +94,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
   });
 
-  test('leaves the owner, the mode and the place of the file as they are', async () => {
+  test('token create leaves the owner, the mode and the place of the file as they are', async () => {
     await using tokens = await onFile('link.json');
     const real = path.join(tokens.cli.directory, 'etc', 'tokens.json');
     mkdirSync(path.dirname(real));
@@ -111,7 +111,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory).sort()).toEqual(['etc', 'link.json']);
   });
 
-  test('changes no file that is broken, or that others can write', async () => {
+  test('token create changes no file that is broken, or that others can write', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
     chmodSync(tokens.file, 0o666);
@@ -121,7 +121,7 @@ describe('token create', () => {
     expect(readFileSync(tokens.file, 'utf8')).toBe(before);
   });
 
-  test('says so where it may not write', async () => {
+  test('token create says so where it may not write', async () => {
     await using tokens = await onFile('gone/tokens.json');
     const { code, stderr } = await tokens.token('create', 'ana');
     expect([code, stderr]).toEqual([2, expect.stringContaining('no such file or directory')]);
@@ -130,7 +130,7 @@ describe('token create', () => {
 });
 
 describe('token rotate', () => {
-  test('gives a new token of the same name and role, also after a revocation', async () => {
+  test('token rotate gives a new token of the same name and role, also after a revocation', async () => {
     await using tokens = await onFile();
     const first = (await tokens.token('create', 'ana', '--role', 'admin')).stdout;
     const before = tokens.entries()[0];
@@ -147,7 +147,7 @@ describe('token rotate', () => {
     expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +active/m);
   });
 
-  test('needs --expires for a token whose time is over, as its help says', async () => {
+  test('token rotate needs --expires for a token whose time is over, as its help says', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana', '--expires', '90d');
     const past = { ...tokens.entries()[0], expires_at: '2026-01-01T00:00:00.000Z' };

@@ -102,7 +102,7 @@ test('--json has the same sentence, without the hint', async () => {
 });
 
 test.each(['infer', 'jobs', 'result', 'apps', 'show', 'serve'])(
-  'the help of %s has the flags of each section in one column',
+  'The help of %s has the flags of each section in one column',
   async (command) => {
     await using cli = await Cli.create();
     const { stdout } = await cli.run([command, '--help']);

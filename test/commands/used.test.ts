@@ -123,7 +123,7 @@ describe('usage', () => {
     await tokens.api(server, 'bob').kill(id);
   });
 
-  test('gpus shows an admin who has which GPU, and a user only their own and that the others are taken', async () => {
+  test('usage gpus shows an admin who has which GPU, and a user only their own and that the others are taken', async () => {
     const held = async (name: string, gpu: string) => {
       const gate = server.gate();
       const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });

@@ -107,20 +107,20 @@ describe('a parameter', () => {
     expect(refused({ parameters }, 'infer', set(override))).toBe('');
   });
 
-  test('is said of each, and for each operation that takes parameters', () => {
+  test('A parameter is said of each, and for each operation that takes parameters', () => {
     const wrong = set('scale=99', 'scale=1', 'mode=quick', 'scael=2');
     for (const name of ['infer', 'pipeline', 'fine_tune'] as const) {
       expect(refused({ parameters }, name, wrong).split('\n')).toHaveLength(3);
     }
   });
 
-  test('is a number where its default is one', () => {
+  test('A parameter is a number where its default is one', () => {
     expect(refused({ parameters: { count: 4 } }, 'infer', set('count=many'))).toContain(
       "takes a number for 'count'",
     );
   });
 
-  test("of KonfAI's form has the name that sets it, and the constraints of its own key or of all", () => {
+  test("A parameter of KonfAI's form has the name that sets it, and the constraints of its own key or of all", () => {
     const values = { depth: 3, net: { blocks: 2, empty: {} } };
     const constraints = { depth: { min: 1 }, net: { blocks: { min: 2 }, '*': { max: 9 } } };
     const read = (path?: string) => {
@@ -136,7 +136,7 @@ describe('a parameter', () => {
     expect(read()[1]).toEqual(['net.blocks', 2, { min: 2 }]);
   });
 
-  test('is read from a list of names as well', () => {
+  test('A parameter is read from a list of names as well', () => {
     const list = ['plain', { name: 'scale', min: 1 }];
     expect(refused({ parameters: list }, 'infer', set('plain=x', 'scale=1'))).toBe('');
     expect(refused({ parameters: list }, 'infer', set('scale=0'))).toContain("takes 'scale' of at least 1");
@@ -153,7 +153,7 @@ describe('a parameter', () => {
       { values: { depth: 3 }, constraints: { depth: { min: 1 } }, path: 'Predictor.Model.Net' },
     ],
     ['bounds that are none', { depth: { min: '3', max: null, choices: 'a' }, any: 1 }],
-  ])('is free where an app declares %s', (_, declared) => {
+  ])('A parameter is free where an app declares %s', (_, declared) => {
     expect(refused({ parameters: declared }, 'infer', set('depth=-7', ...(declared ? [] : ['any=1'])))).toBe(
       '',
     );
@@ -182,19 +182,19 @@ describe('what is declared of a parameter', () => {
     });
   });
 
-  test('is right within its bounds, where these are equal, and where it has no default', () => {
+  test('What is declared of a parameter is right within its bounds, where these are equal, and where it has no default', () => {
     for (const facts of [{ min: 1, max: 1, default: 1 }, { choices: ['a'], default: null }, { type: null }])
       expect(parameterFaults({ x: facts })).toEqual([]);
   });
 
-  test('is right as documented, and as KonfAI has it', () => {
+  test('What is declared of a parameter is right as documented, and as KonfAI has it', () => {
     expect(parameterFaults(parameters)).toEqual([]);
     expect(parameterFaults(['plain', { name: 'x', default: 1 }])).toEqual([]);
     expect(parameterFaults({ values: { a: 1 }, constraints: {}, path: 'x' })).toEqual([]);
     expect(parameterFaults(undefined)).toEqual([]);
   });
 
-  test('has a form and names', () => {
+  test('What is declared of a parameter has a form and names', () => {
     expect(parameterFaults('all')).toEqual([
       { path: ['parameters'], problem: "must be an object of parameters by name, got 'all'" },
     ]);
@@ -260,7 +260,7 @@ describe('an operation', () => {
   });
 });
 
-test('nothing is refused that a field still to arrive may change', () => {
+test('Nothing is refused that a field still to arrive may change', () => {
   const app = { has_capabilities: [true, false, false], finetunable: false };
   for (const name of ['evaluate', 'uncertainty', 'pipeline', 'fine_tune'] as const) {
     expect(refused(app, name, {}, null)).toBe('');
@@ -287,7 +287,7 @@ describe('groups of inputs', () => {
     expect(refused({ inputs }, name, { uncertainty: false }, count)).toContain(problem);
   });
 
-  test('that are too many for an app with one are refused without an order', () => {
+  test('Groups of inputs that are too many for an app with one are refused without an order', () => {
     const one = { A: volume('T1') };
     expect(refused({ inputs: one }, 'infer', {}, 2)).toBe(
       "inputs | - | takes 1 group of inputs: 'T1'; got 2",
@@ -354,7 +354,7 @@ describe('a patch size', () => {
     [[96, 96], [96, 96, 96], 'takes a patch size of 2 numbers, such as 96,96'],
     [[96, 96, 96], [0, 64, 64], ''],
     [null, [64], ''],
-  ])('of an app with %j: %j', (own, asked, problem) => {
+  ])('A patch size of an app with %j: %j', (own, asked, problem) => {
     const found = refused({ patch_size: own }, 'infer', { patch_size: asked });
     expect(found.split(' | ').at(-1)).toBe(problem);
     expect(refused({ patch_size: own }, 'infer')).toBe('');
@@ -394,7 +394,7 @@ describe('kinds of files', () => {
     expect(says('', file(name, start))).toEqual([]);
   });
 
-  test('an object of DICOM without voxels is none either', () => {
+  test('An object of DICOM without voxels is none either', () => {
     expect(says('VOLUME', file('RS.dcm', rtstruct))).toEqual([
       "inputs: takes volumes as 'Head', and 'RS.dcm' is a structure set of DICOM (RTSTRUCT)",
     ]);

@@ -19,7 +19,7 @@ const app: AppFacts = {
   has_capabilities: [],
 };
 
-test('an app that cannot run is named with the reason, on one line', () => {
+test('An app that cannot run is named with the reason, on one line', () => {
   expect(notAvailable('a\nb', 'app.json:\n  line 1 \n\n is wrong')).toBe(
     String.raw`The app 'a\x0ab' is not available: app.json: line 1 is wrong`,
   );
@@ -35,7 +35,7 @@ test.each([
   [null, ['c'], ['c']],
   [['a'], null, ['a']],
   [null, null, []],
-])('the checkpoints of %j and %j are %j', (checkpoints_name, checkpoints_name_available, all) => {
+])('The checkpoints of %j and %j are %j', (checkpoints_name, checkpoints_name_available, all) => {
   expect(checkpointsOf({ checkpoints_name, checkpoints_name_available })).toEqual(all);
 });
 
@@ -44,11 +44,11 @@ test.each([
   [{ has_capabilities: [false, true, false], finetunable: false }, ['evaluation']],
   [{ has_capabilities: [true] }, ['inference']],
   [{}, []],
-])('the capabilities %j are named in words', (facts, names) => {
+])('The capabilities %j are named in words', (facts, names) => {
   expect(capabilityNames({ ...app, ...facts })).toEqual(names);
 });
 
-test('files are refused that the input of their group does not accept', () => {
+test('Files are refused that the input of their group does not accept', () => {
   const file = (name: string) => ({ name, start: () => Buffer.alloc(0) });
   const inputs = {
     CT: { display_name: '', volume_type: 'VOLUME' },
@@ -105,11 +105,11 @@ test.each([
   ['a\nb', String.raw`a\x0ab`],
   ['x'.repeat(300), 'x'.repeat(300)],
   ['x'.repeat(301), `${'x'.repeat(300)}...`],
-])('the value %j is shown as %j', (value, text) => {
+])('The value %j is shown as %j', (value, text) => {
   expect(shownValue(value)).toBe(text);
 });
 
-test('a parameter is read with its default and the place of its details', () => {
+test('A parameter is read with its default and the place of its details', () => {
   const bounds = { min: 1 };
   expect(
     readParameters({
@@ -140,7 +140,7 @@ test('a parameter is read with its default and the place of its details', () => 
     expect(readParameters(nothing)).toEqual({ all: [], isComplete: false });
 });
 
-test("values of KonfAI's form are named by their whole path, and bounded by their own constraints alone", () => {
+test("Values of KonfAI's form are named by their whole path, and bounded by their own constraints alone", () => {
   const values = { a: 1, b: { c: { d: 2, e: [3] } } };
   expect(readParameters({ values, constraints: { b: { c: { d: bounds } } }, path: 'P' })).toEqual({
     all: [
@@ -162,14 +162,14 @@ const bounds = { min: 1 };
 const problemsOf = (parameters: unknown, ...overrides: readonly string[]) =>
   refusals({ ...app, parameters }, operationOf('infer'), { config_overrides: overrides }, null);
 
-test('a refused override is reported with its field, its text and its problem', () => {
+test('A refused override is reported with its field, its text and its problem', () => {
   const field = operationOf('infer').fields.find(({ name }) => name === 'config_overrides');
   expect(problemsOf({ a: { choices: [1, 'x'] } }, 'a=1.0', 'a=x', 'a=2')).toEqual([
     { field, value: 'a=2', problem: "takes '1' or 'x' for 'a'" },
   ]);
 });
 
-test('an operation that an app lacks is reported before values that it refuses', () => {
+test('An operation that an app lacks is reported before values that it refuses', () => {
   const facts = { ...app, has_capabilities: [false, true], parameters: { a: { max: 1 } } };
   const told = refusals(facts, operationOf('infer'), { config_overrides: ['a=2'] }, {});
   expect(told.map(({ problem }) => problem)).toEqual([
@@ -192,11 +192,11 @@ test.each([
   [{ default: [1, 2] }, '[1,\n2]', null],
   [{ default: null, type: 'number' }, 'None', null],
   [{ default: 1 }, 'none', "takes a number for 'a'"],
-])('for the parameter %j, the value %j is accepted or refused with a reason', (facts, text, problem) => {
+])('For the parameter %j, the value %j is accepted or refused with a reason', (facts, text, problem) => {
   expect(problemsOf({ a: facts }, `a=${text}`).map((each) => each.problem)).toEqual(problem ? [problem] : []);
 });
 
-test('lists of names are cut off at 500 characters', () => {
+test('Lists of names are cut off at 500 characters', () => {
   const names = Array.from({ length: 100 }, (_, at) => `parameter${at}`);
   expect(problemsOf(names, 'zzz=1')[0]?.problem).toBe(
     `has no parameter 'zzz'; it has: ${names.join(', ').slice(0, 500)}...`,

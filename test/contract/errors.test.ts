@@ -23,18 +23,18 @@ describe('the errors', () => {
     [507, 6],
     [500, 1],
     [418, 1],
-  ])('status %i ends a command with %i', ([status = 0, exit]) => {
+  ])('The errors status %i ends a command with %i', ([status = 0, exit]) => {
     expect(exitCodeOf(status)).toBe(exit);
   });
 
-  test('that a retry may avoid say when to retry', () => {
+  test('The errors that a retry may avoid say when to retry', () => {
     const statuses = Object.values<{ status: number; retryAfter?: number }>(errorKinds)
       .filter(({ retryAfter }) => retryAfter !== undefined)
       .map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([423, 429, 503]));
   });
 
-  test('carry their kind, and a field its name', () => {
+  test('The errors carry their kind, and a field its name', () => {
     expect(new ServiceError('busy', 'Server busy').kind).toMatchObject({
       status: 429,
       exit: 6,
@@ -45,7 +45,7 @@ describe('the errors', () => {
   });
 });
 
-test('an error of the service has a code, one sentence and its cause', () => {
+test('An error of the service has a code, one sentence and its cause', () => {
   const cause = new Error('why');
   const { name, message, code, detail, kind, ...error } = new ServiceError('diskFull', 'No room', { cause });
   expect({ name, message, code, detail, status: kind.status }).toEqual({
@@ -64,7 +64,7 @@ test.for([
   [['a', 'b'], 'a, b; send them, and submit again'],
   [['a', 'b', 'c'], 'a, b, c; send them, and submit again'],
   [['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more; send them, and submit again'],
-] as const)('uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
+] as const)('Uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
   const { code, detail, uploads: all } = new UploadsMissing(uploads);
   expect({ code, detail, all }).toEqual({
     code: 'uploadsMissing',

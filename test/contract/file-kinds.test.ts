@@ -43,7 +43,7 @@ test.each([
   ['11.1', 'a presentation state of DICOM'],
   ['2', null],
   ['66.4', null],
-])('an object of DICOM of the class %s is %s', (last, what) => {
+])('An object of DICOM of the class %s is %s', (last, what) => {
   const uid = `1.2.840.10008.5.1.4.1.1.${last}\0`;
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${uid}`)).toBe(what);
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132 - uid.length)}${uid}`)).toBe(
@@ -54,7 +54,7 @@ test.each([
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132)}${uid}`)).toBeNull();
 });
 
-test('a zip archive is known by its beginning, also an empty one, or one in parts', () => {
+test('A zip archive is known by its beginning, also an empty one, or one in parts', () => {
   const begins = [
     'PK\u0003\u0004x',
     'PK\u0005\u0006',
@@ -66,7 +66,7 @@ test('a zip archive is known by its beginning, also an empty one, or one in part
   expect(begins.map(beginsAsZip)).toEqual([true, true, true, false, false, false]);
 });
 
-test('weights are known by the ending of their name', () => {
+test('Weights are known by the ending of their name', () => {
   const endings = ['pt', 'pth', 'ckpt', 'onnx', 'safetensors', 'bin', 'h5', 'PT'];
   expect(endings.filter((ending) => !isWeights(`a.${ending}`))).toEqual([]);
   expect(['a.txt', 'pt', 'a.ptx', 'a.pt.txt'].filter(isWeights)).toEqual([]);

@@ -30,7 +30,7 @@ test.each([
   expect(isLoopback(host)).toBe(false);
 });
 
-test('a host loses only the brackets of an IPv6 address', () => {
+test('A host loses only the brackets of an IPv6 address', () => {
   expect(['[::1]', 'Gpu.example.org', '10.0.0.1'].map(bareHost)).toEqual([
     '::1',
     'Gpu.example.org',

@@ -34,7 +34,7 @@ const events: LogEvent[] = [
 ];
 
 describe("a log stream's parser", () => {
-  test('reads the same events, wherever the text is split', () => {
+  test('The parser of a log stream reads the same events, wherever the text is split', () => {
     for (let size = 1; size <= stream.length; size += 1) {
       const parser = new LogStreamParser();
       const read: LogEvent[] = [];
@@ -45,20 +45,20 @@ describe("a log stream's parser", () => {
     }
   });
 
-  test('does not report an incomplete event at the end of the text', () => {
+  test('The parser of a log stream does not report an incomplete event at the end of the text', () => {
     const parser = new LogStreamParser();
     expect(parser.push('data: whole\n\ndata: half')).toEqual([line('whole')]);
     expect(parser.push('\n')).toEqual([]);
   });
 
-  test('accepts Windows line ends, and fields without a space', () => {
+  test('The parser of a log stream accepts Windows line ends, and fields without a space', () => {
     expect(new LogStreamParser().push('id:7\r\ndata:x\r\n\r\ndata:__DONE__\n\n')).toEqual([
       line('x', 7),
       { kind: 'done' },
     ]);
   });
 
-  test('knows a redraw by its field, and forgets it before the next event', () => {
+  test('The parser of a log stream knows a redraw by its field, and forgets it before the next event', () => {
     const text =
       'id: 1\nevent: redraw\ndata: 10 %\n\ndata: a\n\nevent:redraw\ndata: b\n\nevent: x\ndata: c\n\n';
     expect(new LogStreamParser().push(text)).toEqual([
@@ -69,7 +69,7 @@ describe("a log stream's parser", () => {
     ]);
   });
 
-  test('forgets the id of an event before the next', () => {
+  test('The parser of a log stream forgets the id of an event before the next', () => {
     expect(new LogStreamParser().push('id: 1\ndata: a\n\ndata: b\n\nid: x\ndata: c\n\n')).toEqual([
       line('a', 1),
       line('b'),
@@ -77,13 +77,13 @@ describe("a log stream's parser", () => {
     ]);
   });
 
-  test('accepts only line numbers as ids', () => {
+  test('The parser of a log stream accepts only line numbers as ids', () => {
     for (const id of ['-1', '1e3', '1.5', '0x10', '9'.repeat(16), '9'.repeat(100_000), '', ' 7']) {
       expect(new LogStreamParser().push(`id: ${id}\ndata: a\n\n`)).toEqual([line('a')]);
     }
   });
 
-  test('cuts a line that is too long, says so, and continues after it', () => {
+  test('The parser of a log stream cuts a line that is too long, says so, and continues after it', () => {
     const parser = new LogStreamParser();
     const events = [
       ...parser.push(`id: 1\ndata: ${'a'.repeat(3 * maxLine)}`),
@@ -103,7 +103,7 @@ describe("a log stream's parser", () => {
     expect(alone?.kind === 'line' && alone.line === cut).toBe(true);
   });
 
-  test('does not cut a line of the greatest length, be it in one piece or in two', () => {
+  test('The parser of a log stream does not cut a line of the greatest length, be it in one piece or in two', () => {
     const longest = `data: ${'a'.repeat(maxLine - 6)}`;
     const expected = [line('next'), line('a'.repeat(maxLine - 6)), line('next')];
     expect(new LogStreamParser().push(`data: next\n\n${longest}\n\ndata: next\n\n`)).toEqual(expected);
@@ -112,7 +112,7 @@ describe("a log stream's parser", () => {
     expect(pieces.flatMap((piece) => parser.push(piece))).toEqual(expected);
   });
 
-  test('takes linear time for a long line, and for one that comes byte by byte', () => {
+  test('The parser of a log stream takes linear time for a long line, and for one that comes byte by byte', () => {
     const begin = performance.now();
     const parser = new LogStreamParser();
     const piece = 'a'.repeat(16_384);
@@ -123,13 +123,13 @@ describe("a log stream's parser", () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('ignores unknown fields', () => {
+  test('The parser of a log stream ignores unknown fields', () => {
     expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([line('a')]);
   });
 });
 
 describe('the wire', () => {
-  test('is what docs/http.md says', () => {
+  test('The wire is what docs/http.md says', () => {
     expect(formatEvent('a line')).toBe('data: a line\n\n');
     expect(keepAlive).toBe(': keepalive\n\n');
     expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');

@@ -15,7 +15,7 @@ test.each([
   ['', null],
   ['ls', null],
   ['i'.repeat(1_000_000), null],
-])('the nearest name is found among %j', (word, meant) => {
+])('The nearest name is found among %j', (word, meant) => {
   expect(nearest(word, commands)).toBe(meant);
 });
 
@@ -40,7 +40,7 @@ test.each([
   expect(nearest(word, [known])).toBe(isNear ? known : null);
 });
 
-test('the nearest of several names is suggested, and none if no name is near', () => {
+test('The nearest of several names is suggested, and none if no name is near', () => {
   expect(nearest('tisue', ['issues', 'tissue', 'tissues'])).toBe('tissue');
   expect(nearest('ImpactSynth:MR', ['VBoussot/ImpactSynth:MR', 'tissue'])).toBe('VBoussot/ImpactSynth:MR');
   expect(nearest('tisue', ['tissues', 'tissue'])).toBe('tissue');

@@ -97,7 +97,7 @@ const optional: Record<string, string[]> = {
 const all = operationNames.flatMap((name) => operationOf(name).fields.map((field) => ({ name, field })));
 
 describe('the operations table', () => {
-  test('has the five operations with what differs between them', () => {
+  test('The operations table has the five operations with what differs between them', () => {
     const rows = operationNames.map((name) => {
       const { segment, verb, timeLimit, paths, writesOutputs, needs } = operationOf(name);
       return [
@@ -119,19 +119,22 @@ describe('the operations table', () => {
     expect(rows.map(([segment]) => segment)).toEqual(operationNames);
   });
 
-  test.for(operationNames)('has exactly the fields and defaults of %s that clients rely on', (name) => {
-    const fields: readonly Field[] = operationOf(name).fields;
-    const plain = fields.filter(({ option }) => !option);
-    const table = Object.fromEntries(
-      plain.map((field) => [field.name, field.required ? '!' : field.default]),
-    );
-    expect(table).toEqual(specified[name]);
-    expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
-    const options = fields.filter(({ option }) => option).map((field) => field.name);
-    expect(options.sort()).toEqual(optional[name]);
-  });
+  test.for(operationNames)(
+    'The operations table has exactly the fields and defaults of %s that clients rely on',
+    (name) => {
+      const fields: readonly Field[] = operationOf(name).fields;
+      const plain = fields.filter(({ option }) => !option);
+      const table = Object.fromEntries(
+        plain.map((field) => [field.name, field.required ? '!' : field.default]),
+      );
+      expect(table).toEqual(specified[name]);
+      expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
+      const options = fields.filter(({ option }) => option).map((field) => field.name);
+      expect(options.sort()).toEqual(optional[name]);
+    },
+  );
 
-  test('has no duplicate field or flag', () => {
+  test('The operations table has no duplicate field or flag', () => {
     for (const name of operationNames) {
       const { fields } = operationOf(name);
       for (const key of [
@@ -144,7 +147,7 @@ describe('the operations table', () => {
     }
   });
 
-  test('gives a name the same meaning in every operation', () => {
+  test('The operations table gives a name the same meaning in every operation', () => {
     for (const { field } of all) {
       const kinds = all.filter((other) => other.field.name === field.name).map((other) => other.field.kind);
       // `uncertainty` is a field and an operation; as a field it is a boolean everywhere.
@@ -152,7 +155,7 @@ describe('the operations table', () => {
     }
   });
 
-  test.for(operationNames)('has one field of each role in %s', (name) => {
+  test.for(operationNames)('The operations table has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
     expect(roles.toSorted()).toEqual([
@@ -169,12 +172,12 @@ describe('the operations table', () => {
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);
   });
 
-  test('has a help text for every field and operation', () => {
+  test('The operations table has a help text for every field and operation', () => {
     for (const { field } of all) expect(field.help.length, field.name).toBeGreaterThan(5);
     for (const name of operationNames) expect(operations[name].summary).toMatch(/^[A-Z][a-z-]+ /);
   });
 
-  test('has group sizes for every list of files', () => {
+  test('The operations table has group sizes for every list of files', () => {
     const lists = all.filter(({ field }) => carriesFiles(field) && field.kind === 'files');
     expect(new Set(lists.map(({ field }) => groupsField(field)))).toEqual(
       new Set(['inputs_groups', 'gt_groups', 'mask_groups']),
@@ -188,7 +191,7 @@ describe('the words of a person', () => {
     ['infer', 'infer'],
     ['other', 'other'],
     ['toString', 'toString'],
-  ])('have for the operation %s the command %s', (name, command) => {
+  ])('The words of a person have for the operation %s the command %s', (name, command) => {
     expect(commandOf(name)).toBe(command);
   });
 
@@ -197,7 +200,7 @@ describe('the words of a person', () => {
     ['config_overrides', '--set'],
     ['it_validation', '--it-validation'],
     ['options', 'options'],
-  ])('have for the field %s the flag %s', (name, flag) => {
+  ])('The words of a person have for the field %s the flag %s', (name, flag) => {
     expect(fieldAsFlag(name)).toBe(flag);
   });
 
@@ -209,22 +212,22 @@ describe('the words of a person', () => {
     ['give --max_voxels or --patch_size=3', 'give --max-voxels or --patch-size=3'],
     ['give --it_validation, not --any_thing', 'give --it-validation, not --any_thing'],
     ['x--patch_size ---patch_size --patch_sizes', 'x--patch_size ---patch_size --patch_sizes'],
-  ])('replace those of a form and of an app: %s', (sentence, read) => {
+  ])('The words of a person replace those of a form and of an app: %s', (sentence, read) => {
     expect(withFlags(sentence)).toBe(read);
   });
 
-  test('a role that no field has is an error that names both', () => {
+  test('A role that no field has is an error that names both', () => {
     const bare = { ...operationOf('infer'), fields: [] };
     expect(() => fieldWithRole(bare, 'tag')).toThrow('The operation infer has no field with the role tag');
   });
 
-  test('each operation gets a value of its own', () => {
+  test('Each operation gets a value of its own', () => {
     expect(eachOperation((name) => name.length)).toEqual({
       ...{ infer: 5, evaluate: 8, uncertainty: 11, pipeline: 8, fine_tune: 9 },
     });
   });
 
-  test('the service alone reads some fields, of which a person does not set one', () => {
+  test('The service alone reads some fields, of which a person does not set one', () => {
     const { fields } = operationOf('infer');
     const names = (isMeant: (field: Field) => boolean) => fields.filter(isMeant).map(({ name }) => name);
     expect(names(isOfService)).toEqual(['keep', 'time_limit', 'tag', 'deidentified']);

@@ -40,7 +40,7 @@ const documented = Object.entries(paths).flatMap(([path, methods]) =>
 const routeOf = (name: (typeof routeNames)[number]): Route => routes[name];
 
 describe('the table of routes', () => {
-  test('is what clients rely on', () => {
+  test('The table of routes is what clients rely on', () => {
     expect(routeNames.map((name) => `${routes[name].method} ${routes[name].path}`)).toEqual([
       'GET /health',
       'GET /available_devices',
@@ -77,7 +77,7 @@ describe('the table of routes', () => {
     ]);
   });
 
-  test('lists every error, and none twice', () => {
+  test('The table of routes lists every error, and none twice', () => {
     const given = new Set<ErrorCode>([...commonErrors, ...unroutedErrors]);
     for (const name of routeNames) {
       const { errors } = routeOf(name);
@@ -87,7 +87,7 @@ describe('the table of routes', () => {
     expect([...given].sort()).toEqual(Object.keys(errorKinds).sort());
   });
 
-  test('has a status for a result in every state', () => {
+  test('The table of routes has a status for a result in every state', () => {
     const states = jobStates.filter((state) => state !== 'done');
     expect(Object.keys(withoutResult)).toEqual(states);
     for (const state of states)
@@ -96,13 +96,13 @@ describe('the table of routes', () => {
 });
 
 describe('docs/openapi.json', () => {
-  test('has the rows of the table, and no others', () => {
+  test('Docs/openapi.json has the rows of the table, and no others', () => {
     const rows = routeNames.map((name) => [name, `${routes[name].method} ${routes[name].path}`]);
     // The rows of one path stand together there.
     expect(documented.map(({ route, row }) => [row.operationId, route]).sort()).toEqual(rows.sort());
   });
 
-  test.for(routeNames)('has the parameters and all statuses of %s', (name) => {
+  test.for(routeNames)('Docs/openapi.json has the parameters and all statuses of %s', (name) => {
     const { path, parameters = [], answers, errors } = routeOf(name);
     const row = documented.find((each) => each.row.operationId === name)?.row;
     const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
@@ -117,14 +117,14 @@ describe('docs/openapi.json', () => {
   });
 });
 
-test('an identifier in a path is percent-encoded as a whole', () => {
+test('An identifier in a path is percent-encoded as a whole', () => {
   expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
   expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
   expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
   expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
 });
 
-test('the paths of a job and of an upload have its name', () => {
+test('The paths of a job and of an upload have its name', () => {
   expect([jobPath, logsPath, logTextPath, resultPath, killPath].map((path) => path('a/b'))).toEqual([
     '/jobs/a%2Fb',
     '/jobs/a%2Fb/logs',
@@ -135,7 +135,7 @@ test('the paths of a job and of an upload have its name', () => {
   expect([uploadPath('0f'), uploadLocation('0f')]).toEqual(['/uploads/0f', 'uploads/0f']);
 });
 
-test('the id of a job has twelve hexadecimal digits', () => {
+test('The id of a job has twelve hexadecimal digits', () => {
   const ids = ['0123456789ab', '0123456789abc', '0123456789a', '0123456789aB', '0123456789ag'];
   expect(ids.map((id) => jobIdPattern.test(id))).toEqual([true, false, false, false, false]);
 });
@@ -147,11 +147,11 @@ test.each([
   ['/jobs', undefined],
   ['/jobs/', undefined],
   ['/x/jobs/0123456789ab', undefined],
-])('the job of %s is %j', (path, id) => {
+])('The job of %s is %j', (path, id) => {
   expect(jobIdOf(path)).toBe(id);
 });
 
-test('the envelope of a job has its paths, and the options that were read in the order of their names', () => {
+test('The envelope of a job has its paths, and the options that were read in the order of their names', () => {
   const options = ['tta', 'batch_size', 'patch_size'];
   expect(jobEnvelope('0123456789ab', options)).toEqual({
     job_id: '0123456789ab',

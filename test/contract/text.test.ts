@@ -25,13 +25,13 @@ test.each([
   expect(oneLine(text)).toBe(line);
 });
 
-test('a name in a sentence is cut off where it is very long, and a path is not', () => {
+test('A name in a sentence is cut off where it is very long, and a path is not', () => {
   expect(quoteName('x'.repeat(200))).toBe(`'${'x'.repeat(200)}'`);
   expect(quoteName('x'.repeat(201))).toBe(`'${'x'.repeat(200)}...'`);
   expect(quotePath('x'.repeat(4096))).toBe(`'${'x'.repeat(4096)}'`);
 });
 
-test('an excerpt has 2000 characters, or as many as are asked for, and is on one line', () => {
+test('An excerpt has 2000 characters, or as many as are asked for, and is on one line', () => {
   expect(excerpt('x'.repeat(2000))).toBe('x'.repeat(2000));
   expect(excerpt('x'.repeat(2001))).toBe(`${'x'.repeat(2000)}...`);
   expect(excerpt('a\nbc', 3)).toBe(String.raw`a\x0ab...`);
@@ -58,7 +58,7 @@ test.each([
   expect(shown).toMatch(/^\\(x[\da-f]{2}|u[\da-f]{4})$/);
 });
 
-test('a plain word needs no quotes, and any other is quoted as a whole', () => {
+test('A plain word needs no quotes, and any other is quoted as a whole', () => {
   expect(['a', 'a b', '', 'a-b_C.1', 'ä'].map(isPlainWord)).toEqual([true, false, false, true, false]);
   expect(["it's", 'a', '$(x)'].map(shellQuoted)).toEqual([String.raw`'it'\''s'`, "'a'", "'$(x)'"]);
 });
@@ -68,7 +68,7 @@ test.each([
   [' error:  ERROR: no', 'no'],
   ['an Error: no', 'an Error: no'],
   ['Error:no', 'Error:no'],
-])('the label of %j is removed', (text, plain) => {
+])('The label of %j is removed', (text, plain) => {
   expect(unlabelled(text)).toBe(plain);
 });
 
@@ -95,7 +95,7 @@ test.each([
   expect(formatBytes(bytes)).toBe(text);
 });
 
-test('one is singular', () => {
+test('One is singular', () => {
   expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
 });
 
@@ -116,7 +116,7 @@ test.each([
   ['5mm', undefined],
   ['', undefined],
   ['h', undefined],
-])('the time %j has %j seconds', (text, seconds) => {
+])('The time %j has %j seconds', (text, seconds) => {
   expect(readDuration(text)).toBe(seconds);
 });
 

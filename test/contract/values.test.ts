@@ -45,12 +45,15 @@ describe('the text of a field', () => {
     ['path', '..b/..c.yml', '..b/..c.yml'],
     ['duration', '12h', 43_200],
     ['duration', 'MAX', 'max'],
-  ] as [FieldKind, string, unknown][])('of kind %s is read: %s', ([kind, text, value]) => {
-    expect(readText(field(kind), text)).toEqual(value);
-  });
+  ] as [FieldKind, string, unknown][])(
+    'The text of a field of kind %s is read: %s',
+    ([kind, text, value]) => {
+      expect(readText(field(kind), text)).toEqual(value);
+    },
+  );
 
   test.for(['integer', 'number', 'boolean', 'name', 'path', 'paths', 'gpus', 'overrides'] as const)(
-    'of kind %s counts as missing if it is empty',
+    'The text of a field of kind %s counts as missing if it is empty',
     (kind) => {
       expect(readText(field(kind), '')).toBeUndefined();
       expect(readText(field(kind), '  ')).toBeUndefined();
@@ -107,13 +110,13 @@ describe('the text of a field', () => {
     ['integer', '1e3'],
     ['duration', 'soon'],
   ] as [FieldKind, string][])(
-    'of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
+    'The text of a field of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
     ([kind, text]) => {
       expect(() => readText(field(kind), text)).toThrow(FieldError);
     },
   );
 
-  test('must be within the bounds of its field', () => {
+  test('The text of a field must be within the bounds of its field', () => {
     expect(readText(field('integer', { min: 1 }), ' 1 ')).toBe(1);
     expect(() => readText(field('integer', { min: 1 }), '0')).toThrow("Field 'f' must be at least 1, got 0");
     expect(() => readText(field('number', { above: 0 }), '0')).toThrow('greater than 0');
@@ -123,7 +126,7 @@ describe('the text of a field', () => {
     expect(() => readText(field('integer'), '2147483648')).toThrow('out of range');
   });
 
-  test('is refused for a field of files', () => {
+  test('The text of a field is refused for a field of files', () => {
     for (const kind of ['files', 'archive'] as const)
       expect(() => readText(field(kind), 'x')).toThrow("Field 'f' must be sent as a file");
   });
@@ -145,19 +148,25 @@ describe('the text of a field', () => {
     ['overrides', 'a', "must be NAME=VALUE, got 'a'"],
     ['duration', 'Soon', "must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'Soon'"],
     ['gpus', '0,-1', 'must be at least 0, got -1'],
-  ] as [FieldKind, string, string][])('of kind %s says what is wrong: %o', ([kind, text, problem]) => {
-    expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
-  });
+  ] as [FieldKind, string, string][])(
+    'The text of a field of kind %s says what is wrong: %o',
+    ([kind, text, problem]) => {
+      expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
+    },
+  );
 
   test.for([
     ['integer', '-2147483647', -2_147_483_647],
     ['overrides', `${'x'.repeat(4094)}=1`, [`${'x'.repeat(4094)}=1`]],
-  ] as [FieldKind, string, unknown][])('of kind %s is read up to its bound', ([kind, text, value]) => {
-    expect(readText(field(kind), text)).toEqual(value);
-  });
+  ] as [FieldKind, string, unknown][])(
+    'The text of a field of kind %s is read up to its bound',
+    ([kind, text, value]) => {
+      expect(readText(field(kind), text)).toEqual(value);
+    },
+  );
 });
 
-test('a number with other text around it is refused', () => {
+test('A number with other text around it is refused', () => {
   const texts = ['+1', '-.5', '1.', '1e3', '1E-3', ' 1', '1 ', '1e400', 'Infinity', '1,5', '', '0b1'];
   expect(texts.map(numberOf)).toEqual([
     ...[1, -0.5, 1, 1000, 0.001],
@@ -166,7 +175,7 @@ test('a number with other text around it is refused', () => {
 });
 
 describe('options', () => {
-  test("are read by the operation's fields, not by inherited names of objects", () => {
+  test("Options are read by the operation's fields, not by inherited names of objects", () => {
     const json = '{"patch_size": [96, 96], "batch_size": 2, "config_overrides": ["a=1", "b="]}';
     expect(readOptions(operationOf('infer'), json)).toEqual({
       patch_size: [96, 96],
@@ -179,7 +188,7 @@ describe('options', () => {
     }
   });
 
-  test('are refused if they have half of a character, which no program can be given', () => {
+  test('Options are refused if they have half of a character, which no program can be given', () => {
     const half = String.raw`{"config_overrides": ["name=\ud800"]}`;
     expect(() => readOptions(operationOf('infer'), half)).toThrow(
       /config_overrides' holds half of a character/,
@@ -188,7 +197,7 @@ describe('options', () => {
     expect(readOptions(operationOf('infer'), whole)).toEqual({ config_overrides: ['name=🧪'] });
   });
 
-  test.each(['null', '[]', '3', '"x"'])('are an object, not %s', (json) => {
+  test.each(['null', '[]', '3', '"x"'])('Options are an object, not %s', (json) => {
     expect(() => readOptions(operationOf('infer'), json)).toThrow("Field 'options' must be a JSON object");
   });
 
@@ -203,15 +212,15 @@ describe('options', () => {
       '{"tta": 1}',
       "has the unknown key 'tta'; infer takes: patch_size, max_voxels, batch_size, config_overrides",
     ],
-  ])('are of their kinds: %s', (json, problem) => {
+  ])('Options are of their kinds: %s', (json, problem) => {
     expect(() => readOptions(operationOf('infer'), json)).toThrow(problem);
   });
 
-  test('of an operation without any are refused by name', () => {
+  test('Options of an operation without any are refused by name', () => {
     expect(() => readOptions(operationOf('evaluate'), '{"batch_size": 1}')).toThrow('evaluate takes: none');
   });
 
-  test('have errors that name the option', () => {
+  test('Options have errors that name the option', () => {
     expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
       "Field 'options.batch_size' must be at least 0, got -1",
     );
@@ -222,7 +231,7 @@ describe('options', () => {
 });
 
 describe('group sizes', () => {
-  test('are read from a text, or are none', () => {
+  test('Group sizes are read from a text, or are none', () => {
     expect([undefined, '', ' , ', ' 2,,3 '].map((text) => readSizes('g', text))).toEqual([
       ...[null, null, null, [2, 3]],
     ]);
@@ -232,12 +241,12 @@ describe('group sizes', () => {
     );
   });
 
-  test('are one group if no sizes are given', () => {
+  test('Group sizes are one group if no sizes are given', () => {
     expect(readGroups('g', undefined, 3)).toEqual([3]);
     expect(readGroups('g', ' ', 3)).toEqual([3]);
   });
 
-  test('add up to the number of files', () => {
+  test('Group sizes add up to the number of files', () => {
     expect(readGroups('g', '1, 2', 3)).toEqual([1, 2]);
     expect(() => readGroups('g', '1,1', 3)).toThrow("Field 'g' gives sizes that add up to 2, but 3 file(s)");
     expect(() => readGroups('g', '3,0', 3)).toThrow('at least 1');

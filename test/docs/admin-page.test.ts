@@ -94,7 +94,7 @@ describe('docs/admin.md', () => {
     expect(readConfig(file, serveFlags).map(({ name }) => name)).toContain('auth');
   });
 
-  test('docs/admin.md names only metrics that exist', async () => {
+  test('Docs/admin.md names only metrics that exist', async () => {
     await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     const text = await (await server.api.fetch('/metrics')).text();
     const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));

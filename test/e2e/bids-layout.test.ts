@@ -38,7 +38,7 @@ const filesOf = (study: Study): string[] =>
 
 const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-maskerT1w';
 
-test('results are derivatives of BIDS, which the same command finds done', async () => {
+test('Results are derivatives of BIDS, which the same command finds done', async () => {
   await using study = await longitudinal();
   const { code, stderr } = await run(study);
   expect(code, stderr).toBe(0);
@@ -78,7 +78,7 @@ test('results are derivatives of BIDS, which the same command finds done', async
   expect(study.computed).toEqual(['one', 'three', 'two']);
 });
 
-test('another sequence of a session that arrives later has a name of its own, and a subset keeps the rows', async () => {
+test('Another sequence of a session that arrives later has a name of its own, and a subset keeps the rows', async () => {
   await using study = await longitudinal();
   await run(study);
   await plant(study.at('bids/sub-01'), {
@@ -105,7 +105,7 @@ test('another sequence of a session that arrives later has a name of its own, an
   expect((await run(study, '--suffix', 'T2w')).stderr).toContain('1 case: 1 done (1 of them before)\n');
 });
 
-test('a corrected mask keeps its name, and stays beside the result of a rescan', async () => {
+test('A corrected mask keeps its name, and stays beside the result of a rescan', async () => {
   await using study = await longitudinal();
   await run(study);
   appendFileSync(at(study, `${first}_mask.nii`), ', corrected');
@@ -118,7 +118,7 @@ test('a corrected mask keeps its name, and stays beside the result of a rescan',
   expect([read('mask.nii'), read('mask_edited.nii')]).toEqual(['mask of rescan', 'mask of one, corrected']);
 });
 
-test('a command that was killed while it replaced a result leaves the earlier one', async () => {
+test('A command that was killed while it replaced a result leaves the earlier one', async () => {
   await using study = await longitudinal();
   await run(study);
   const before = filesOf(study);
@@ -150,7 +150,7 @@ test('a command that was killed while it replaced a result leaves the earlier on
   }
 });
 
-test('a command that was killed while it removed a replaced result leaves the new one', async () => {
+test('A command that was killed while it removed a replaced result leaves the new one', async () => {
   await using study = await longitudinal();
   await run(study);
   const before = filesOf(study);
@@ -189,7 +189,7 @@ test.each([
   expect(readdirSync(study.at('elsewhere'))).toEqual([]);
 });
 
-test('a command without --layout for derivatives is refused', async () => {
+test('A command without --layout for derivatives is refused', async () => {
   await using study = await longitudinal();
   await run(study);
   const { code, stderr } = await study.cli.run(words.slice(0, -2), study.env);

@@ -53,7 +53,7 @@ function rowsOf(study: Study): Record<string, [string, string, string]> {
 const reasonOf = (study: Study, name: string) => study.table.find((row) => row[0] === name)?.[2];
 
 describe.each(ways)('a study in %s', (_, { scan, name }) => {
-  test('grows, and a case keeps the name that its path gives it', async () => {
+  test('A study in %s grows, and a case keeps the name that its path gives it', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     expect((await study.run()).code).toBe(0);
@@ -74,7 +74,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(study.computed).toHaveLength(4);
   });
 
-  test('has the rows of two people right after their files were swapped, also back', async () => {
+  test('A study in %s has the rows of two people right after their files were swapped, also back', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -97,7 +97,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     });
   });
 
-  test('marks the row of a person who was renamed, and deletes nothing of it', async () => {
+  test('A study in %s marks the row of a person who was renamed, and deletes nothing of it', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -114,7 +114,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toBe('Its input no longer exists');
   });
 
-  test('computes a rescan under the same name, and says of one that fails what result is there', async () => {
+  test('A study in %s computes a rescan under the same name, and says of one that fails what result is there', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -127,7 +127,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toMatch(/[^.]; the result that is there is of its earlier input"$/);
   });
 
-  test('keeps a correction, and leaves it beside the new result when its input changes', async () => {
+  test('A study in %s keeps a correction, and leaves it beside the new result when its input changes', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -155,7 +155,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(read('mask_edited.nii')).toBe('mask of one, corrected');
   });
 
-  test('refuses another app in its directory', async () => {
+  test('A study in %s refuses another app in its directory', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one' });
     await study.run();
@@ -169,7 +169,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(rowsOf(study)[name('A')]?.[1]).toBe('mask of one');
   });
 
-  test('stops after an upgrade of the app, and goes on with --keep-version or --force', async () => {
+  test('A study in %s stops after an upgrade of the app, and goes on with --keep-version or --force', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -199,7 +199,7 @@ async function upgrade(study: Study): Promise<void> {
   if (ended.code !== 0) throw new Error(ended.stderr);
 }
 
-test('an upgrade of the app in the middle of a run stops it before the cases that have not begun', async () => {
+test('An upgrade of the app in the middle of a run stops it before the cases that have not begun', async () => {
   await using study = await Study.create(['one', 'two', 'three', 'four']);
   study.close();
   const running = study.cli.begin([...study.words, '--at-most', '1'], study.env);
@@ -216,7 +216,7 @@ test('an upgrade of the app in the middle of a run stops it before the cases tha
   expect((await study.run('--keep-version')).stderr).toContain('4 cases: 4 done (2 of them before)\n');
 });
 
-test('two files that would be the same case are refused by name', async () => {
+test('Two files that would be the same case are refused by name', async () => {
   await using study = await Study.create([]);
   await plant(study.cli.directory, { 's/A/t1.nii': 'x', 's/A/t1.mha': 'x', 's/B/t1.nii': 'x' });
   const run = (...paths: string[]) => study.cli.run(['infer', '--each', ...paths, '-o', 'Out'], study.env);

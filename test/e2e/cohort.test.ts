@@ -17,7 +17,7 @@ import { Study } from './study.js';
 
 const scan = (name: string) => path.join('bids', name, 'anat', `${name}_T1w.nii`);
 
-test('each volume is a job with a directory, a record and a row, and the same command finds it done', async () => {
+test('Each volume is a job with a directory, a record and a row, and the same command finds it done', async () => {
   await using study = await Study.create(['one', 'two', 'three']);
   const first = await study.run('--tag', 'study1');
   expect(first.code, first.stderr).toBe(0);
@@ -70,7 +70,7 @@ test('each volume is a job with a directory, a record and a row, and the same co
   expect(study.computed).toEqual(['one', 'three', 'two']);
 });
 
-test('only what has changed is computed again', async () => {
+test('Only what has changed is computed again', async () => {
   await using study = await Study.create(['one', 'two']);
   expect((await study.run()).code).toBe(0);
   writeFileSync(study.at(scan('sub-02')), 'TWO');
@@ -83,7 +83,7 @@ test('only what has changed is computed again', async () => {
   expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
 });
 
-test('a result stays where it is if the content of the scan is only not fetched any more', async () => {
+test('A result stays where it is if the content of the scan is only not fetched any more', async () => {
   await using study = await Study.create(['one']);
   await study.run();
   await rm(study.at(scan('sub-01')));
@@ -93,7 +93,7 @@ test('a result stays where it is if the content of the scan is only not fetched 
   expect(study.table[1]?.slice(0, 2)).toEqual(['sub-01_T1w', 'failed']);
 });
 
-test('a server that answers with the job of another case does not make that case done', async () => {
+test('A server that answers with the job of another case does not make that case done', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
   await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }) });
@@ -106,7 +106,7 @@ test('a server that answers with the job of another case does not make that case
   expect(again.stderr).toContain('3 cases: 1 done (1 of them before), 2 failed\n');
 });
 
-test('a result that has a directory where the record goes is one, and does not end the command', async () => {
+test('A result that has a directory where the record goes is one, and does not end the command', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -121,7 +121,7 @@ test('a result that has a directory where the record goes is one, and does not e
   ]);
 });
 
-test('a result that is not extracted is not said to be saved, since it is not', async () => {
+test('A result that is not extracted is not said to be saved, since it is not', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -136,7 +136,7 @@ test('a result that is not extracted is not said to be saved, since it is not', 
   );
 });
 
-test('a command for some cases leaves the rows of the others', async () => {
+test('A command for some cases leaves the rows of the others', async () => {
   await using study = await Study.create(['one', 'two', 'bad', 'four']);
   await study.run();
   const before = study.table;
@@ -155,7 +155,7 @@ test('a command for some cases leaves the rows of the others', async () => {
   expect(study.table[4]).toEqual(before[4]);
 });
 
-test('the subject and the session of a BIDS tree are columns, also of cases that were not asked for', async () => {
+test('The subject and the session of a BIDS tree are columns, also of cases that were not asked for', async () => {
   await using study = await Study.create([]);
   await plant(study.at('bids'), {
     'sub-01/ses-pre/anat/sub-01_ses-pre_T1w.nii': 'one',
@@ -176,7 +176,7 @@ test('the subject and the session of a BIDS tree are columns, also of cases that
   expect(entities(study.table).toSorted()).toEqual(expected.toSorted());
 });
 
-test('a linked directory of an earlier command is refused before anything is sent', async () => {
+test('A linked directory of an earlier command is refused before anything is sent', async () => {
   await using study = await Study.create(['one']);
   await plant(study.cli.directory, { 'Out/': '', 'mine/new-work/thesis.txt': 'mine' });
   symlinkSync(study.at('mine'), study.at('Out', '.remote-app'));
@@ -190,7 +190,7 @@ test('a linked directory of an earlier command is refused before anything is sen
 });
 
 describe('a case that fails', () => {
-  test('is named with what its app said, and does not stop the others', async () => {
+  test('A case that fails is named with what its app said, and does not stop the others', async () => {
     await using study = await Study.create(['one', 'bad, two', 'three']);
     const { code, stderr, stdout } = await study.run('--json');
     expect(code).toBe(1);
@@ -215,7 +215,7 @@ describe('a case that fails', () => {
     expect(study.computed).toEqual(['bad, two', 'bad, two', 'one', 'three', 'two']);
   });
 
-  test('because it cannot be sent is named with the reason, and does not stop the others', async () => {
+  test('A case that fails because it cannot be sent is named with the reason, and does not stop the others', async () => {
     await using study = await Study.create(['one', '', 'three']);
     await plant(study.at('bids'), { 'sub-04/anat/': '' });
     symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-04')));
@@ -233,7 +233,7 @@ describe('a case that fails', () => {
     expect((await study.run()).stderr).toContain('4 cases: 3 done (2 of them before), 1 failed\n');
   });
 
-  test('ends the command with --fail-fast', async () => {
+  test('A case that fails ends the command with --fail-fast', async () => {
     await using study = await Study.create(['bad', 'two', 'three']);
     const { code, stderr } = await study.run('--fail-fast', '--at-most', '1');
     expect(code).toBe(1);
@@ -243,7 +243,7 @@ describe('a case that fails', () => {
 });
 
 describe('a command that is ended', () => {
-  test('by Ctrl-\\ leaves its jobs, and says how many go on', async () => {
+  test('A command that is ended by Ctrl-\\ leaves its jobs, and says how many go on', async () => {
     await using study = await Study.create(['zero']);
     await study.run();
     writeFileSync(study.at('Out/sub-01_T1w/mask.nii'), 'drawn');
@@ -271,7 +271,7 @@ describe('a command that is ended', () => {
     expect(study.computed).toEqual(['one', 'three', 'two', 'zero']);
   });
 
-  test('by SIGKILL, and its server too, computes no case twice', async () => {
+  test('A command that is ended by SIGKILL, and its server too, computes no case twice', async () => {
     const scans = Array.from({ length: 8 }, (_, index) =>
       index % 4 === 3 ? `bad ${index}` : `scan ${index}`,
     );
@@ -298,7 +298,7 @@ describe('a command that is ended', () => {
     expect(readdirSync(study.at('Out', '.remote-app')).sort()).toEqual(['jobs.jsonl']);
   });
 
-  test('by Ctrl-C stops its jobs, and the same command goes on', async () => {
+  test('A command that is ended by Ctrl-C stops its jobs, and the same command goes on', async () => {
     await using study = await Study.create(['one', 'two', 'three']);
     study.close();
     const running = study.cli.begin([...study.words, '--at-most', '2'], study.env);
@@ -317,7 +317,7 @@ describe('a command that is ended', () => {
   });
 });
 
-test('a second command for the directory is refused while one runs', async () => {
+test('A second command for the directory is refused while one runs', async () => {
   await using study = await Study.create(['one']);
   study.close();
   const running = study.cli.begin(study.words, study.env);
@@ -329,7 +329,7 @@ test('a second command for the directory is refused while one runs', async () =>
   expect((await study.run()).code).toBe(0);
 });
 
-test('a server that is killed and started again while the command runs is waited for', async () => {
+test('A server that is killed and started again while the command runs is waited for', async () => {
   const port = String(await freePort());
   await using study = await Study.create(['one', 'two', 'three'], ['--port', port], { ownProcess: true });
   study.close();
@@ -372,7 +372,7 @@ test("KonfAI's server gets no case twice in one run, also if its answer is lost"
   expect(server.inputs).toHaveLength(4);
 });
 
-test('a server whose disk is full ends the command, and no case counts as failed', async () => {
+test('A server whose disk is full ends the command, and no case counts as failed', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
   const detail = 'The disk of the server is full';
@@ -392,7 +392,7 @@ test('a server whose disk is full ends the command, and no case counts as failed
 const disk = smallDisk(2);
 
 test.skipIf(disk === null)(
-  'a full disk on this machine ends the command, which says how to go on',
+  'A full disk on this machine ends the command, which says how to go on',
   async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'scans/a.nii': 'a' });
@@ -427,7 +427,7 @@ const away = (isAway: (url: string, number: number) => boolean) => {
   };
 };
 
-test('a server that is away when it is asked about a job that it has just taken is waited for', async () => {
+test('A server that is away when it is asked about a job that it has just taken is waited for', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -441,7 +441,7 @@ test('a server that is away when it is asked about a job that it has just taken 
   expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).toContain('a,done,,,3,');
 });
 
-test('a server that is away when it is asked about the app is waited for, since the key depends on the version', async () => {
+test('A server that is away when it is asked about the app is waited for, since the key depends on the version', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   const isAway = away((url, number) => url === '/repo_apps/tissue' && number === 2);
@@ -463,7 +463,7 @@ test('a server that is away when it is asked about the app is waited for, since 
   expect(record.app_version).toBe('v1');
 });
 
-test('a server that is full is waited for', async () => {
+test('A server that is full is waited for', async () => {
   await using study = await Study.create(['one'], ['--max-jobs', '1']);
   study.close();
   await plant(study.cli.directory, { 'other.nii': 'other' });
@@ -478,7 +478,7 @@ test('a server that is full is waited for', async () => {
   expect(code, stderr).toBe(0);
 });
 
-test('a server that takes no jobs until it is started again is waited for, and the wait is told once', async () => {
+test('A server that takes no jobs until it is started again is waited for, and the wait is told once', async () => {
   await using study = await Study.create(['one', 'two'], ['--port', String(await freePort())]);
   expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
   const running = study.cli.begin(study.words, study.env);
@@ -496,7 +496,7 @@ test('a server that takes no jobs until it is started again is waited for, and t
 describe('on a terminal of 40 columns', () => {
   const columns = 40;
 
-  test('names stay apart, a case whose turn has not come waits, and the end is a summary alone', async () => {
+  test('Names stay apart, a case whose turn has not come waits, and the end is a summary alone', async () => {
     await using study = await Study.create(['bad']);
     const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
     await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });
@@ -514,14 +514,14 @@ describe('on a terminal of 40 columns', () => {
     expect(terminal.rows.filter((row) => row.includes('sub-01_T1w'))).toHaveLength(1);
   });
 
-  test('the reason why a server takes no jobs is shown in full for a single case', async () => {
+  test('The reason why a server takes no jobs is shown in full for a single case', async () => {
     await using study = await Study.create(['one']);
     expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
     await using terminal = new ScreenTerminal(study.cli, study.words, { columns, env: study.env });
     await terminal.shows(/submit again later$/);
   });
 
-  test('the reason of a wait is shown in full, once for all cases', async () => {
+  test('The reason of a wait is shown in full, once for all cases', async () => {
     await using study = await Study.create(['one', 'two'], ['--max-jobs', '1']);
     study.close();
     await plant(study.cli.directory, { 'other.nii': 'other' });
@@ -557,7 +557,7 @@ test('--dry-run lists the cases without a server', async () => {
   expect(readdirSync(cli.directory).sort()).toEqual(['t1', 't2']);
 });
 
-test('a directory with files that no record names gets no result', async () => {
+test('A directory with files that no record names gets no result', async () => {
   await using study = await Study.create(['one', 'two']);
   await plant(study.at('Out'), { 'sub-01_T1w/mask.nii': 'mine' });
   const { code, stderr } = await study.run();
@@ -570,7 +570,7 @@ test('a directory with files that no record names gets no result', async () => {
   expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask_edited.nii'), 'utf8')).toBe('mine');
 });
 
-test('a plain infer leaves a record beside its result', async () => {
+test('A plain infer leaves a record beside its result', async () => {
   await using study = await Study.create(['one']);
   const { code, stderr } = await study.cli.run(['infer', scan('sub-01'), '-o', 'Plain'], study.env);
   expect(code, stderr).toBe(0);
@@ -584,7 +584,7 @@ test('a plain infer leaves a record beside its result', async () => {
   });
 });
 
-test('a result that is fetched later has its record as well', async () => {
+test('A result that is fetched later has its record as well', async () => {
   await using study = await Study.create(['one']);
   const sent = await study.cli.run(['infer', scan('sub-01'), '--detach'], study.env);
   expect(sent.code, sent.stderr).toBe(0);

@@ -12,7 +12,7 @@ import {
 import { plant, temporary } from '../support/temporary.js';
 
 describe('a directory', () => {
-  test('is made with its parents, and may exist already', async () => {
+  test('A directory is made with its parents, and may exist already', async () => {
     await using directory = await temporary();
     const target = path.join(directory.path, 'a', 'b', 'c');
     makeDirectory(target, 0o700);
@@ -27,7 +27,7 @@ describe('a directory', () => {
     expect(statSync(path.join(directory.path, 'real', 'below')).isDirectory()).toBe(true);
   });
 
-  test("that cannot be made fails with the system's error", async () => {
+  test("A directory that cannot be made fails with the system's error", async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '' });
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
@@ -40,14 +40,14 @@ describe('a directory', () => {
 
   // Node's own `recursive` never returns here.
   test.skipIf(process.platform !== 'linux').each(['/proc/remote-app', '/proc/remote-app/a/b'])(
-    'that cannot be made in a file system of the kernel fails and does not hang: %s',
+    'A directory that cannot be made in a file system of the kernel fails and does not hang: %s',
     (target) => {
       expect(() => makeDirectory(target)).toThrow('ENOENT');
     },
   );
 });
 
-test('directories of a name are left out of the files below, however deep they are', async () => {
+test('Directories of a name are left out of the files below, however deep they are', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a/b/c': '', 'a/node_modules/d': '', 'node_modules/e/f': '', g: '' });
   const namesOf = (files: ReturnType<typeof filesBelow>) => files.map(({ name }) => name).sort();
@@ -58,7 +58,7 @@ test('directories of a name are left out of the files below, however deep they a
   expect(namesOf(filesBelow(directory.path))).toEqual(['c', 'd', 'f', 'g']);
 });
 
-test('a real directory is told from a link to one, and what cannot be listed has no names', async () => {
+test('A real directory is told from a link to one, and what cannot be listed has no names', async () => {
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   await plant(directory.path, { 'real/a': '', 'real/b': '', file: '' });
@@ -68,7 +68,7 @@ test('a real directory is told from a link to one, and what cannot be listed has
   expect([namesIn(at('file')), namesIn(at('missing'))]).toEqual([[], []]);
 });
 
-test('a tree is walked level by level in the order of names, through links, each directory once', async () => {
+test('A tree is walked level by level in the order of names, through links, each directory once', async () => {
   await using directory = await temporary();
   await plant(directory.path, {
     'b/deep/file': '',
@@ -103,7 +103,7 @@ test('a tree is walked level by level in the order of names, through links, each
   ]);
 });
 
-test("a file's stamp changes with its size, its times and its inode", () => {
+test("A file's stamp changes with its size, its times and its inode", () => {
   const stats = { size: 1, mtimeMs: 2, ctimeMs: 3, ino: 4, atimeMs: 5 };
   expect(contentStamp(stats as Stats)).toEqual([1, 2, 3, 4]);
 });

@@ -17,7 +17,7 @@ import { plant, temporary } from '../support/temporary.js';
 const systemError = (name: keyof typeof constants.errno, code: string = name) =>
   Object.assign(new Error(`${code}, open '/secret'`), { code, errno: -constants.errno[name] });
 
-test('a disk is full when its bytes or inodes are used up, or the quota of its user', () => {
+test('A disk is full when its bytes or inodes are used up, or the quota of its user', () => {
   expect(isDiskFull(systemError('ENOSPC'))).toBe(true);
   // libuv does not know this one.
   const quota = systemError('EDQUOT', 'Unknown system error -122');
@@ -36,11 +36,11 @@ test.each<[unknown, string]>([
   [systemError('ESTALE', 'Unknown system error -116'), 'the system refused it (ESTALE)'],
   [new Error('it is longer than 64 KiB'), 'it is longer than 64 KiB'],
   ['a text', 'a text'],
-])('a fault is told without a path: %s', (cause, expected) => {
+])('A fault is told without a path: %s', (cause, expected) => {
   expect(faultWithoutPath(cause)).toBe(expected);
 });
 
-test('a full disk with inodes left lacks bytes alone, wherever it is asked', async () => {
+test('A full disk with inodes left lacks bytes alone, wherever it is asked', async () => {
   await using directory = await temporary();
   const below = path.join(directory.path, 'a', 'b');
   const { files, ffree } = statfsSync(directory.path);
@@ -52,7 +52,7 @@ test('a full disk with inodes left lacks bytes alone, wherever it is asked', asy
 });
 
 const disk = smallDisk(1, 40);
-test.skipIf(disk === null)('a disk lacks inodes as long as it has ten at the most', () => {
+test.skipIf(disk === null)('A disk lacks inodes as long as it has ten at the most', () => {
   const root = disk ?? '';
   const file = (number: number) => path.join(root, String(number));
   let count = 0;
@@ -66,7 +66,7 @@ test.skipIf(disk === null)('a disk lacks inodes as long as it has ten at the mos
   }
 });
 
-test('only what is certainly not there is gone', async () => {
+test('Only what is certainly not there is gone', async () => {
   await using directory = await temporary();
   await plant(directory.path, { file: '' });
   // What cannot be looked at may be there.

@@ -6,7 +6,7 @@ import { isOnPath, startError } from '../../src/files/find-program.js';
 import { findProgram, lockPath } from '../../src/files/index.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('a program is found in the directories of PATH that are absolute, and in no other', async () => {
+test('A program is found in the directories of PATH that are absolute, and in no other', async () => {
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   const program = at('engine');
@@ -25,7 +25,7 @@ test('a program is found in the directories of PATH that are absolute, and in no
   expect(findProgram(at('second/engine'), '')).toBeUndefined();
 });
 
-test('a program that lies nowhere on PATH is missing, whatever the system said', async () => {
+test('A program that lies nowhere on PATH is missing, whatever the system said', async () => {
   await using directory = await temporary();
   await writeFile(path.join(directory.path, 'engine'), '', { mode: 0o644 });
   const refused = Object.assign(new Error('spawn EACCES'), { code: 'EACCES' });
@@ -44,7 +44,7 @@ test('a program that lies nowhere on PATH is missing, whatever the system said',
 });
 
 test.skipIf(!existsSync('/usr/bin/flock'))(
-  'a lock is found also where a service manager sets no PATH',
+  'A lock is found also where a service manager sets no PATH',
   async () => {
     await using root = await temporary();
     await plant(root.path, { file: '' });

@@ -19,7 +19,7 @@ const disk = smallDisk(1);
 
 // Not every machine allows mounting.
 test.skipIf(disk === null)(
-  'a disk that fills takes no part of what does not fit, and the next fits again',
+  'A disk that fills takes no part of what does not fit, and the next fits again',
   () => {
     const file = path.join(disk ?? '', 'lines');
     const descriptor = openSync(file, 'a');
@@ -40,7 +40,7 @@ test.skipIf(disk === null)(
   },
 );
 
-test('only a regular file has lines, and nothing blocks', async () => {
+test('Only a regular file has lines, and nothing blocks', async () => {
   await using directory = await temporary();
   const name = (each: string) => path.join(directory.path, each);
   mkdirSync(name('directory'));

@@ -44,11 +44,11 @@ test.each<[string, string[], string]>([
   // A character is not split: é has two bytes.
   [`${'é'.repeat(130)}.nii`, [], `${'é'.repeat(125)}.nii`],
   [`a.${'s'.repeat(100)}`, [], `a.${'s'.repeat(63)}`],
-])('a file %s beside %j gets a free name', (name, taken, expected) => {
+])('A file %s beside %j gets a free name', (name, taken, expected) => {
   expect(freeName(name, new Map(), (each) => taken.includes(each))).toBe(expected);
 });
 
-test('many files of one name are numbered one after the other, each asked for once', () => {
+test('Many files of one name are numbered one after the other, each asked for once', () => {
   const counts = new Map<string, number>();
   const asked: string[] = [];
   const next = (name: string) => freeName(name, counts, (each) => asked.push(each) < 0);
@@ -78,11 +78,11 @@ test.each<[string, boolean, boolean]>([
   ['a:b', true, false],
   ['aux', true, false],
   ['a.', true, false],
-])('the name %j is safe on Linux: %s; on Windows: %s', (name, onLinux, onWindows) => {
+])('The name %j is safe on Linux: %s; on Windows: %s', (name, onLinux, onWindows) => {
   expect([isSafeName(name, 'linux'), isSafeName(name, 'win32')]).toEqual([onLinux, onWindows]);
 });
 
-test('names that some file systems take for one have one key', () => {
+test('Names that some file systems take for one have one key', () => {
   expect(foldedName('Ré.NII')).toBe(foldedName('re\u0301.nii'));
   expect(foldedName('a')).not.toBe(foldedName('b'));
 });
@@ -98,7 +98,7 @@ test.each([
   expect(expandHome(given, '/home/ana')).toBe(expected);
 });
 
-test("the home of another user is told from one's own and from a directory of that name", async () => {
+test("The home of another user is told from one's own and from a directory of that name", async () => {
   await using directory = await temporary();
   const given = ['~bob/scans', '~_b.o-b/x', '~/scans', '~bob', 'a/~bob/x', '~1/x', '/~bob/x'];
   expect(given.filter(isOfAnotherHome)).toEqual(['~bob/scans', '~_b.o-b/x']);
@@ -112,7 +112,7 @@ test("the home of another user is told from one's own and from a directory of th
   }
 });
 
-test('twenty notes are listed, and the others are counted', () => {
+test('Twenty notes are listed, and the others are counted', () => {
   const notes = new Notes();
   const sentences = Array.from({ length: 20 }, (_, index) => `note ${index}`);
   for (const each of sentences) notes.add(each);

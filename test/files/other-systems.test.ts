@@ -10,27 +10,30 @@ import { plant, temporary } from '../support/temporary.js';
 const fault = (code: string) => Object.assign(new Error(code), { code, errno: -1 });
 
 describe('a file that another program has open for a moment', () => {
-  test.each(['EPERM', 'EACCES', 'EBUSY'])('is replaced on Windows as soon as it is closed (%s)', (code) => {
-    using _ = imitate('win32');
-    let attempts = 0;
-    const move = () => {
-      attempts += 1;
-      if (attempts < 3) throw fault(code);
-    };
-    replaceFile('from', 'to', move);
-    expect(attempts).toBe(3);
-  });
+  test.each(['EPERM', 'EACCES', 'EBUSY'])(
+    'A file that another program has open for a moment is replaced on Windows as soon as it is closed (%s)',
+    (code) => {
+      using _ = imitate('win32');
+      let attempts = 0;
+      const move = () => {
+        attempts += 1;
+        if (attempts < 3) throw fault(code);
+      };
+      replaceFile('from', 'to', move);
+      expect(attempts).toBe(3);
+    },
+  );
 });
 
 describe('the names in a directory', () => {
-  test('are not synced on Windows, which cannot open a directory', async () => {
+  test('The names in a directory are not synced on Windows, which cannot open a directory', async () => {
     using _ = imitate('win32');
     expect(() => syncDirectorySync('/no/such/directory')).not.toThrow();
     await syncDirectory('/no/such/directory');
   });
 
   test.runIf(existsSync('/proc/self/fdinfo'))(
-    'cause no error on a file system that cannot sync them',
+    'The names in a directory cause no error on a file system that cannot sync them',
     async () => {
       expect(() => syncDirectorySync('/proc/self')).not.toThrow();
       expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
@@ -39,18 +42,21 @@ describe('the names in a directory', () => {
     },
   );
 
-  test.each(['win32', 'darwin', 'linux'] as const)('get a JSON file on %s', async (platform) => {
-    await using root = await temporary();
-    const file = path.join(root.path, 'profiles.json');
-    using _ = imitate(platform);
-    writeJsonFile(file, { a: 1 });
-    writeJsonFile(file, { a: 2 });
-    expect(readJsonFile(file)).toEqual({ a: 2 });
-    expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 2\n}\n');
-  });
+  test.each(['win32', 'darwin', 'linux'] as const)(
+    'The names in a directory get a JSON file on %s',
+    async (platform) => {
+      await using root = await temporary();
+      const file = path.join(root.path, 'profiles.json');
+      using _ = imitate(platform);
+      writeJsonFile(file, { a: 1 });
+      writeJsonFile(file, { a: 2 });
+      expect(readJsonFile(file)).toEqual({ a: 2 });
+      expect(readFileSync(file, 'utf8')).toBe('{\n  "a": 2\n}\n');
+    },
+  );
 });
 
-test('a text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
+test('A text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
   await using root = await temporary();
   await plant(root.path, {
     wide: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from('sécret\r\n', 'utf16le')]),

@@ -6,7 +6,7 @@ import { hashFile } from '../../src/files/hash-file.js';
 import { firstBytes, readScriptStart, readSmallFile } from '../../src/files/read-file.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('the first bytes are those of regular files', async () => {
+test('The first bytes are those of regular files', async () => {
   await using root = await temporary();
   await plant(root.path, { file: 'abcdef', empty: '', 'directory/': '' });
   execFileSync('mkfifo', [path.join(root.path, 'fifo')]);
@@ -27,20 +27,20 @@ test.each<[string, string[]]>([
   ['#!/bin/sh', ['/bin/sh']],
   ['echo #!/bin/sh\n', []],
   ['\n#!/bin/sh\n', []],
-])('the words of the first line of %j are %j', async (text, shebang) => {
+])('The words of the first line of %j are %j', async (text, shebang) => {
   await using root = await temporary();
   await plant(root.path, { script: text });
   expect(readScriptStart(path.join(root.path, 'script'))).toEqual({ shebang, text });
 });
 
-test('of a script its first 4096 bytes are read', async () => {
+test('Of a script its first 4096 bytes are read', async () => {
   await using root = await temporary();
   await plant(root.path, { script: 'x'.repeat(5000) });
   expect(readScriptStart(path.join(root.path, 'script')).text).toBe('x'.repeat(4096));
   expect(readScriptStart(path.join(root.path, 'missing'))).toEqual({ shebang: [], text: '' });
 });
 
-test('a small file has up to 64 KiB, or as many bytes as are asked for', async () => {
+test('A small file has up to 64 KiB, or as many bytes as are asked for', async () => {
   await using root = await temporary();
   // Each piece that is read differs.
   const text = Array.from({ length: 16 * 1024 }, (_, index) => `${index}`.padStart(4, ' '))
@@ -59,7 +59,7 @@ test('a small file has up to 64 KiB, or as many bytes as are asked for', async (
   expect(read('missing')).toThrow('ENOENT');
 });
 
-test('a file is hashed whole, and each piece is told', async () => {
+test('A file is hashed whole, and each piece is told', async () => {
   await using root = await temporary();
   const mebibyte = 1 << 20;
   const bytes = Buffer.concat([Buffer.alloc(mebibyte, 1), Buffer.alloc(mebibyte, 2), Buffer.alloc(5, 3)]);

@@ -28,7 +28,7 @@ import { plant, temporary } from '../support/temporary.js';
 
 const modeOf = (file: string) => statSync(file).mode & 0o777;
 
-test('a file is replaced whole, for this user alone unless another mode is asked for', async () => {
+test('A file is replaced whole, for this user alone unless another mode is asked for', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { old: 'a longer text' });
@@ -52,7 +52,7 @@ test('a file is replaced whole, for this user alone unless another mode is asked
   ]);
 });
 
-test('a file that cannot be placed leaves nothing beside it', async () => {
+test('A file that cannot be placed leaves nothing beside it', async () => {
   await using root = await temporary();
   await plant(root.path, { 'taken/file': '' });
   expect(() => writeTextFile(path.join(root.path, 'taken'), 'text')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
@@ -61,7 +61,7 @@ test('a file that cannot be placed leaves nothing beside it', async () => {
   expect(() => writeTextFile(path.join(root.path, 'missing', 'file'), 'text')).toThrow('ENOENT');
 });
 
-test('a link of the temporary name is not written through', async () => {
+test('A link of the temporary name is not written through', async () => {
   await using root = await temporary();
   await plant(root.path, { secret: 'secret' });
   symlinkSync('secret', path.join(root.path, `file.${process.pid}.partial`));
@@ -71,7 +71,7 @@ test('a link of the temporary name is not written through', async () => {
   expect(readdirSync(root.path)).toEqual(['file', 'secret']);
 });
 
-test('what a killed process left of a file is removed, and nothing else', async () => {
+test('What a killed process left of a file is removed, and nothing else', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'a.json': '',
@@ -94,7 +94,7 @@ test('what a killed process left of a file is removed, and nothing else', async 
   ]);
 });
 
-test('a JSON file is saved and read; a missing one is undefined, and a broken one an error', async () => {
+test('A JSON file is saved and read; a missing one is undefined, and a broken one an error', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await saveJsonFile(at('kept.json'), { a: [1] });
@@ -113,7 +113,7 @@ test('a JSON file is saved and read; a missing one is undefined, and a broken on
   expect(readdirSync(root.path)).toEqual(['broken.json', 'kept.json', 'unkept.json']);
 });
 
-test('an edited file is made for this user alone, and keeps its mode only where that is asked for', async () => {
+test('An edited file is made for this user alone, and keeps its mode only where that is asked for', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   const given: unknown[] = [];
@@ -136,7 +136,7 @@ test('an edited file is made for this user alone, and keeps its mode only where 
   expect(given).toEqual([null, file, file]);
 });
 
-test('of a link the file is edited, and an edit that fails changes nothing', async () => {
+test('Of a link the file is edited, and an edit that fails changes nothing', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { 'real/a.json': '1' });
@@ -153,7 +153,7 @@ test('of a link the file is edited, and an edit that fails changes nothing', asy
   expect([readdirSync(root.path), readdirSync(at('real'))]).toEqual([['link.json', 'real'], ['a.json']]);
 });
 
-test('a file that another command makes at the same time is edited, and not overwritten', async () => {
+test('A file that another command makes at the same time is edited, and not overwritten', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   const given: unknown[] = [];
@@ -180,7 +180,7 @@ test('a file that another command makes at the same time is edited, and not over
   ]);
 });
 
-test('a file is locked while it is edited, and free again after an edit that failed', async () => {
+test('A file is locked while it is edited, and free again after an edit that failed', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   writeJsonFile(file, 1);
@@ -206,7 +206,7 @@ test('a file is locked while it is edited, and free again after an edit that fai
   expect(inside).toBe('locked');
 });
 
-test('reserved space has its size and text, is used once, and can be given back', async () => {
+test('Reserved space has its size and text, is used once, and can be given back', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   const reserved = `${file}.reserved`;

@@ -53,7 +53,7 @@ async function stopService(root: DebianRoot, service: ChildProcess): Promise<voi
   expect(service.exitCode).toBe(0);
 }
 
-test('the Debian package is installed, upgraded over a running job, and removed', async (context) => {
+test('The Debian package is installed, upgraded over a running job, and removed', async (context) => {
   if (!DebianRoot.isPossible()) context.skip('needs root, dpkg and a kernel with overlays');
   await using root = await DebianRoot.create();
   const { shared } = root;

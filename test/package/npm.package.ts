@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-test('the package installs globally and runs', { timeout: 120_000 }, async () => {
+test('The package installs globally and runs', { timeout: 120_000 }, async () => {
   const place = await mkdtemp(path.join(tmpdir(), 'remote-app-package-'));
   try {
     // Packs the existing build: another build would replace the files that other tests run.

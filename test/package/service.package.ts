@@ -14,7 +14,7 @@ const packageOf = (version: string, directory: string): string => {
   return `/mnt/remote-app_${version}_all.deb`;
 };
 
-test('the unit of the package runs jobs under systemd, over a restart, an upgrade and until its removal', async (context) => {
+test('The unit of the package runs jobs under systemd, over a restart, an upgrade and until its removal', async (context) => {
   if (!DebianRoot.isPossible()) context.skip('needs root, dpkg and a kernel with overlays');
   await using root = await DebianRoot.booted();
   if (root === null) {

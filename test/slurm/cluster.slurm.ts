@@ -18,7 +18,7 @@ const processesOf = (directory: string): number[] =>
 const stateOf = (cluster: SlurmCluster, id: string): string =>
   /JobState=(\S+)/.exec(cluster.output(['scontrol', 'show', 'job', id]))?.[1] ?? '';
 
-test('a cluster has GPUs that Slurm grants, and survives the death of its parts', async () => {
+test('A cluster has GPUs that Slurm grants, and survives the death of its parts', async () => {
   await using cluster = await SlurmCluster.start();
   const submit = (...words: string[]): string =>
     cluster.output(['sbatch', '--parsable', `--chdir=${cluster.shared}`, '--output=%j', ...words]).trim();
@@ -50,7 +50,7 @@ test('a cluster has GPUs that Slurm grants, and survives the death of its parts'
   await cluster.idle();
 });
 
-test('a cluster without GPUs leaves nothing behind', async () => {
+test('A cluster without GPUs leaves nothing behind', async () => {
   const cluster = await SlurmCluster.start({ nodes: cpuNodes });
   cluster.output(['sbatch', '--output=/dev/null', '--wrap', 'setsid sleep 600 & sleep 600']);
   await until('it runs', () => cluster.output(['squeue', '--noheader', '--format=%t']).startsWith('R'));
@@ -60,7 +60,7 @@ test('a cluster without GPUs leaves nothing behind', async () => {
 });
 
 test.for(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
-  'a cluster started by hand ends with %s',
+  'A cluster started by hand ends with %s',
   async (name) => {
     const script = fileURLToPath(new URL('cluster.mjs', import.meta.url));
     const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'ignore'] });

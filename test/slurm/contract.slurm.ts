@@ -69,7 +69,7 @@ const subject: Subject = {
 
 executorContract('The executor of a Slurm cluster', subject);
 
-test('a job that does not end at its time limit does not hold up the server', async () => {
+test('A job that does not end at its time limit does not hold up the server', async () => {
   await using bench = await Bench.open({ ...subject, make: () => executorOf(0, 4000) });
   const executor = await bench.executor();
   const job = bench.job();

@@ -30,7 +30,7 @@ interface Devices {
   readonly devices_name: readonly string[];
 }
 
-test('the devices are those of the cluster, by node and type, and which are free', async () => {
+test('The devices are those of the cluster, by node and type, and which are free', async () => {
   await using server = await slurm.serve();
   await using cli = await Cli.create();
   const env = { REMOTE_APP_SERVER: server.url };
@@ -56,7 +56,7 @@ test('the devices are those of the cluster, by node and type, and which are free
   await until('it shows that they are free', async () => (await table()) === free);
 });
 
-test('the memory of the GPUs is reported as unknown', async () => {
+test('The memory of the GPUs is reported as unknown', async () => {
   await using server = await slurm.serve();
   const response = await server.api.fetch('/vram?devices=0');
   const [status, detail] = await refusal(response);
@@ -65,7 +65,7 @@ test('the memory of the GPUs is reported as unknown', async () => {
   expect(unknown).toBe(400);
 });
 
-test('more GPUs than a node has, and unknown GPUs, are refused with a reason', async () => {
+test('More GPUs than a node has, and unknown GPUs, are refused with a reason', async () => {
   await using server = await slurm.serve();
   expect(await server.api.refused('infer', { inputs, gpu: '17' })).toEqual([
     400,
@@ -82,7 +82,7 @@ test('more GPUs than a node has, and unknown GPUs, are refused with a reason', a
   }
 });
 
-test('a job whose node sets no CUDA_VISIBLE_DEVICES gets the GPUs that SLURM_JOB_GPUS names', async () => {
+test('A job whose node sets no CUDA_VISIBLE_DEVICES gets the GPUs that SLURM_JOB_GPUS names', async () => {
   await using server = await unnamed.serve({ flags: ['--slurm-arg=--nodelist=n1'] });
   const gate = server.gate();
   const first = await server.api.running(
@@ -97,7 +97,7 @@ test('a job whose node sets no CUDA_VISIBLE_DEVICES gets the GPUs that SLURM_JOB
   expect((await server.api.ended(first)).view.assigned_gpus).toEqual([0]);
 });
 
-test('a job whose GPUs no variable names is not started', async () => {
+test('A job whose GPUs no variable names is not started', async () => {
   await using server = await unnamed.serve({ flags: ['--slurm-arg=--nodelist=n2'] });
   const { view } = await server.api.run('infer', { inputs });
   expect(view).toMatchObject({
@@ -108,7 +108,7 @@ test('a job whose GPUs no variable names is not started', async () => {
   });
 });
 
-test('a cluster without GPUs has none', async () => {
+test('A cluster without GPUs has none', async () => {
   await using server = await without.serve();
   expect(await server.api.json('/available_devices')).toEqual({ devices_index: [], devices_name: [] });
   await using cli = await Cli.create();

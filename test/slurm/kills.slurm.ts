@@ -69,7 +69,7 @@ test('kill ends a job that has just been accepted, at any moment', async () => {
   expect(ids.flatMap(processesOfJob)).toEqual([]);
 });
 
-test('the command line submits, follows, kills and fetches as on one machine', async () => {
+test('The command line submits, follows, kills and fetches as on one machine', async () => {
   await using server = await slurm.serve();
   await using cli = await Cli.create();
   const env = { REMOTE_APP_SERVER: server.url };

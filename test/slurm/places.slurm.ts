@@ -17,7 +17,7 @@ const bare = sharedCluster({ nodes: cpuNodes });
 const inputs = file('ct.nii');
 const manifest = { display_name: 'x', description: 'x', short_description: 'x', tta: 0, mc_dropout: 0 };
 
-test('a job that fills the shared disk says so, and the next one runs', async (context) => {
+test('A job that fills the shared disk says so, and the next one runs', async (context) => {
   if (disk === null) return context.skip('needs the right to mount');
   await using server = await slurm.serve({ dataDirectory: mkdtempSync(path.join(disk, 'data-')) });
   const { view, log } = await server.api.run('infer', {
@@ -30,7 +30,7 @@ test('a job that fills the shared disk says so, and the next one runs', async (c
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('a full disk refuses a submission, and loses no job that runs', async (context) => {
+test('A full disk refuses a submission, and loses no job that runs', async (context) => {
   if (disk === null) return context.skip('needs the right to mount');
   await using server = await slurm.serve({ dataDirectory: mkdtempSync(path.join(disk, 'data-')) });
   const gate = server.gate();
@@ -54,7 +54,7 @@ test('a full disk refuses a submission, and loses no job that runs', async (cont
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('a program that is missing on the node is named, and the node', async () => {
+test('A program that is missing on the node is named, and the node', async () => {
   const root = mkdtempSync(path.join(bare.cluster.shared, 'missing-'));
   const programs = path.join(root, 'programs');
   await plant(root, { 'app/app.json': JSON.stringify({ ...manifest, command: ['only-here'] }) });
@@ -74,7 +74,7 @@ test('a program that is missing on the node is named, and the node', async () =>
   expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/only-here[\s\S]*n[12]/) });
 });
 
-test('a node that lacks Node itself ends a job with a sentence that says what is missing, and where', async () => {
+test('A node that lacks Node itself ends a job with a sentence that says what is missing, and where', async () => {
   const program = process.execPath;
   for (const name of ['n1', 'n2']) {
     expect(bare.cluster.onNode(name, ['mount', '--bind', '/dev/null', program]).status).toBe(0);
@@ -91,7 +91,7 @@ test('a node that lacks Node itself ends a job with a sentence that says what is
   }
 });
 
-test('a data directory that the nodes do not share ends a job with a sentence that says so', async () => {
+test('A data directory that the nodes do not share ends a job with a sentence that says so', async () => {
   const data = mkdtempSync(path.join(bare.cluster.shared, 'private-'));
   for (const name of ['n1', 'n2']) {
     expect(bare.cluster.onNode(name, ['mount', '-t', 'tmpfs', 'none', data]).status).toBe(0);

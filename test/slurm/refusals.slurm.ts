@@ -16,7 +16,7 @@ const check = async (cli: Cli, env: Record<string, string>, ...flags: string[]) 
   return cli.runProcess([...words, '--executor', 'slurm', ...flags], env);
 };
 
-test('a partition that does not exist is refused at the start and by --check, with those that there are', async () => {
+test('A partition that does not exist is refused at the start and by --check, with those that there are', async () => {
   await using cli = await Cli.create();
   const env = slurm.environment();
   const started = await check(cli, env, '--slurm-partition', 'nope');
@@ -30,14 +30,14 @@ test('a partition that does not exist is refused at the start and by --check, wi
   expect([well.code, well.stdout], well.stderr).toEqual([0, expect.stringMatching(/ok +.*Slurm/i)]);
 });
 
-test('a machine without Slurm is refused, with what to install', async () => {
+test('A machine without Slurm is refused, with what to install', async () => {
   await using cli = await Cli.create();
   const { code, stderr } = await check(cli, { PATH: cli.directory });
   expect([code, stderr]).toEqual([2, expect.stringMatching(/sbatch|Slurm/)]);
   expect(stderr).not.toMatch(/ENOENT| at /);
 });
 
-test('a flag of Slurm without its executor is refused', async () => {
+test('A flag of Slurm without its executor is refused', async () => {
   await using cli = await Cli.create();
   const words = [
     'serve',
@@ -63,7 +63,7 @@ cat >/dev/null
 ${said.map((line) => `echo '${line}' >&2`).join('\n')}
 exit 1`;
 
-test('a job that sbatch refuses ends with the words of Slurm, and the next one runs', async () => {
+test('A job that sbatch refuses ends with the words of Slurm, and the next one runs', async () => {
   const words = 'Job violates accounting/QOS policy (job submit limit, user size and/or time limits)';
   using sbatch = fakeProgram(
     'sbatch',
@@ -80,7 +80,7 @@ test('a job that sbatch refuses ends with the words of Slurm, and the next one r
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('a job that Slurm has no time to take now waits, and runs', async () => {
+test('A job that Slurm has no time to take now waits, and runs', async () => {
   const words = 'sbatch: error: Batch job submission failed: Resource temporarily unavailable';
   using sbatch = fakeProgram('sbatch', refusingOnce(words));
   await using server = await slurm.serve({ environment: slurm.environment(sbatch.directory) });
@@ -88,7 +88,7 @@ test('a job that Slurm has no time to take now waits, and runs', async () => {
   expect(view).toMatchObject({ status: 'done', error: null });
 });
 
-test('an answer of sbatch without a job number ends the job', async () => {
+test('An answer of sbatch without a job number ends the job', async () => {
   const script =
     'case "$*" in *remote-app-*) cat >/dev/null; echo "Submitted; $(id)" ;; *) exec "$real" "$@" ;; esac';
   using sbatch = fakeProgram('sbatch', script);
@@ -98,7 +98,7 @@ test('an answer of sbatch without a job number ends the job', async () => {
   expect(view.error).not.toContain('NaN');
 });
 
-test('a server is started again while the partition is down, and its jobs wait', async () => {
+test('A server is started again while the partition is down, and its jobs wait', async () => {
   await using server = await slurm.serve({ flags: ['--slurm-partition', 'main'] });
   slurm.cluster.output(['scontrol', 'update', 'PartitionName=main', 'State=DOWN']);
   const { job_id: id } = await server.api.accepted('infer', { inputs });
@@ -109,7 +109,7 @@ test('a server is started again while the partition is down, and its jobs wait',
   expect((await server.api.ended(id)).view).toMatchObject({ status: 'done', error: null });
 });
 
-test('a server is started again while every node is drained, and its jobs wait', async () => {
+test('A server is started again while every node is drained, and its jobs wait', async () => {
   await using server = await slurm.serve();
   for (const node of ['n1', 'n2']) {
     slurm.cluster.output(['scontrol', 'update', `NodeName=${node}`, 'State=DRAIN', 'Reason=maintenance']);

@@ -12,7 +12,7 @@ const withoutGpus = sharedCluster({ nodes: cpuNodes });
 const inputs = file('ct.nii');
 
 describe('a job on a cluster', () => {
-  test('gets one GPU if it asks for none, and its log says where it runs and with which, before its own lines', async () => {
+  test('A job on a cluster gets one GPU if it asks for none, and its log says where it runs and with which, before its own lines', async () => {
     await using server = await slurm.serve();
     const { id, log, view } = await server.api.run('infer', { inputs });
     expect(view).toMatchObject({ status: 'done', error: null, queue_position: null, waiting_for: null });
@@ -34,7 +34,7 @@ describe('a job on a cluster', () => {
     expect(lines.at(-1)).toBe('__DONE__');
   });
 
-  test('gets two GPUs of one node for gpu=0,1, which Slurm chooses', async () => {
+  test('A job on a cluster gets two GPUs of one node for gpu=0,1, which Slurm chooses', async () => {
     await using server = await slurm.serve();
     const { id, view } = await server.api.run('infer', { inputs, gpu: '0,1' });
     expect(view.status).toBe('done');
@@ -43,14 +43,14 @@ describe('a job on a cluster', () => {
     expect(await slurm.jobOf(id)).toMatchObject({ TresPerNode: 'gres:gpu:2', NumNodes: '1' });
   });
 
-  test('gets one GPU for gpu=1, whatever its number', async () => {
+  test('A job on a cluster gets one GPU for gpu=1, whatever its number', async () => {
     await using server = await slurm.serve();
     const { id } = await server.api.run('infer', { inputs, gpu: '1' });
     expect((await server.api.recorded(id)).env.CUDA_VISIBLE_DEVICES).toMatch(/^[01]$/);
     expect(await slurm.jobOf(id)).toMatchObject({ TresPerNode: 'gres:gpu:1' });
   });
 
-  test('gets processors and no GPU for cpu=3', async () => {
+  test('A job on a cluster gets processors and no GPU for cpu=3', async () => {
     const dataDirectory = path.join(slurm.cluster.shared, 'long'.repeat(20));
     await using server = await slurm.serve({ dataDirectory });
     const { id, view } = await server.api.run('infer', { inputs, cpu: '3', ...steps('socket=') });
@@ -67,7 +67,7 @@ describe('a job on a cluster', () => {
     expect([told['CPUs/Task'], told.TresPerNode ?? null]).toEqual(['3', null]);
   });
 
-  test('gets the CPU where the cluster has no GPU', async () => {
+  test('A job on a cluster gets the CPU where the cluster has no GPU', async () => {
     await using server = await withoutGpus.serve();
     const { id, view } = await server.api.run('infer', { inputs });
     expect(view.status).toBe('done');
@@ -76,13 +76,13 @@ describe('a job on a cluster', () => {
     expect([status, detail]).toEqual([503, expect.stringMatching(/GPU/)]);
   });
 
-  test('that fails says its exit code', async () => {
+  test('A job on a cluster that fails says its exit code', async () => {
     await using server = await slurm.serve();
     const { view } = await server.api.run('infer', { inputs, ...steps('print=before', 'exit=7') });
     expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 7)' });
   });
 
-  test('goes to the partition, with the limits and words that the admin names', async () => {
+  test('A job on a cluster goes to the partition, with the limits and words that the admin names', async () => {
     await using server = await slurm.serve({
       flags: [
         ...['--slurm-partition', 'short', '--slurm-time', '1', '--slurm-account', 'imaging'],
@@ -100,7 +100,7 @@ describe('a job on a cluster', () => {
     });
   });
 
-  test('never gets a token of the server, nor is anything of a submission read by a shell', async () => {
+  test('A job on a cluster never gets a token of the server, nor is anything of a submission read by a shell', async () => {
     const evil = '$(touch evil);`touch evil`" \'';
     await using server = await slurm.serve({
       token: 'a-secret-token',

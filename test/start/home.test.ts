@@ -10,7 +10,7 @@ const nobody = ['setpriv', '--reuid', '4242424', '--clear-groups'];
 const unreached = ['jobs', '--json', '--server', 'http://127.0.0.1:1', '--token', 'x'];
 
 test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
-  'a user without a home directory runs commands that need none',
+  'A user without a home directory runs commands that need none',
   async () => {
     await using cli = await Cli.create();
     const homeless = { HOME: undefined, XDG_CONFIG_HOME: undefined };
@@ -28,7 +28,7 @@ test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
   },
 );
 
-test('no profile is read from the working directory or from /tmp, where anybody may put one', async () => {
+test('No profile is read from the working directory or from /tmp, where anybody may put one', async () => {
   await using cli = await Cli.create();
   const shared = path.join(cli.directory, 'shared');
   for (const place of ['.config', 'shared/.config', 'home/.config']) {

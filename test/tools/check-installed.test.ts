@@ -9,7 +9,7 @@ import { temporary } from '../support/temporary.js';
 const run = promisify(execFile);
 const program = fileURLToPath(new URL('../../tools/check-installed.mjs', import.meta.url));
 
-test('a build in a checkout without packages says what to do first', async () => {
+test('A build in a checkout without packages says what to do first', async () => {
   await using checkout = await temporary();
   const copy = path.join(checkout.path, 'tools', 'check-installed.mjs');
   await cp(program, copy);
@@ -19,6 +19,6 @@ test('a build in a checkout without packages says what to do first', async () =>
   });
 });
 
-test('in one with packages says nothing', async () => {
+test('In one with packages says nothing', async () => {
   expect(await run(process.execPath, [program])).toEqual({ stdout: '', stderr: '' });
 });

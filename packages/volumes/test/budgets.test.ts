@@ -35,7 +35,7 @@ const fileWith = async (name: string, ...parts: Buffer[]) => write(await workspa
 describe('Of a file that is only recognised, a few megabytes are unpacked:', () => {
   const bomb = Buffer.alloc(40 << 20);
 
-  test('of deflated DICOM', async () => {
+  test('Of deflated DICOM', async () => {
     const [begin, zeros] = [endless, Buffer.alloc(1 << 20)].map((part) =>
       deflateRawSync(part, { finishFlush: constants.Z_FULL_FLUSH }),
     ) as [Buffer, Buffer];
@@ -46,11 +46,11 @@ describe('Of a file that is only recognised, a few megabytes are unpacked:', () 
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('of gzip', () => {
+  test('Of gzip', () => {
     expect(unzippedStart(gzipSync(bomb)).length).toBeLessThanOrEqual(8 << 20);
   });
 
-  test('and elements of which there are too many are left out', async () => {
+  test('Of a file that is only recognised, a few megabytes are unpacked: and elements of which there are too many are left out', async () => {
     const empty = Buffer.alloc(4 << 20);
     for (let at = 0; at < empty.length; at += 8) empty.write('\x09\0\x01\0LO', at, 'latin1');
     const file = await fileWith('a.dcm', meta(explicit), sopClass, empty);
@@ -61,7 +61,7 @@ describe('Of a file that is only recognised, a few megabytes are unpacked:', () 
 });
 
 describe('DICOM is refused by its name', () => {
-  test('if it says more frames than there are places or any file has', async () => {
+  test('If it says more frames than there are places or any file has', async () => {
     const more = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.2'),
       element(0x00280008, 'IS', '8000000'),
@@ -80,14 +80,14 @@ describe('DICOM is refused by its name', () => {
     expect(await refusalOf(openVolume(other))).toContain('frame 1 of b.dcm has no position');
   });
 
-  test('if it describes fewer frames than it says', async () => {
+  test('If it describes fewer frames than it says', async () => {
     const frames = [0, 1].map((z) => ({ position: [0, 0, z] }));
     const more = [element(0x00280008, 'IS', '3')];
     const file = await fileWith('a.dcm', dicomFile({ ...slice, pixels: new Int16Array(12), frames, more }));
     expect(await refusalOf(openVolume(file))).toContain('a.dcm describes 2 of its 3 frames');
   });
 
-  test('if its elements, or its deflated bytes, are more than are read', async () => {
+  test('If its elements, or its deflated bytes, are more than are read', async () => {
     const items = Buffer.alloc(9 << 20);
     for (let at = 0; at < items.length; at += 8) items.write('\xfe\xff\x00\xe0', at, 'latin1');
     const sequence = Buffer.concat([Buffer.from('400030a753510000', 'hex'), u32(items.length), items]);
@@ -140,7 +140,7 @@ describe('DICOM is refused by its name', () => {
     60_000,
   );
 
-  test('if the frames of a segmentation lie on more slices than any scan has', async () => {
+  test('If the frames of a segmentation lie on more slices than any scan has', async () => {
     const frames = [0, 0.5, 1e6].map((z) => ({
       position: [0, 0, z],
       more: [element(0x0062000a, 'SQ', [[element(0x0062000b, 'US', [1])]])],
@@ -155,7 +155,7 @@ describe('Headers are refused by their names', () => {
   test.each([
     ['slices', [1, 1, 100_000_000]],
     ['pixels', [32_767, 32_767, 1]],
-  ])('if they say more %s than are read', async (_, size) => {
+  ])('If they say more %s than are read', async (_, size) => {
     const header = niftiHeader({ size, type: 'uint8', isSecond: true });
     const file = await fileWith('a.nii.gz', gzip(header, Buffer.alloc(2_000_000)));
     await writeFile(file, Buffer.alloc(1_500_000), { flag: 'a' });
@@ -169,7 +169,7 @@ describe('Headers are refused by their names', () => {
       `space directions: ${'('.repeat(60_000)}\nspace origin: ${'('.repeat(60_000)}\n\n`,
     ],
     ['axes', `sizes: ${'1 '.repeat(30_000)}\n\n`],
-  ])('of NRRD with %s without end', async (_, field) => {
+  ])('Headers are refused by their names of NRRD with %s without end', async (_, field) => {
     const head = lines('NRRD0004', 'type: uchar', 'dimension: 3', 'sizes: 2 2 2', 'encoding: raw');
     const file = await fileWith('a.nrrd', Buffer.from(`${head}${field}`));
     const begun = performance.now();
@@ -177,7 +177,7 @@ describe('Headers are refused by their names', () => {
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('patterns of names are short, and of few names', () => {
+  test('Headers are refused by their names patterns of names are short, and of few names', () => {
     const head = 'NDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = ';
     const namesOf = (words: string) => parseMetaHeader(Buffer.from(`${head}${words}\n`))?.dataFiles ?? [];
     expect(namesOf('a%02d.raw 1 3 1')).toEqual(['a01.raw', 'a02.raw', 'a03.raw']);

@@ -74,7 +74,7 @@ describe('RLE', () => {
       ],
       Uint8Array.of(1, 3, 5, 2, 4, 6),
     ],
-  ])('has %s', async (_, given, packed, data) => {
+  ])('RLE has %s', async (_, given, packed, data) => {
     const of = frame(given);
     expect(await decodeFrame(segments(...packed), of)).toEqual({ data, bits: of.bitsAllocated });
   });
@@ -85,11 +85,11 @@ describe('RLE', () => {
     ['another number of segments', segments([3, 1, 2, 3, 4], [3, 1, 2, 3, 4])],
     ['no whole head', Buffer.alloc(63)],
     ['nothing', Buffer.alloc(0)],
-  ])('with %s is damaged', async (_, bytes) => {
+  ])('RLE with %s is damaged', async (_, bytes) => {
     await expect(decodeFrame(bytes, frame())).rejects.toThrow(damaged);
   });
 
-  test('of more values than its bytes can become is damaged', async () => {
+  test('RLE of more values than its bytes can become is damaged', async () => {
     const bytes = segments([129, 7]);
     await expect(decodeFrame(bytes, frame({ columns: 66 * 64 + 1 }))).rejects.toThrow(damaged);
   });
@@ -104,14 +104,14 @@ describe('JPEG-LS', () => {
     lines: `${start}da000c03010002000300000100070e000b0e066480101000851620ffd9`,
     pixels: `${start}da000c030100020003000002000200060340e1c90020010b021440ffd9`,
   };
-  test.each(Object.entries(ways))('of colours in %s is read pixel by pixel', async (_, hex) => {
+  test.each(Object.entries(ways))('JPEG-LS of colours in %s is read pixel by pixel', async (_, hex) => {
     expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
       data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
       bits: 8,
     });
   });
 
-  test('of 12 bits has values of 16', async () => {
+  test('JPEG-LS of 12 bits has values of 16', async () => {
     const of = { ...colour, samples: 1 as const, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
     // Whatever stands before the frame, and fill bytes.
@@ -140,7 +140,7 @@ describe('JPEG-LS', () => {
     20_000,
   );
 
-  test('in a file of another compression is damaged, or cannot be read', async () => {
+  test('JPEG-LS in a file of another compression is damaged, or cannot be read', async () => {
     const of = (last: string) => decodeFrame(bytesOf(grey), { ...colour, samples: 1, syntax: syntax(last) });
     await expect(of('4.70')).rejects.toThrow(damaged);
     await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
@@ -180,7 +180,7 @@ describe('JPEG 2000', () => {
     });
   });
 
-  test('of the high-throughput kind (HTJ2K), as OpenJPH writes it, is read', async () => {
+  test('JPEG 2000 of the high-throughput kind (HTJ2K), as OpenJPH writes it, is read', async () => {
     const bytes = bytesOf(
       'ff4fff5100294000000000100000000c0000000000000000000000100000000c000000000000000000010b0101ff500008000200000006' +
         'ff52000c00020001000504044001ff5c00132068707070707070707070707070686868ff64001700014f70656e4a504820566572' +

@@ -114,14 +114,14 @@ describe('a header that lies is refused before memory is taken:', () => {
     expect(await refusalOfFile('a.mha', meta(sizes, local), bytes)).toContain('a.mha is damaged');
   });
 
-  test('voxels that begin nowhere', async () => {
+  test('A header that lies is refused before memory is taken: voxels that begin nowhere', async () => {
     expect(await refusalOfNifti({ start: 1e30 })).toContain('a.nii is damaged');
     expect(
       await refusalOfFile('a.nrrd', nrrd('3 2 4', 'encoding: raw', 'byte skip: x', ''), bytes),
     ).toContain('a.nrrd is damaged');
   });
 
-  test('axes that have no direction', async () => {
+  test('A header that lies is refused before memory is taken: axes that have no direction', async () => {
     const flat = new Array(12).fill(0);
     const sentence = 'is damaged: its axes have no direction or no length.';
     expect(await refusalOfNifti({ sform: flat })).toContain(`a.nii ${sentence}`);
@@ -136,7 +136,7 @@ describe('a header that lies is refused before memory is taken:', () => {
     );
   });
 
-  test('a pattern of more files than there can be, or of none', async () => {
+  test('A pattern of more files than there can be, or of none', async () => {
     const sentence = 'names no file with its voxels: write it again as one file.';
     for (const range of ['1 999999999 1', '1 5 0', '5 1 1'])
       expect(await refusalOfFile('a.mhd', meta('3 2 4', `ElementDataFile = %d.raw ${range}`))).toContain(

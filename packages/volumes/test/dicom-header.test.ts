@@ -160,11 +160,11 @@ describe('A file without a preamble', () => {
     ],
     ['nothing behind it', uid('1.2.840.10'), false],
     ['fewer than 16 bytes', image.subarray(0, 15), false],
-  ])('begins with %s: is DICOM or not', (_, bytes, is) => {
+  ])('A file without a preamble begins with %s: is DICOM or not', (_, bytes, is) => {
     expect(isDicomStart(bytes)).toBe(is);
   });
 
-  test('may be big-endian with types, or little-endian without them', () => {
+  test('A file without a preamble may be big-endian with types, or little-endian without them', () => {
     const first = uid('1.2.840.10');
     const big = begun(swapped(first, [0, 2, 6]), swapped(next, [0, 2, 6]));
     expect(isDicomStart(big)).toBe(true);

@@ -69,14 +69,14 @@ describe('behind a file', () => {
     ['002900ff', []],
     ['00290100', ['private attribute (0029,0100)']],
     ['00280100', []],
-  ] as const)('an attribute %s is private or not', async ([tag, found]) => {
+  ] as const)('An attribute %s is private or not', async ([tag, found]) => {
     const [group = '', number = ''] = [tag.slice(0, 4), tag.slice(4)].map(
       (part) => part.slice(2) + part.slice(0, 2),
     );
     expect((await behind(`${group}${number}4c4f0200`, Buffer.from('ab')))?.attributes).toEqual(found);
   });
 
-  test('a value is one where any of its bytes says something, or there are more than 256', async () => {
+  test('A value is one where any of its bytes says something, or there are more than 256', async () => {
     const name = (value: Buffer) => {
       const length = Buffer.alloc(2);
       length.writeUInt16LE(value.length);
@@ -87,7 +87,7 @@ describe('behind a file', () => {
     expect(found.map((each) => each?.attributes.length)).toEqual([0, 1, 1]);
   });
 
-  test('an attribute of undefined length is one unless it ends at once', async () => {
+  test('An attribute of undefined length is one unless it ends at once', async () => {
     const items = '29001010' + '53510000ffffffff';
     expect((await behind(items, 'feffdde000000000'))?.attributes).toEqual([]);
     expect((await behind(items, 'feff00e000000000', 'feffdde000000000'))?.attributes).toEqual([

@@ -44,11 +44,11 @@ const found = async (more: readonly Element[], encoding: Encoding = {}) =>
   (await look(dicomFile(slice(more), encoding)))?.attributes;
 
 describe('a DICOM file', () => {
-  test('without anything that tells who somebody is has no such attribute', async () => {
+  test('A DICOM file without anything that tells who somebody is has no such attribute', async () => {
     expect(await look(dicomFile(slice([removed, ...codes])))).toEqual({ attributes: [], isWhole: true });
   });
 
-  test('is named by its attributes, in the order of their tags, and not by their values', async () => {
+  test('A DICOM file is named by its attributes, in the order of their tags, and not by their values', async () => {
     expect(await found([physician, institution, ...codes])).toEqual([
       'InstitutionName (0008,0080)',
       'ReferringPhysicianName (0008,0090)',
@@ -57,17 +57,20 @@ describe('a DICOM file', () => {
     ]);
   });
 
-  test('may have codes for the name and the number of a patient only where it says that the identity was removed', async () => {
+  test('A DICOM file may have codes for the name and the number of a patient only where it says that the identity was removed', async () => {
     const birth = element(0x00100030, 'DA', '19700101');
     expect(await found([removed, ...codes, birth])).toEqual(['PatientBirthDate (0010,0030)']);
     expect(await found([element(0x00120062, 'CS', 'NO'), ...codes])).toHaveLength(2);
   });
 
-  test.for(['', '  ', '\0\0', '^^^^', '^ ='])('may have attributes without a value: %j', async (value) => {
-    expect(await found([element(0x00080090, 'PN', value)])).toEqual([]);
-  });
+  test.for(['', '  ', '\0\0', '^^^^', '^ ='])(
+    'A DICOM file may have attributes without a value: %j',
+    async (value) => {
+      expect(await found([element(0x00080090, 'PN', value)])).toEqual([]);
+    },
+  );
 
-  test('with a private attribute is named by its tag; whose attributes they are is not private', async () => {
+  test('A DICOM file with a private attribute is named by its tag; whose attributes they are is not private', async () => {
     const creator = element(0x00290010, 'LO', 'SIEMENS CSA HEADER');
     expect(await found([creator, element(0x00291010, 'LO', '')])).toEqual([]);
     expect(await found([creator, element(0x00291010, 'OB', Buffer.from('Canary'))])).toEqual([
@@ -84,7 +87,7 @@ describe('a DICOM file', () => {
     ['without a preamble', { hasPreamble: false }],
     ['without the group that describes it', { hasPreamble: false, hasMeta: false }],
     ['with a preamble alone', { hasMeta: false, isImplicit: true }],
-  ] as const)('is looked at in sequences of any depth: %s', async ([, encoding]) => {
+  ] as const)('A DICOM file is looked at in sequences of any depth: %s', async ([, encoding]) => {
     const inner = element(0x00400275, 'SQ', [[element(0x00401001, 'SH', 'ORDER1')], [physician]]);
     const nested = element(0x00081140, 'SQ', [[], [element(0x00081140, 'SQ', [[inner]])]]);
     expect(await found([removed, nested], encoding)).toEqual([
@@ -93,7 +96,7 @@ describe('a DICOM file', () => {
     ]);
   });
 
-  test('is looked at in sequences and items of undefined length, and those of unknown VR with either', async () => {
+  test('A DICOM file is looked at in sequences and items of undefined length, and those of unknown VR with either', async () => {
     const name = Buffer.from('08009000504e0600', 'hex');
     const explicit = Buffer.concat([name, Buffer.from('Canary')]);
     const implicit = Buffer.concat([Buffer.from('0800900006000000', 'hex'), Buffer.from('Canary')]);
@@ -108,22 +111,27 @@ describe('a DICOM file', () => {
     }
   });
 
-  test.for([{}, { isCompressed: true }] as const)('is looked at behind its pixels: %j', async (encoding) => {
-    const behind = element(0x7fe11010, 'OB', Buffer.from('Canary'));
-    const file = dicomFile(slice([]), encoding);
-    expect((await look(file))?.attributes).toEqual([]);
-    const last = Buffer.concat([Buffer.from('e17f10104f42000006000000', 'hex'), behind.value as Buffer]);
-    expect((await look(Buffer.concat([file, last])))?.attributes).toEqual(['private attribute (7FE1,1010)']);
-  });
+  test.for([{}, { isCompressed: true }] as const)(
+    'A DICOM file is looked at behind its pixels: %j',
+    async (encoding) => {
+      const behind = element(0x7fe11010, 'OB', Buffer.from('Canary'));
+      const file = dicomFile(slice([]), encoding);
+      expect((await look(file))?.attributes).toEqual([]);
+      const last = Buffer.concat([Buffer.from('e17f10104f42000006000000', 'hex'), behind.value as Buffer]);
+      expect((await look(Buffer.concat([file, last])))?.attributes).toEqual([
+        'private attribute (7FE1,1010)',
+      ]);
+    },
+  );
 
-  test('may have zeros behind its data set, and nothing else', async () => {
+  test('A DICOM file may have zeros behind its data set, and nothing else', async () => {
     const file = dicomFile(slice([removed]));
     expect(await look(Buffer.concat([file, Buffer.alloc(1001)]))).toEqual({ attributes: [], isWhole: true });
     const text = Buffer.concat([file, Buffer.alloc(64), Buffer.from('Canary, Ada, 1970')]);
     expect(await look(text)).toEqual({ attributes: [], isWhole: false });
   });
 
-  test('packed with gzip is looked at as it is; another packed file is none', async () => {
+  test('A DICOM file packed with gzip is looked at as it is; another packed file is none', async () => {
     expect((await look(gzipSync(dicomFile(slice([physician])))))?.attributes).toHaveLength(1);
     expect(await look(gzipSync(Buffer.from('Canary'.repeat(1000))))).toBeNull();
     expect(await look(gzipSync(dicomFile(slice([removed]))).subarray(0, -20))).toEqual({
@@ -132,7 +140,7 @@ describe('a DICOM file', () => {
     });
   });
 
-  test('that is cut short, or nested without an end, is known not to be whole', async () => {
+  test('A DICOM file that is cut short, or nested without an end, is known not to be whole', async () => {
     const file = dicomFile(slice([physician]));
     expect(await look(file.subarray(0, -10))).toEqual({
       attributes: ['ReferringPhysicianName (0008,0090)'],
@@ -143,7 +151,7 @@ describe('a DICOM file', () => {
     expect(await look(dicomFile(slice(deep)))).toMatchObject({ isWhole: false });
   });
 
-  test('with more elements than are read is known not to be whole, and lets other work run', async () => {
+  test('A DICOM file with more elements than are read is known not to be whole, and lets other work run', async () => {
     const empty = Buffer.from('1800500000000000', 'hex');
     const items = Buffer.alloc(8 * 600_000, empty);
     Buffer.from('feff00e0', 'hex').copy(items);
@@ -191,7 +199,7 @@ json.dump({'files': files, 'unknown': unknown}, sys.stdout)
 `;
 
 test.skipIf(pydicom === null)(
-  'real files tell what pydicom finds in them, and the table has the keywords of the standard',
+  'Real files tell what pydicom finds in them, and the table has the keywords of the standard',
   async () => {
     const input = JSON.stringify([...identifying]);
     const { stdout } = spawnSync('/usr/bin/python3', ['-c', program, pydicom ?? ''], {

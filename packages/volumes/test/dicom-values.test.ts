@@ -67,7 +67,7 @@ describe('A text that is no number as a whole is refused by its name, and never 
     expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is no number`);
   });
 
-  test('also in the functional groups of an enhanced file and of a segmentation', async () => {
+  test('A text that is no number as a whole is refused by its name, and never read as a part of it: also in the functional groups of an enhanced file and of a segmentation', async () => {
     const frames: Frame[] = [0, 2].map((z) => ({
       more: [
         element(0x00209113, 'SQ', [[element(0x00200032, 'DS', z === 0 ? '0\\0\\0' : '0\\0\\2,0')]]),
@@ -97,7 +97,7 @@ describe('A text that is no number as a whole is refused by its name, and never 
     );
   });
 
-  test('but exponents, signs and blanks are read', async () => {
+  test('A text that is no number as a whole is refused by its name, and never read as a part of it: but exponents, signs and blanks are read', async () => {
     const more = [element(0x00281053, 'DS', ' +1.5E+0 '), element(0x00281052, 'DS', '-.5')];
     const read = await readVolume(await series([{ more }, { more }]));
     expect(read.data[4]).toBe(1);
@@ -171,9 +171,12 @@ describe('Frames of one place are in the order of what they say that they are:',
       ],
       [],
     ],
-  ])('enhanced, by %s', async (_, groupsOf, more) => {
-    expect(await firstValues(await enhancedFile(groupsOf, more))).toEqual(right);
-  });
+  ])(
+    'Frames of one place are in the order of what they say that they are: enhanced, by %s',
+    async (_, groupsOf, more) => {
+      expect(await firstValues(await enhancedFile(groupsOf, more))).toEqual(right);
+    },
+  );
 
   test.each<[string, (time: number) => Element[]]>([
     ['temporal position identifier', (time) => [element(0x00200100, 'IS', String(time + 1))]],
@@ -184,16 +187,19 @@ describe('Frames of one place are in the order of what they say that they are:',
       (time) => (time === 0 ? [] : [element(0x00189087, 'FD', double(1000))]),
     ],
     ['type', (time) => [element(0x00080008, 'CS', `ORIGINAL\\PRIMARY\\${time === 0 ? 'M' : 'P'}`)]],
-  ])('classic, by %s, whatever the instance numbers are', async (_, more) => {
-    const files = scrambled.map(([time, k]) => ({
-      position: [0, 0, 2 * k],
-      pixels: filled(100 * time + k),
-      more: more(time),
-    }));
-    expect(await firstValues(await series(files))).toEqual(right);
-  });
+  ])(
+    'Frames of one place are in the order of what they say that they are: classic, by %s, whatever the instance numbers are',
+    async (_, more) => {
+      const files = scrambled.map(([time, k]) => ({
+        position: [0, 0, 2 * k],
+        pixels: filled(100 * time + k),
+        more: more(time),
+      }));
+      expect(await firstValues(await series(files))).toEqual(right);
+    },
+  );
 
-  test('two echoes of two time points are four volumes', async () => {
+  test('Two echoes of two time points are four volumes', async () => {
     const files = [3, 0, 2, 1, 0, 3, 1, 2].map((volume, index) => ({
       position: [0, 0, index < 4 ? 0 : 2],
       pixels: filled(10 * volume + (index < 4 ? 0 : 1)),
@@ -210,7 +216,7 @@ describe('Frames of one place are in the order of what they say that they are:',
     ]);
   });
 
-  test('they are refused where indices and temporal positions contradict each other', async () => {
+  test('Frames of one place are in the order of what they say that they are: they are refused where indices and temporal positions contradict each other', async () => {
     const file = await enhancedFile(
       (time, k) =>
         content(
@@ -222,14 +228,14 @@ describe('Frames of one place are in the order of what they say that they are:',
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal positions');
   });
 
-  test('they are refused where two places have other time points', async () => {
+  test('Frames of one place are in the order of what they say that they are: they are refused where two places have other time points', async () => {
     const file = await enhancedFile((time, k) =>
       content(element(0x00209128, 'UL', longs(time + 1 + (k === 1 ? 1 : 0)))),
     );
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal position:');
   });
 
-  test('they are refused where an enhanced file says nothing', async () => {
+  test('Frames of one place are in the order of what they say that they are: they are refused where an enhanced file says nothing', async () => {
     expect(await refusalOf(openVolume(await enhancedFile(() => [])))).toContain(
       'nothing says which time point or echo they are',
     );
@@ -251,13 +257,13 @@ describe('Positions that are rounded', () => {
     [0.081, 2],
     [0.45, 1],
     [1.25, 1],
-  ])('are even slices of %s mm with %i decimals', async (step, digits) => {
+  ])('Positions that are rounded are even slices of %s mm with %i decimals', async (step, digits) => {
     const volume = await openVolume(await rounded(straight(step), digits));
     expect(volume.size[2]).toBe(12);
     expect(Math.abs(volume.affine[2][2] / step - 1)).toBeLessThan(0.02);
   });
 
-  test('to whole millimetres are even where the file says the same distance', async () => {
+  test('Positions that are rounded to whole millimetres are even where the file says the same distance', async () => {
     const more = [element(0x00180088, 'DS', '1.5')];
     const volume = await openVolume(await rounded(straight(1.5), 0, more));
     expect(Math.abs(volume.affine[2][2] / 1.5 - 1)).toBeLessThan(0.05);
@@ -269,7 +275,7 @@ describe('Positions that are rounded', () => {
     [0.081, 2, 10],
     [1.25, 1, 5],
   ])(
-    'of slices of %s mm with %i decimals do not hide that slice %i is missing',
+    'Positions that are rounded of slices of %s mm with %i decimals do not hide that slice %i is missing',
     async (step, digits, missing) => {
       const more = [element(0x00180050, 'DS', String(step))];
       expect(await refusalOf(openVolume(await rounded(straight(step, missing), digits, more)))).toContain(
@@ -278,7 +284,7 @@ describe('Positions that are rounded', () => {
     },
   );
 
-  test('of an oblique series are not a tilted gantry, which has voxels where the files say', async () => {
+  test('Positions that are rounded of an oblique series are not a tilted gantry, which has voxels where the files say', async () => {
     const [c, s] = [Math.cos(0.3), Math.sin(0.3)];
     const orientation = element(
       0x00200037,
@@ -318,18 +324,21 @@ describe('A volume of nuclear medicine', () => {
   test.each([
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
-  ])('with a spacing of %i mm lies where its detector says', async (spacing, values, lowest) => {
-    const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
-    const volume = await openVolume(file);
-    expect(volume.affine.map((row) => row.slice(2))).toEqual([
-      [0, -1],
-      [0, -2],
-      [3, lowest],
-    ]);
-    expect(await firstValues(file)).toEqual([values]);
-  });
+  ])(
+    'A volume of nuclear medicine with a spacing of %i mm lies where its detector says',
+    async (spacing, values, lowest) => {
+      const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
+      const volume = await openVolume(file);
+      expect(volume.affine.map((row) => row.slice(2))).toEqual([
+        [0, -1],
+        [0, -2],
+        [3, lowest],
+      ]);
+      expect(await firstValues(file)).toEqual([values]);
+    },
+  );
 
-  test('with gates has a volume for each time slot', async () => {
+  test('A volume of nuclear medicine with gates has a volume for each time slot', async () => {
     const gates = [shorts(0x00540070, [2, 1, 1, 2]), element(0x00180088, 'DS', '3')];
     const file = await spect([0, 1, 0, 1], gates);
     const volume = await readVolume(file);
@@ -340,7 +349,7 @@ describe('A volume of nuclear medicine', () => {
     ]);
   });
 
-  test('without a spacing is refused', async () => {
+  test('A volume of nuclear medicine without a spacing is refused', async () => {
     expect(await refusalOf(openVolume(await spect([0, 1], [])))).toContain('no spacing between slices');
   });
 });

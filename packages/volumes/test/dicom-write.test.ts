@@ -37,7 +37,7 @@ describe.each([
 ] as const)('elements in %s endian', (_, syntax) => {
   const set = readBack(syntax);
 
-  test('are read back with their values, in the order of their tags', () => {
+  test('Elements in %s endian are read back with their values, in the order of their tags', () => {
     expect(set.uint16('x00280010')).toBe(513);
     expect(set.string('x00080060')).toBe('MR');
     expect(set.string('x00200032')).toBe('0.33333333333333\\-2\\1e-20');
@@ -51,7 +51,7 @@ describe.each([
     expect(tags).toEqual(tags.toSorted());
   });
 
-  test('have items of any number, empty ones as well', () => {
+  test('Elements in %s endian have items of any number, empty ones as well', () => {
     const items = set.elements.x00089215?.items ?? [];
     expect(items.map(({ dataSet }) => Object.keys(dataSet?.elements ?? {}))).toEqual([
       ['x00080100'],

@@ -80,20 +80,23 @@ describe.each(cases)('values of %s, %s endian,', (type, endian) => {
   test.each([
     ['NIfTI-1', { isBig, type, size }],
     ['NIfTI-2', { isBig, type, size, isSecond: true }],
-  ])('are read from %s, packed or not', async (_, given) => {
+  ])('Values of %s, %s endian, are read from %s, packed or not', async (_, given) => {
     const directory = await workspace();
     await expectValues(await write(directory, 'a.nii', niftiHeader(given), bytes));
     await expectValues(await write(directory, 'a.nii.gz', gzip(niftiHeader(given), bytes)));
   });
 
-  test.each(['.hdr', '.img'])('are read from a pair of NIfTI by its %s', async (ending) => {
-    const directory = await workspace();
-    await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
-    await write(directory, 'a.img', bytes);
-    await expectValues(path.join(directory, `a${ending}`));
-  });
+  test.each(['.hdr', '.img'])(
+    'Values of %s, %s endian, are read from a pair of NIfTI by its %s',
+    async (ending) => {
+      const directory = await workspace();
+      await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
+      await write(directory, 'a.img', bytes);
+      await expectValues(path.join(directory, `a${ending}`));
+    },
+  );
 
-  test('are read from NRRD, attached or not, packed or not', async () => {
+  test('Values of %s, %s endian, are read from NRRD, attached or not, packed or not', async () => {
     const directory = await workspace();
     const header = nrrd(`type: ${types[type].nrrd}`, `endian: ${endian}`);
     const raw = `${header}encoding: raw\n`;
@@ -106,7 +109,7 @@ describe.each(cases)('values of %s, %s endian,', (type, endian) => {
     await expectValues(await write(directory, 'b.nhdr', packed, 'datafile: b.raw.gz\n'));
   });
 
-  test('are read from MetaImage, local or not, packed or not', async () => {
+  test('Values of %s, %s endian, are read from MetaImage, local or not, packed or not', async () => {
     const directory = await workspace();
     const header = meta(
       `ElementType = ${types[type].meta}`,
@@ -128,7 +131,7 @@ test.each([
   ['float32', 3],
   ['int16', 4],
   ['uint16', 10],
-] as const)('values of %s are read from MGH and MGZ', async (type, code) => {
+] as const)('Values of %s are read from MGH and MGZ', async (type, code) => {
   const directory = await workspace();
   const values = valuesOf(type);
   const header = mghHeader({ size: [...size, 1], code });
@@ -171,13 +174,16 @@ describe('the place of a NIfTI volume', () => {
   const rounded = (rows: readonly (readonly number[])[]) =>
     rows.map((row) => row.map((value) => Math.round(value * 1e5) / 1e5 + 0));
 
-  test.each([false, true])('is that of the sform where its code is set (NIfTI-2: %s)', async (isSecond) => {
-    const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
-    expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
-    expect(hasOrientation).toBe(true);
-  });
+  test.each([false, true])(
+    'The place of a NIfTI volume is that of the sform where its code is set (NIfTI-2: %s)',
+    async (isSecond) => {
+      const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
+      expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
+      expect(hasOrientation).toBe(true);
+    },
+  );
 
-  test('is that of the qform if there is no sform, mirrored where it says so', async () => {
+  test('The place of a NIfTI volume is that of the qform if there is no sform, mirrored where it says so', async () => {
     expect(rounded((await open({ size, pixelSizes, qform })).affine)).toEqual([
       [0, -3, 0, 11],
       [2, 0, 0, 12],
@@ -187,12 +193,12 @@ describe('the place of a NIfTI volume', () => {
     expect(rounded(mirrored.affine)[2]).toEqual([0, 0, -4, 13]);
   });
 
-  test('is that of the qform if the sform is set and all zeros, as some programs write it', async () => {
+  test('The place of a NIfTI volume is that of the qform if the sform is set and all zeros, as some programs write it', async () => {
     const { affine } = await open({ size, pixelSizes, qform, sform: new Array(12).fill(0) });
     expect(rounded(affine)[0]).toEqual([0, -3, 0, 11]);
   });
 
-  test('is around the middle if there is neither, and its orientation is said not to be known', async () => {
+  test('The place of a NIfTI volume is around the middle if there is neither, and its orientation is said not to be known', async () => {
     const { affine, hasOrientation } = await open({ size, pixelSizes });
     expect(affine).toEqual([
       [-2, 0, 0, 2],
@@ -206,7 +212,7 @@ describe('the place of a NIfTI volume', () => {
     [1, 1000],
     [3, 0.001],
     [0, 1],
-  ])('is in millimetres if its unit is %i', async (units, factor) => {
+  ])('The place of a NIfTI volume is in millimetres if its unit is %i', async (units, factor) => {
     const { affine } = await open({ size, sform: [1, 0, 0, 2, 0, 1, 0, 3, 0, 0, 1, 4], units: units | 8 });
     expect(rounded(affine)[0]).toEqual([factor, 0, 0, 2 * factor]);
   });
@@ -321,7 +327,7 @@ describe('of several volumes in a file', () => {
     ],
   };
 
-  test.each(Object.keys(layouts))('each is read by itself, and all together: %s', async (layout) => {
+  test.each(Object.keys(layouts))('Each is read by itself, and all together: %s', async (layout) => {
     const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
     const file = await write(await workspace(), name, ...parts);
     const volume = await openVolume(file);
@@ -475,7 +481,7 @@ describe('voxels in several files', () => {
       counting(4).map((k) => `z${String(k + 7).padStart(3, '0')}.raw`),
       false,
     ],
-  ])('are read in the order of %s', async (name, header, names, isListed) => {
+  ])('Voxels in several files are read in the order of %s', async (name, header, names, isListed) => {
     const directory = await workspace();
     for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
     const file = await write(directory, name, header, isListed ? lines(...names) : '');
@@ -484,7 +490,7 @@ describe('voxels in several files', () => {
       expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
   });
 
-  test('may have bytes before them that do not count', async () => {
+  test('Voxels in several files may have bytes before them that do not count', async () => {
     const directory = await workspace();
     await write(directory, 'a.raw', Buffer.alloc(7, 1), bytes);
     for (const [name, text] of [
@@ -496,7 +502,7 @@ describe('voxels in several files', () => {
       expect((await readVolume(await write(directory, name, text))).data).toEqual(values);
   });
 
-  test('of a directory that was moved are found beside their header', async () => {
+  test('Voxels in several files of a directory that was moved are found beside their header', async () => {
     const directory = await workspace();
     await write(directory, 'old/a.raw', bytes);
     await write(directory, 'old/a.mhd', inMeta, 'ElementDataFile = a.raw\n');

@@ -53,20 +53,23 @@ async function segmentation(source: SourceSeries, mask: Awaited<ReturnType<typeo
 const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted gantry, each 1\.50 mm/;
 
 describe('A series of a tilted gantry', () => {
-  test.each([false, true])('has its voxels where each image says (enhanced: %s)', async (isEnhanced) => {
-    const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
-    for (const [k, images] of source.slices.entries()) {
-      const [right, front, up] = placeOf(source, 0, 0, k);
-      expect([-right, -front, up]).toEqual(
-        (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
-      );
-    }
-    expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
-    expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
-    expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
-  });
+  test.each([false, true])(
+    'A series of a tilted gantry has its voxels where each image says (enhanced: %s)',
+    async (isEnhanced) => {
+      const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
+      for (const [k, images] of source.slices.entries()) {
+        const [right, front, up] = placeOf(source, 0, 0, k);
+        expect([-right, -front, up]).toEqual(
+          (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
+        );
+      }
+      expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
+      expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
+      expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
+    },
+  );
 
-  test('has segments in the planes of its images', async () => {
+  test('A series of a tilted gantry has segments in the planes of its images', async () => {
     const source = await tilted();
     const { file } = await segmentation(source, await maskOn(source));
     const frames = parse(await readFile(file)).elements.x52009230?.items ?? [];
@@ -81,7 +84,7 @@ describe('A series of a tilted gantry', () => {
     }
   });
 
-  test('is written and read again as NIfTI and as a derived series', async () => {
+  test('A series of a tilted gantry is written and read again as NIfTI and as a derived series', async () => {
     const source = await tilted();
     const file = path.join(await workspace(), 'scan.nii.gz');
     const data = Int16Array.from(labels, (_, at) => at);
@@ -96,7 +99,7 @@ describe('A series of a tilted gantry', () => {
 });
 
 describe('A label map beside a tilted series,', () => {
-  test('as ITK reads the series, is put on the images of the same number, or refused', async () => {
+  test('A label map beside a tilted series, as ITK reads the series, is put on the images of the same number, or refused', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     const mask = await writeMask('mask.nii.gz', { size, affine, data: labels });
@@ -111,7 +114,7 @@ describe('A label map beside a tilted series,', () => {
     ).rejects.toThrow('mask.nii.gz lies on another grid than');
   });
 
-  test('along the slant at the distances of the planes, as dcm2niix has it, is put on the images of the same number', async () => {
+  test('A label map beside a tilted series, along the slant at the distances of the planes, as dcm2niix has it, is put on the images of the same number', async () => {
     const source = await tilted();
     const part = between / Math.hypot(between, betweenRows);
     const affine = source.affine.map(([i, j, k, offset]) => [i, j, k * part, offset]) as unknown as Affine;
@@ -121,7 +124,7 @@ describe('A label map beside a tilted series,', () => {
     expect(data).toEqual(labels);
   });
 
-  test('as ITK reads the series, is put on the same images with its axes in another order', async () => {
+  test('A label map beside a tilted series, as ITK reads the series, is put on the same images with its axes in another order', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     // From the last row to the first, slices before rows.
@@ -179,7 +182,7 @@ describe('A label map beside a tilted series,', () => {
         data: new Uint8Array(8 * labels.length),
       }),
     ],
-  ])('that nobody can place is refused: %s', async (_, maskOf) => {
+  ])('A label map beside a tilted series, that nobody can place is refused: %s', async (_, maskOf) => {
     const source = await tilted();
     const mask = await writeMask('mask.nii.gz', maskOf(source));
     const file = path.join(await workspace(), 'out');
@@ -187,7 +190,7 @@ describe('A label map beside a tilted series,', () => {
     await expect(writeRtStruct(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
   });
 
-  test('on straight slices to which the whole series was resampled comes back to the voxels that it was made of', async () => {
+  test('A label map beside a tilted series, on straight slices to which the whole series was resampled comes back to the voxels that it was made of', async () => {
     const source = await tilted();
     // Each slice is a row further, so that straight columns of rows hold all of them.
     const more = rows + count - 1;
@@ -206,7 +209,7 @@ describe('A label map beside a tilted series,', () => {
     expect(found.data).toEqual(labels);
   });
 
-  test('that may lie at the distances of the planes, or be placed wrongly, is refused where many slices are hardly tilted', () => {
+  test('A label map beside a tilted series, that may lie at the distances of the planes, or be placed wrongly, is refused where many slices are hardly tilted', () => {
     const grid = (length: number, slant: number): Geometry => ({
       size: [5, 3, 41],
       affine: [
@@ -222,7 +225,7 @@ describe('A label map beside a tilted series,', () => {
     }
   });
 
-  test('gets the nearest labels where the tilt is less than a pixel', async () => {
+  test('A label map beside a tilted series, gets the nearest labels where the tilt is less than a pixel', async () => {
     const source = await tilted(0.2);
     const mask = await writeMask('mask.nii.gz', { size, affine: straight(source, between), data: labels });
     const found = await segmentation(source, mask);

@@ -29,13 +29,13 @@ test.each([
   ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
   ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
   ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
-] as const)('grids are one or not: %s', (_, other, isSame) => {
+] as const)('Grids are one or not: %s', (_, other, isSame) => {
   expect(isSameGeometry(grid(0), other)).toBe(isSame);
   expect(isSameGeometry(other, grid(0))).toBe(isSame);
 });
 
 test.each([0.1, 10])(
-  'grids of voxels of %s mm are one where they are apart by less than a part of these',
+  'Grids of voxels of %s mm are one where they are apart by less than a part of these',
   (side) => {
     const of = (moved: number) => ({
       size: [9, 9, 9] as const,

@@ -55,7 +55,7 @@ describe('NRRD', () => {
       ['type: uchar', 'sizes: 2 2 4 3', 'kinds: domain domain domain RGB-color'],
       { components: 1, frames: 3 },
     ],
-  ])('that says %s', async (_, more, found) => {
+  ])('NRRD that says %s', async (_, more, found) => {
     expect(await opened('a.nrrd', nrrd(...more), bytes)).toMatchObject(found);
   });
 
@@ -73,7 +73,7 @@ describe('NRRD', () => {
     ],
     ['Float64Array', 8, 'ulonglong,unsigned long long,unsigned long long int,uint64,uint64_t,double'],
     ['Float32Array', 4, 'float,FLOAT'],
-  ])('has values of the type %s by all their names', async (type, count, names) => {
+  ])('NRRD has values of the type %s by all their names', async (type, count, names) => {
     for (const name of names.split(',')) {
       const header = nrrd('sizes: 1 1 2').replace('short', name);
       const { data } = await readVolume(
@@ -83,7 +83,7 @@ describe('NRRD', () => {
     }
   });
 
-  test('places voxels by spacings, and in micrometres where it says so', async () => {
+  test('NRRD places voxels by spacings, and in micrometres where it says so', async () => {
     const spaced = await opened(
       'a.nrrd',
       nrrd(...three, 'spacings: 2 NaN -1', 'space origin: (1,2,3)'),
@@ -168,7 +168,7 @@ describe('NRRD', () => {
       ),
       'a.nhdr has its voxels in 3 files, which are packed or do not hold whole slices: write it again as one file.',
     ],
-  ])('with %s is refused', async (_, header, sentence) => {
+  ])('NRRD with %s is refused', async (_, header, sentence) => {
     const name = sentence.split(' ')[0] as string;
     expect(await refusal(name, header, name === 'a.nrrd' && header.endsWith('\n\n') ? bytes : '')).toBe(
       sentence,
@@ -198,11 +198,11 @@ describe('MetaImage', () => {
       ['Modality = MET_MOD_PET', matrix.replace('TransformMatrix', 'Orientation')],
       { modality: null, unit: null, hasOrientation: true, format: 'MetaImage' },
     ],
-  ])('that says %j', async (more, found) => {
+  ])('MetaImage that says %j', async (more, found) => {
     expect(await facts(...more)).toEqual(found);
   });
 
-  test('has other names for its fields, and two axes are a plane without a direction', async () => {
+  test('MetaImage has other names for its fields, and two axes are a plane without a direction', async () => {
     const named = await opened(
       'a.mha',
       meta('ElementSize = 2 3 4', 'Origin = 1 2 3', 'ElementByteOrderMSB = true'),
@@ -255,11 +255,11 @@ describe('MetaImage', () => {
       meta('BinaryData = False'),
       'a.mha holds its voxels as text, which is not read: write it again as binary data.',
     ],
-  ])('with %s is refused', async (_, header, sentence) => {
+  ])('MetaImage with %s is refused', async (_, header, sentence) => {
     expect(await refusal('a.mha', header, bytes)).toBe(sentence);
   });
 
-  test('may have bytes before its voxels in the same file, and packed ones too', async () => {
+  test('MetaImage may have bytes before its voxels in the same file, and packed ones too', async () => {
     const skip = Buffer.alloc(5, 9);
     const read = async (...parts: (string | Buffer)[]) => [
       ...(await readVolume(await write(await workspace(), 'a.mha', ...parts))).data,

@@ -103,7 +103,7 @@ describe('The files with the voxels of a header', () => {
     expect(voxelFilesOf(name, reading(content))).toEqual(files);
   });
 
-  test('are told of a long header as well, up to a megabyte', () => {
+  test('The files with the voxels of a header are told of a long header as well, up to a megabyte', () => {
     const long = (length: number) =>
       meta(`Comment = ${'x'.repeat(length)}`, 'ElementDataFile = a.raw', 'x'.repeat(5000));
     expect(voxelFilesOf('a.mhd', reading(long(5000)))).toEqual([['a.raw']]);
@@ -118,7 +118,7 @@ describe('The files with the voxels of a header', () => {
 });
 
 describe('A header of text', () => {
-  test('of MetaImage has its fields, its end and its files', () => {
+  test('A header of text of MetaImage has its fields, its end and its files', () => {
     const text = 'NDims = 3\r\nno mark\n Offset: 1 2\nElementDataFile = LIST 2D\nü.raw\n\n b.raw \nc.raw';
     const found = parseMetaHeader(Buffer.from(text));
     expect(found && { ...found, fields: [...found.fields] }).toEqual({
@@ -138,7 +138,7 @@ describe('A header of text', () => {
     expect(parseMetaHeader(Buffer.from('ElementDataFile ='))?.dataFiles).toEqual([]);
   });
 
-  test('of NRRD has its fields, the pairs of programs, its end and its files', () => {
+  test('A header of text of NRRD has its fields, the pairs of programs, its end and its files', () => {
     const text =
       'NRRD0004\n# a: comment\nData File: ä.raw\nSpace Origin: (1)\nKey A:=b\\nc:=ü\nno mark\r\n\r\nvoxels: 3';
     const found = parseNrrdHeader(Buffer.from(text));
@@ -175,7 +175,7 @@ describe('A header of text', () => {
     ['a%d.raw 1 2 0', []],
     ['a%d.raw 1 100001', []],
     ['lists.raw', ['lists.raw']],
-  ])('names the files %j', (words, files) => {
+  ])('Names the files %j', (words, files) => {
     expect(parseMetaHeader(Buffer.from(`ElementDataFile = ${words}`))?.dataFiles).toEqual(files);
   });
 });

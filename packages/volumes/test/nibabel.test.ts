@@ -161,16 +161,16 @@ function inNibabel(file: string): Seen {
   return seen;
 }
 
-test.skipIf(!nibabel)('the files that nibabel is tested with are read as by itself', async () => {
+test.skipIf(!nibabel)('The files that nibabel is tested with are read as by itself', async () => {
   await expectAsNibabel(tried);
 });
 
-test.skipIf(!templates)('templates and atlases are read as by nibabel', async () => {
+test.skipIf(!templates)('Templates and atlases are read as by nibabel', async () => {
   await expectAsNibabel(brains);
 });
 
 test.skipIf(!nibabel)(
-  'what nibabel writes is read as by itself: types, byte orders, 48 orientations in both forms, pairs, vectors',
+  'What nibabel writes is read as by itself: types, byte orders, 48 orientations in both forms, pairs, vectors',
   async () => {
     const { directory, names } = made;
     expect(names.length).toBeGreaterThan(140);
@@ -196,7 +196,7 @@ import sys
 print(json.dumps([seen(file) for file in sys.argv[1:]]))
 `;
 
-test.skipIf(!nibabel)('what is written is read by nibabel as it was, in 48 orientations', async () => {
+test.skipIf(!nibabel)('What is written is read by nibabel as it was, in 48 orientations', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
@@ -229,7 +229,7 @@ for file in sys.argv[1:]:
 print('alike')
 `;
 
-test.skipIf(!nibabel)('both forms of what is written place it alike', async () => {
+test.skipIf(!nibabel)('Both forms of what is written place it alike', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const copies: string[] = [];

@@ -57,7 +57,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect(await refusal(name, header, sentence.includes('cut short') ? '' : bytes)).toBe(sentence);
   });
 
-  test('voxels begin where the header says, never within it', async () => {
+  test('NIfTI and FreeSurfer voxels begin where the header says, never within it', async () => {
     const read = async (...parts: Buffer[]) => [
       ...(await readVolume(await write(await workspace(), 'a.nii', ...parts))).data,
     ];
@@ -67,7 +67,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect(await read(niftiHeader({ size, isSecond: true, start: 0 }), bytes)).toEqual(counting(24));
   });
 
-  test('a half turn is one, also where its numbers were rounded', async () => {
+  test('A half turn is one, also where its numbers were rounded', async () => {
     const affineOf = async (qform: number[]) =>
       (await opened('a.nii', niftiHeader({ size, qform, pixelSizes: [0, 2, 3, 4] }), bytes)).affine;
     const turned = [
@@ -85,7 +85,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect(await affineOf([Math.SQRT1_2, Math.SQRT1_2, 0, 1, 2, 3])).toEqual(diagonal);
   });
 
-  test('sizes of voxels that are none are one millimetre, and colours are not scaled', async () => {
+  test('NIfTI and FreeSurfer sizes of voxels that are none are one millimetre, and colours are not scaled', async () => {
     const { affine } = await opened('a.nii', niftiHeader({ size, pixelSizes: [1, -2, 0, 4] }), bytes);
     expect(affine).toEqual([
       [-2, 0, 0, 2],
@@ -97,7 +97,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
   });
 
-  test('a pair is found by its full name as well, and none is named by what is missing', async () => {
+  test('A pair is found by its full name as well, and none is named by what is missing', async () => {
     const directory = await workspace();
     const header = await write(directory, 'a', niftiHeader({ size, magic: 'ni1' }));
     expect(await refusalOf(openVolume(header))).toBe(

@@ -47,7 +47,7 @@ async function read(slices: AsyncIterable<{ k: number; values: Voxels }>): Promi
 const counted = (count: number) => Uint8Array.from({ length: count }, (_, at) => at + 1);
 
 describe('A label map on a grid', () => {
-  test('is refused with several values in a voxel, or several volumes', () => {
+  test('A label map on a grid is refused with several values in a voxel, or several volumes', () => {
     for (const given of [{ components: 3 as const }, { frames: 2 }])
       expect(() => placeOnGrid(volume(grid, counted(24), given), grid)).toThrow(
         new VolumeError('dir/mask.nii has several values in a voxel: it is no map of labels.'),
@@ -58,7 +58,7 @@ describe('A label map on a grid', () => {
     );
   });
 
-  test('is read slice by slice where its slices are those of the grid', async () => {
+  test('A label map on a grid is read slice by slice where its slices are those of the grid', async () => {
     const part = geometry([2, 2, 2], [-1, 0, 0], [0, 2, 0], [0, 0, -3], [2, 2, 3]);
     const placing = placeOnGrid(volume(part, counted(8)), grid);
     expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
@@ -76,12 +76,12 @@ describe('A label map on a grid', () => {
       geometry([4, 3, 1], [1, 0, 0], [0, -2, 0], [0, 0, 3], [0, 4, 0]),
       [9, 10, 11, 12, 5, 6, 7, 8, 1, 2, 3, 4],
     ],
-  ])('may have %s', async (_, mask, values) => {
+  ])('A label map on a grid may have %s', async (_, mask, values) => {
     const placing = placeOnGrid(volume(mask, counted(12)), grid);
     expect(await read(placing.slices())).toEqual([[0, Uint8Array.from(values)]]);
   });
 
-  test('gets the nearest voxels elsewhere, none outside, and words where one label needs them', async () => {
+  test('A label map on a grid gets the nearest voxels elsewhere, none outside, and words where one label needs them', async () => {
     const data = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 300);
     const off = geometry([2, 2, 2], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1.4, 0.9, 0]);
     const placing = placeOnGrid(volume(off, data), grid);
@@ -96,19 +96,22 @@ describe('A label map on a grid', () => {
   test.each([
     [[0.009, 0.991, 254.995, Number.NaN, 0, -0.009], Uint8Array.of(0, 1, 255, 0, 0, 0)],
     [[1, 256, 1, 65535.009, 0, 0], Uint16Array.of(1, 256, 1, 65535, 0, 0)],
-  ])('has whole numbers of %j', (values, labels) => {
+  ])('A label map on a grid has whole numbers of %j', (values, labels) => {
     expect(labelReader(volume(grid, counted(24)))(Float64Array.from(values))).toEqual(labels);
   });
 
-  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])('has no label %d', (value) => {
-    expect(() => labelReader(volume(grid, counted(24)))(Float64Array.of(0, value))).toThrow(
-      new VolumeError(
-        `mask.nii has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
-      ),
-    );
-  });
+  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])(
+    'A label map on a grid has no label %d',
+    (value) => {
+      expect(() => labelReader(volume(grid, counted(24)))(Float64Array.of(0, value))).toThrow(
+        new VolumeError(
+          `mask.nii has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
+        ),
+      );
+    },
+  );
 
-  test('keeps words for the slices after one that needs them', () => {
+  test('A label map on a grid keeps words for the slices after one that needs them', () => {
     const reader = labelReader(volume(grid, counted(24)));
     expect([[3], [300], [4]].map((values) => reader(Int16Array.from(values)).constructor)).toEqual([
       Uint8Array,
@@ -137,7 +140,7 @@ describe('The grid of a tilted series', () => {
   const at = (found: Geometry | null) =>
     found?.affine.map((row: Row) => row.map((value) => expect.closeTo(value, 9)));
 
-  test('is that of straight slices as far apart as their centres, or of slices along the slant as far as their planes', () => {
+  test('The grid of a tilted series is that of straight slices as far apart as their centres, or of slices along the slant as far as their planes', () => {
     const grid = tilted(3);
     const itk = straight(5);
     expect(misplacedGrid(volume(itk, counted(72)), grid)?.affine).toEqual(at(itk));
@@ -145,7 +148,7 @@ describe('The grid of a tilted series', () => {
     expect(misplacedGrid(volume(dcm2niix, counted(72)), grid)?.affine).toEqual(at(dcm2niix));
   });
 
-  test('is right where all slices together are shifted by less than a pixel', () => {
+  test('The grid of a tilted series is right where all slices together are shifted by less than a pixel', () => {
     for (const [shift, isRight] of [
       [0.49, true],
       [0.51, false],
@@ -156,7 +159,7 @@ describe('The grid of a tilted series', () => {
     }
   });
 
-  test('is right for a volume that reaches over all of it, up to one voxel before its ends', () => {
+  test('The grid of a tilted series is right for a volume that reaches over all of it, up to one voxel before its ends', () => {
     const over = (from: number, rows: number) =>
       volume(geometry([4, rows, 3], [1, 0, 0], [0, 1, 0], [0, 0, 4], [0, from, 0]), counted(72));
     // Its rows lie from 0 to 5, and from 6 to 11 on the last slice.

@@ -87,7 +87,7 @@ test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
 ])(
-  'contours give the labels back in each of the 48 orders of the axes of a mask, in %s series',
+  'Contours give the labels back in each of the 48 orders of the axes of a mask, in %s series',
   async (_, shift) => {
     const source = await writeSeries({ orientation: oblique, shift });
     for (const order of orders) {

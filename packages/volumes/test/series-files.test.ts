@@ -77,11 +77,11 @@ describe('Values of DICOM', () => {
       [element(0x3004000e, 'DS', '0.5'), element(0x00281053, 'DS', '2')],
       [2, 4, 6, 8],
     ],
-  ])('are read %s', async (_, more, values) => {
+  ])('Values of DICOM are read %s', async (_, more, values) => {
     expect(await firstOf(await fileOf({ more: [thick, ...more] }))).toEqual(values);
   });
 
-  test('of colours are not scaled', async () => {
+  test('Values of DICOM of colours are not scaled', async () => {
     const more = [
       thick,
       element(0x00280002, 'US', [3]),
@@ -97,11 +97,11 @@ describe('Values of DICOM', () => {
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'HU ')], 'HU'],
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'US')], null],
     [[element(0x00080060, 'CS', 'MR'), element(0x00281054, 'LO', 'HU')], null],
-  ])('have a unit or none: %#', async (more, unit) => {
+  ])('Values of DICOM have a unit or none: %#', async (more, unit) => {
     expect((await openVolume(await fileOf({ more: [thick, ...more] }))).unit).toBe(unit);
   });
 
-  test('of images of which one alone is scaled, signed otherwise, or no CT, are fractions without a unit', async () => {
+  test('Values of DICOM of images of which one alone is scaled, signed otherwise, or no CT, are fractions without a unit', async () => {
     const ct = element(0x00080060, 'CS', 'CT');
     const directory = await workspace();
     await write(directory, 'a', dicomFile({ ...slice, more: [ct] }));
@@ -140,7 +140,7 @@ test('An image without a place is as large as it says, or as one millimetre.', a
 });
 
 describe('What results are put beside', () => {
-  test('is a series with its images, its UIDs and what it says of its patient', async () => {
+  test('What results are put beside is a series with its images, its UIDs and what it says of its patient', async () => {
     const source = await writeSeries();
     const { slices, identity, ...facts } = source;
     expect(facts).toEqual({
@@ -181,12 +181,12 @@ describe('What results are put beside', () => {
   test.each<[Element, string]>([
     [element(0x0020000d, 'UI', ''), 'StudyInstanceUID, so that nothing can refer to it.'],
     [element(0x00080018, 'UI', ''), 'SOPInstanceUID or no SOPClassUID, so that nothing can refer to it.'],
-  ])('is refused without a UID: %#', async (without, end) => {
+  ])('What results are put beside is refused without a UID: %#', async (without, end) => {
     const file = await fileOf({ more: [thick, without] });
     expect(await refusalOf(readSourceSeries(file))).toBe(`a.dcm has no ${end}`);
   });
 
-  test('is refused where it is no series, or has no place in a patient', async () => {
+  test('What results are put beside is refused where it is no series, or has no place in a patient', async () => {
     const map = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.66.7'),
       element(0x00620001, 'CS', 'LABELMAP'),
@@ -201,7 +201,7 @@ describe('What results are put beside', () => {
     );
   });
 
-  test('has a frame of reference of its own where the files name none', async () => {
+  test('What results are put beside has a frame of reference of its own where the files name none', async () => {
     const source = await writeSeries({ more: [element(0x00200052, 'UI', '')] });
     expect(source.frameOfReferenceUid).toMatch(/^2\.25\.\d+$/);
     expect((await readSourceSeries(source.files)).frameOfReferenceUid).toBe(source.frameOfReferenceUid);
@@ -218,7 +218,7 @@ describe('A segmentation of 3D Slicer', () => {
     openVolume(await write(await workspace(), 'a.seg.nrrd', text, bytesOf(values, 'uint8')));
   const labelsOf = async (...pairs: string[]) => (await open(one(...pairs), 1, 2, 0, 5)).labels;
 
-  test('has names, colours and values, with what is usual where the file says nothing', async () => {
+  test('A segmentation of 3D Slicer has names, colours and values, with what is usual where the file says nothing', async () => {
     expect(
       await labelsOf(
         'Segment0_Name:= Liver ',
@@ -239,13 +239,13 @@ describe('A segmentation of 3D Slicer', () => {
   });
 
   test.each([['0'], ['-1'], ['1.5'], ['65536'], ['x']])(
-    'has no labels where a value is none: %s',
+    'A segmentation of 3D Slicer has no labels where a value is none: %s',
     async (value) => {
       expect(await labelsOf('Segment0_Name:=a', `Segment0_LabelValue:=${value}`)).toBeNull();
     },
   );
 
-  test('has no labels where two in one layer have one value, or none are named from the first on', async () => {
+  test('A segmentation of 3D Slicer has no labels where two in one layer have one value, or none are named from the first on', async () => {
     expect(await labelsOf('Segment0_Name:=a', 'Segment1_Name:=b', 'Segment1_Layer:=0')).toBeNull();
     expect(await labelsOf('Segment1_Name:=b')).toBeNull();
   });
@@ -260,7 +260,7 @@ describe('A segmentation of 3D Slicer', () => {
   test.each([
     ['keep their values where all differ', '9', [7, 9], [9, 7, 0, 9]],
     ['have the numbers of the segments otherwise', '7', [1, 2], [2, 1, 0, 2]],
-  ])('in layers %s', async (_, second, values, wanted) => {
+  ])('A segmentation of 3D Slicer in layers %s', async (_, second, values, wanted) => {
     const volume = await open(
       two(...layers, `Segment1_LabelValue:=${second}`),
       7,
@@ -290,13 +290,13 @@ describe('A segmentation of 3D Slicer', () => {
     );
   });
 
-  test('with a layer that is not there is a volume like any other', async () => {
+  test('A segmentation of 3D Slicer with a layer that is not there is a volume like any other', async () => {
     const volume = await open(two('Segment0_Name:=a', 'Segment0_Layer:=2'), 1, 2, 3, 4, 5, 6, 7, 8);
     expect([volume.frames, volume.labels]).toEqual([2, null]);
   });
 
   test.each([300, 256, 255])(
-    'whose layers follow each other is read slice by slice too, in words where a value needs them: %i',
+    'A segmentation of 3D Slicer whose layers follow each other is read slice by slice too, in words where a value needs them: %i',
     async (wide) => {
       const text = header(
         '2 1 2 2',

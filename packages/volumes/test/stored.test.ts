@@ -57,7 +57,7 @@ test('A volume says where it is, what is in it, and which other files it is in.'
 
 describe('Files that a header names', () => {
   test.each(['/a.raw', '../a.raw', 'b/../../a.raw', '..\\a.raw', 'b\\..\\a.raw'])(
-    'are not outside its folder: %s',
+    'Files that a header names are not outside its folder: %s',
     (name) => {
       expect(() => besideHeader('dir/a.mhd', ['a.raw', name])).toThrow(
         new VolumeError(
@@ -67,7 +67,7 @@ describe('Files that a header names', () => {
     },
   );
 
-  test('lie beside it or below, and there is one at least', () => {
+  test('Files that a header names lie beside it or below, and there is one at least', () => {
     expect(besideHeader('dir/a.mhd', ['b/..c.raw', 'd...raw'])).toEqual(['dir/b/..c.raw', 'dir/d...raw']);
     expect(() => besideHeader('dir/a.mhd', [])).toThrow(
       new VolumeError('a.mhd names no file with its voxels: write it again as one file.'),
@@ -110,11 +110,11 @@ describe('Voxels are refused', () => {
       { isPacked: true, size: [100, 100, 3] },
       `a.mhd is cut short: its header says 120000 bytes of voxels, which are not in 24 packed bytes. ${again}`,
     ],
-  ])('of which a header says %j', async (given, sentence) => {
+  ])('Voxels are refused of which a header says %j', async (given, sentence) => {
     expect(await refusal(given)).toBe(sentence);
   });
 
-  test('in several files of which one is missing or short, or that do not hold whole slices', async () => {
+  test('Voxels are refused in several files of which one is missing or short, or that do not hold whole slices', async () => {
     const parts = [bytes.subarray(0, 12), bytes.subarray(12, 23)];
     expect(await refusal({}, ...parts)).toBe(
       `a.mhd is cut short: its header says 12 bytes of voxels, and 11 are there. ${again}`,
@@ -151,14 +151,14 @@ describe('Voxels are refused', () => {
       [0, 1, 0, 0],
       [0, 0, 1, 0],
     ],
-  ])('with axes that span no space: %j %j %j', async (...rows) => {
+  ])('Voxels are refused with axes that span no space: %j %j %j', async (...rows) => {
     expect(isAffine(rows)).toBe(false);
     expect(await refusalOf(storedVolume(await voxels(), rows, header))).toBe(
       `a.mhd is damaged: its axes have no direction or no length. ${again}`,
     );
   });
 
-  test('where a file became shorter since it was opened, or is gone', async () => {
+  test('Where a file became shorter since it was opened, or is gone', async () => {
     const stored = await voxels();
     await truncate(stored.dataFiles[0], 10);
     const slice = (k: number) => refusalOf(planesOf(stored, [0], [k]));
@@ -173,7 +173,7 @@ describe('Voxels are refused', () => {
     );
   });
 
-  test('where there is no such volume or slice', async () => {
+  test('Where there is no such volume or slice', async () => {
     const volume = await storedVolume(await voxels(), affine, header);
     const sentence = (number: number) => `a.mhd holds 2 volumes: there is no number ${number}.`;
     for (const frame of [-1, 2]) {
@@ -185,7 +185,7 @@ describe('Voxels are refused', () => {
     );
   });
 
-  test('where packed bytes are too few, damaged, or go on without an end', async () => {
+  test('Where packed bytes are too few, damaged, or go on without an end', async () => {
     const packed = (content: Buffer, given: Partial<StoredVoxels> = {}) =>
       voxels({ isPacked: true, ...given }, content).then((stored) => refusalOf(storedData(stored)));
     expect(await packed(gzip(bytes.subarray(0, 20)), { start: 4 })).toBe(

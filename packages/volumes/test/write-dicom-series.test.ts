@@ -143,7 +143,7 @@ describe('The values of a derived series', () => {
     return { texts, data: [...(await readVolume(directory)).data] };
   };
 
-  test('keeps whole numbers of 16 bits, and spreads all others over them; what is no number is the least', async () => {
+  test('The values of a derived series keeps whole numbers of 16 bits, and spreads all others over them; what is no number is the least', async () => {
     const source = await writeSeries({ more: [element(0x00180050, 'DS', '')] });
     const filled = (...first: number[]) => Float32Array.from({ length: 60 }, (_, at) => first[at] ?? 0);
     const whole = await written(filled(-32768, 32767, Number.NaN), source);

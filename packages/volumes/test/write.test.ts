@@ -121,7 +121,7 @@ test.each([
   // As those of DICOM whose positions are rounded: ITK reads no volume whose axes are not perpendicular in either form.
   ['not quite perpendicular', 0.001, 1],
 ])(
-  'axes that are %s are written as they are, and as a rotation if that is the same',
+  'Axes that are %s are written as they are, and as a rotation if that is the same',
   async (_, shear, code) => {
     const file = path.join(await workspace(), 'a.nii');
     const sheared: Affine = [
@@ -167,7 +167,7 @@ test.each<[string, Partial<WritableVolume>, string]>([
 });
 
 test.each(endings)(
-  'a file %s that cannot be completed is not there, and the one before it is',
+  'A file %s that cannot be completed is not there, and the one before it is',
   async (ending) => {
     const directory = await workspace();
     const name = `a${ending}`;

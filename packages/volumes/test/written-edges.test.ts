@@ -45,7 +45,7 @@ describe('A written header', () => {
     return bytes.toString('latin1');
   };
   const data = Int16Array.of(1, 2, 3, 4);
-  test('of MetaImage says where voxels lie, and how many packed bytes follow', async () => {
+  test('A written header of MetaImage says where voxels lie, and how many packed bytes follow', async () => {
     const text = await written('a.mha', { size, affine, data });
     const end = 'ElementDataFile = LOCAL\n';
     const at = text.indexOf(end) + end.length;
@@ -73,7 +73,7 @@ describe('A written header', () => {
     expect(colours).toContain('DimSize = 2 1 2\nElementNumberOfChannels = 3\nElementType = MET_UCHAR\n');
   });
 
-  test('of NRRD has the same', async () => {
+  test('A written header of NRRD has the same', async () => {
     const text = await written('a.nrrd', { size, affine, data: Float64Array.of(1, 2, 3, 4) });
     expect(text.slice(0, text.indexOf('\n\n')).split('\n')).toEqual([
       ...['NRRD0004', 'type: double', 'dimension: 3', 'space: left-posterior-superior', 'sizes: 2 1 2'],
@@ -97,7 +97,7 @@ describe('A written header', () => {
     );
   });
 
-  test('of NIfTI has its codes, and colours need values of 8 bits', async () => {
+  test('A written header of NIfTI has its codes, and colours need values of 8 bits', async () => {
     const bytes = Buffer.from(await written('a.nii', { size, affine, data }), 'latin1');
     const [shorts, floats] = [
       [40, 42, 44, 46, 48, 50, 68, 70, 72, 252, 254].map((at) => bytes.readInt16LE(at)),

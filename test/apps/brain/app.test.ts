@@ -29,7 +29,7 @@ async function plant(name: string, volume: Pick<Volume, 'size' | 'affine' | 'dat
   return name;
 }
 
-test('a head MR series has a mask of plausible size, and a brain without all else, in its geometry', async () => {
+test('A head MR series has a mask of plausible size, and a brain without all else, in its geometry', async () => {
   expect(cold.stderr).toBe('');
   expect((await readdir(at('Cold'))).sort()).toEqual([
     'measurements.json',
@@ -50,13 +50,13 @@ test('a head MR series has a mask of plausible size, and a brain without all els
   expect(Buffer.compare(Buffer.from(inside.data.buffer), Buffer.from(expected.buffer))).toBe(0);
 });
 
-test('a job says once what the networks were trained on and are not for, and how many threads compute', () => {
+test('A job says once what the networks were trained on and are not for, and how many threads compute', () => {
   expect(cold.stdout.split(description)).toHaveLength(2);
   expect(description).toContain('not for clinical use');
   expect(cold.stdout).toContain('On the CPU with 2 threads');
 });
 
-test('a worker runs job after job, with the result of one that is started for it', async () => {
+test('A worker runs job after job, with the result of one that is started for it', async () => {
   const words = [process.execPath, path.join(APP, 'main.mjs'), 'resident', APP, '--gpu', '0'];
   await using worker = new ResidentWorker(words);
   expect(await worker.answer()).toEqual({ ready: true });
@@ -83,7 +83,7 @@ test('a worker runs job after job, with the result of one that is started for it
   expect(cases[0].max).toBeGreaterThan(0.1);
 });
 
-test('a file of several volumes is read by its first, which is said; a bad one is told at the end', async () => {
+test('A file of several volumes is read by its first, which is said; a bad one is told at the end', async () => {
   const { readScan, eachCase, requireAll } = await load('lib/cases.mjs');
   const size = [4, 4, 4] as const;
   const affine = [
@@ -102,7 +102,7 @@ test('a file of several volumes is read by its first, which is said; a bad one i
   expect(() => requireAll(done)).toThrow(/^bad\.nii cannot be read .* 2 of 3 cases are computed: /);
 });
 
-test('evaluation compares masks and brains without all else, and measures the distance of their surfaces', async () => {
+test('Evaluation compares masks and brains without all else, and measures the distance of their surfaces', async () => {
   const scan = ball(
     [20, 24, 16],
     [
@@ -126,7 +126,7 @@ test('evaluation compares masks and brains without all else, and measures the di
   expect(aggregate.all.dice).toMatchObject({ count: 2, max: 1 });
 });
 
-test('evaluation refuses slices of a tilted gantry, along which it cannot measure distances', async () => {
+test('Evaluation refuses slices of a tilted gantry, along which it cannot measure distances', async () => {
   const mask = ball(
     [20, 24, 16],
     [
@@ -149,7 +149,7 @@ const usage: [string[], string][] = [
   [['infer', APP, '--inputs', 'a', '--cpu', '0'], "--cpu needs an integer of 1 or more, not '0'."],
 ];
 
-test.each(usage)('the command line %j is wrong', (words, sentence) => {
+test.each(usage)('The command line %j is wrong', (words, sentence) => {
   expect(() => parseArguments(words)).toThrow(sentence);
 });
 
@@ -164,7 +164,7 @@ test.each([
   expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
 });
 
-test('one sentence names a file that cannot be used, also for the person who has sent it', async () => {
+test('One sentence names a file that cannot be used, also for the person who has sent it', async () => {
   await writeFile(at('text.nii.gz'), 'hello');
   const scan = ball(
     [4, 4, 4],
@@ -194,7 +194,7 @@ test('one sentence names a file that cannot be used, also for the person who has
   }
 });
 
-test('the networks are those that source.json names, with the licence of their package beside them', async () => {
+test('The networks are those that source.json names, with the licence of their package beside them', async () => {
   const {
     files,
     licence,
@@ -212,7 +212,7 @@ test('the networks are those that source.json names, with the licence of their p
   expect(await readFile(path.join(APP, 'model/LICENSE'), 'utf8')).toMatch(/^MIT License\n\nCopyright /);
 });
 
-test('its package.json names every package that it imports, and its helper is the one that `init` writes', async () => {
+test('Its package.json names every package that it imports, and its helper is the one that `init` writes', async () => {
   const names = await readdir(APP, { recursive: true });
   const programs = names.filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'));
   const texts = await Promise.all(programs.map((name) => readFile(path.join(APP, name), 'utf8')));

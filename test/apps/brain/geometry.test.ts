@@ -36,7 +36,7 @@ function turned(affine: Affine, tilt: number, turn: number): Affine {
   ] as unknown as Affine;
 }
 
-test('a brain is the largest bright region, with its hole closed', async () => {
+test('A brain is the largest bright region, with its hole closed', async () => {
   const [scan, mask] = [usual, await usualMask];
   const count = mask.reduce((sum, value) => sum + value, 0);
   // The ball has a radius of 0.3 of each side, and the box of it loses the small one.
@@ -47,7 +47,7 @@ test('a brain is the largest bright region, with its hole closed', async () => {
   expect(mask[hole]).toBe(1);
 });
 
-test('an array is read along the axes of the body, whichever of 48 ways it runs, also where it is oblique', () => {
+test('An array is read along the axes of the body, whichever of 48 ways it runs, also where it is oblique', () => {
   const scan = ball([5, 7, 6], oblique);
   const expected = inOrder(scan);
   for (const orientation of orientations)
@@ -61,20 +61,20 @@ function inOrder(scan: Scan): number[] {
   return xs.flatMap((x) => ys.flatMap((y) => zs.map((z) => Number(scan.data[x + y + z]))));
 }
 
-test('a mask lies where the brain is, in an oblique array that runs another way', async () => {
+test('A mask lies where the brain is, in an oblique array that runs another way', async () => {
   const scan = ball([40, 48, 30], oblique);
   const orientation = { axes: [2, 0, 1], flipped: [true, false, true] };
   const expected = reoriented({ ...scan, data: await maskOf(scan) }, orientation).data as Uint8Array;
   expect(Buffer.compare(await maskOf(reoriented(scan, orientation)), expected)).toBe(0);
 });
 
-test('a mirrored scan has another mask: left and right are told apart', async () => {
+test('A mirrored scan has another mask: left and right are told apart', async () => {
   const mirrored = reoriented(usual, { axes: [0, 1, 2], flipped: [true, false, false] });
   const claimed = await maskOf({ ...mirrored, affine: usual.affine });
   expect(Buffer.compare(claimed, await usualMask)).not.toBe(0);
 });
 
-test('axes of a sheared volume go to those of the body that they run most nearly along', () => {
+test('Axes of a sheared volume go to those of the body that they run most nearly along', () => {
   const sheared: Affine = [
     [0.2, 0.1, -2, 0],
     [1, 0.3, 0.2, 0],
@@ -83,14 +83,14 @@ test('axes of a sheared volume go to those of the body that they run most nearly
   expect(orient({ size: [3, 4, 5], affine: sheared }).size).toEqual([5, 3, 4]);
 });
 
-test('a length is resampled to the voxels whose centres are nearest', () => {
+test('A length is resampled to the voxels whose centres are nearest', () => {
   expect([...nearest(4, 2)]).toEqual([1, 3]);
   expect([...nearest(2, 4)]).toEqual([0, 0, 1, 1]);
   expect([...nearest(1, 3)]).toEqual([0, 0, 0]);
   expect([...nearest(3, 3)]).toEqual([0, 1, 2]);
 });
 
-test('test-time augmentation averages passes that are flipped back', async () => {
+test('Test-time augmentation averages passes that are flipped back', async () => {
   const members: Float32Array[] = [];
   const onMember = (_index: number, voxels: Float32Array) => members.push(voxels);
   const mask = await findBrain(usual, 'scan', brightness, { ...options, tta: 2, onMember });
@@ -101,7 +101,7 @@ test('test-time augmentation averages passes that are flipped back', async () =>
 
 const bytes = (values: Float32Array | undefined): Buffer => Buffer.from(values?.buffer ?? new ArrayBuffer(0));
 
-test('a volume without contrast, and one without a brain, are refused with their name', async () => {
+test('A volume without contrast, and one without a brain, are refused with their name', async () => {
   const flat = { ...ball([16, 16, 16], plain), data: new Int16Array(16 ** 3) };
   await expect(maskOf(flat)).rejects.toThrow('scan has the same value nearly everywhere');
   const blind = { ...brightness, runBox: (cube: Float32Array) => new Float32Array(cube.length) };
@@ -109,7 +109,7 @@ test('a volume without contrast, and one without a brain, are refused with their
   await expect(findBrain(scan, 'scan', blind, options)).rejects.toThrow('No brain was found in scan');
 });
 
-test('values that are no numbers count as 0, and infinite ones as the largest', async () => {
+test('Values that are no numbers count as 0, and infinite ones as the largest', async () => {
   const holed = Float32Array.from(usual.data);
   // A corner that is nearly black anyway.
   holed[0] = Number.NaN;

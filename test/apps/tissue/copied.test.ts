@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { APP, tissue, workspace } from './program.js';
 
-test('a copy of the app without its packages names the missing package and says how to install it', async () => {
+test('A copy of the app without its packages names the missing package and says how to install it', async () => {
   const cwd = await workspace();
   const copy = path.join(cwd, 'copy');
   await cp(APP, copy, { recursive: true, filter: (source) => path.basename(source) !== 'node_modules' });
@@ -12,7 +12,7 @@ test('a copy of the app without its packages names the missing package and says 
   expect(stderr).toMatch(/^The package \S+ is missing: run 'npm install' in the directory of this app\n$/);
 });
 
-test('its package.json names every package that it imports, so that `npm install` in a copy is enough', async () => {
+test('Its package.json names every package that it imports, so that `npm install` in a copy is enough', async () => {
   const names = await readdir(APP, { recursive: true });
   const programs = names.filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'));
   const texts = await Promise.all(programs.map((name) => readFile(path.join(APP, name), 'utf8')));

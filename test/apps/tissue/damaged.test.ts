@@ -7,7 +7,7 @@ import { refusalOf, refusalOfProgram, workspace } from './program.js';
 const voxels = Int16Array.from({ length: 1000 }, (_, at) => (at * 7919) % 30_000);
 const again = 'Copy it again from the original.';
 
-test('a volume of which the last bytes are missing is refused', async () => {
+test('A volume of which the last bytes are missing is refused', async () => {
   const cwd = await workspace();
   const file = path.join(cwd, 'cut.nii');
   await writeImage(file, voxels, { size: [10, 10, 10] });
@@ -18,7 +18,7 @@ test('a volume of which the last bytes are missing is refused', async () => {
 });
 
 test.each(['cut.nii.gz', 'cut.mha', 'cut.nrrd'])(
-  'a packed volume %s that ends early is refused',
+  'A packed volume %s that ends early is refused',
   async (name) => {
     const cwd = await workspace();
     const file = path.join(cwd, name);
@@ -30,7 +30,7 @@ test.each(['cut.nii.gz', 'cut.mha', 'cut.nrrd'])(
   },
 );
 
-test('a header without its data file, or with one elsewhere, is refused', async () => {
+test('A header without its data file, or with one elsewhere, is refused', async () => {
   const cwd = await workspace();
   const header = 'NDims = 3\nDimSize = 10 10 10\nElementType = MET_SHORT\nElementDataFile = alone.raw\n';
   await writeFile(path.join(cwd, 'alone.mhd'), header);

@@ -25,7 +25,7 @@ async function writeNamed(cwd: string, header: string, dataFile: string) {
 test.each([
   ['p2.mhd', 'img.raw'],
   ['p2.nhdr', 'img.dat'],
-])('the data file that %s names belongs to it, whatever its name is', async (header, dataFile) => {
+])('The data file that %s names belongs to it, whatever its name is', async (header, dataFile) => {
   const cwd = await workspace();
   await writeNamed(cwd, header, dataFile);
   expect(await inferAll(cwd)).toEqual(['p2.nii.gz']);
@@ -34,7 +34,7 @@ test.each([
 test.each([
   ['list.nhdr', 'data file: LIST\na.bin\nb.bin\nc.bin\nd.bin\n', ['a.bin', 'b.bin', 'c.bin', 'd.bin']],
   ['pattern.nhdr', 'data file: z%02d.bin 8 11 1\n', ['z08.bin', 'z09.bin', 'z10.bin', 'z11.bin']],
-])('the slices that %s names belong to it', async (header, line, files) => {
+])('The slices that %s names belong to it', async (header, line, files) => {
   const cwd = await workspace();
   const head =
     'NRRD0004\ntype: short\ndimension: 3\nspace dimension: 3\nsizes: 4 4 4\nspace directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (0,0,0)\nendian: little\nencoding: raw\n';
@@ -45,7 +45,7 @@ test.each([
   expect(await inferAll(cwd)).toEqual([header.replace('.nhdr', '.nii.gz')]);
 });
 
-test('a volume that a header does not name is a case of its own', async () => {
+test('A volume that a header does not name is a case of its own', async () => {
   const cwd = await workspace();
   await writeNamed(cwd, 'one.mhd', 'img.raw');
   await writeImage(path.join(cwd, 'img.nii'), voxels);

@@ -59,13 +59,13 @@ test.each<[string, Encoding]>([
   ['without preamble', { hasPreamble: false }],
   ['without preamble and meta information', { hasPreamble: false, hasMeta: false }],
   ['without these and value representations', { hasPreamble: false, hasMeta: false, isImplicit: true }],
-])('a series with slices %s is read with all of them', async (name, encoding) => {
+])('A series with slices %s is read with all of them', async (name, encoding) => {
   const cwd = shared();
   await writeSeries(path.join(cwd, name), (index) => (index % 5 === 2 ? [{}, encoding] : [{}]));
   await expectLabels(cwd, name);
 });
 
-test('each slice is scaled by its own slope and intercept', async () => {
+test('Each slice is scaled by its own slope and intercept', async () => {
   const cwd = shared();
   await writeSeries(path.join(cwd, 'scaled'), (index) => {
     const [slope, intercept] = index % 2 === 0 ? [2, -8] : [0.5, 4];
@@ -93,13 +93,13 @@ function enhanced(given: { hasPositions?: boolean; scale?: (index: number) => nu
 test.each<[string, Encoding]>([
   ['enhanced.dcm', {}],
   ['implicit.dcm', { isImplicit: true }],
-])('frames of an enhanced file lie where their positions say: %s', async (name, encoding) => {
+])('Frames of an enhanced file lie where their positions say: %s', async (name, encoding) => {
   const cwd = shared();
   await writeFile(path.join(cwd, name), dicomFile(enhanced(), encoding));
   await expectLabels(cwd, name);
 });
 
-test('frames of an enhanced file are scaled by their own slopes', async () => {
+test('Frames of an enhanced file are scaled by their own slopes', async () => {
   const cwd = shared();
   const scale = (index: number) => (index % 2 === 0 ? 2 : 4);
   await mkdir(path.join(cwd, 'scaled-frames'));
@@ -107,20 +107,20 @@ test('frames of an enhanced file are scaled by their own slopes', async () => {
   await expectLabels(cwd, 'scaled-frames');
 });
 
-test('an enhanced file without positions is refused, not read with 1 mm', async () => {
+test('An enhanced file without positions is refused, not read with 1 mm', async () => {
   const cwd = shared();
   await writeFile(path.join(cwd, 'lost.dcm'), dicomFile(enhanced({ hasPositions: false })));
   expect(await refusalOf(['lost.dcm'], cwd)).toContain('frame 1 of lost.dcm has no position');
 });
 
-test('a file beside the slices that is none by its name is left out, and the log says so', async () => {
+test('A file beside the slices that is none by its name is left out, and the log says so', async () => {
   const cwd = shared();
   await writeSeries(path.join(cwd, 'noted'));
   await writeFile(path.join(cwd, 'noted/notes.txt'), 'Patient moved.');
   expect(await expectLabels(cwd, 'noted')).toContain('  notes.txt is no slice and is ignored\n');
 });
 
-test('positions that a scanner has rounded are even enough', async () => {
+test('Positions that a scanner has rounded are even enough', async () => {
   const cwd = shared();
   await writeSeries(path.join(cwd, 'rounded'), (index) => {
     const [x = 0, y = 0, z = 0] = positionOf(index);
@@ -194,7 +194,7 @@ test.each<[string, (file: (index: number) => string) => Promise<void>, string[]]
     (file) => writeFile(file(4), dicomFile(sliceOf(4, { series: '1.2.9' }))),
     ['series holds more than one DICOM series', slice(0), slice(4), 'its own directory'],
   ],
-])('a series with %s is refused, by the names of the files', async (_, damage, parts) => {
+])('A series with %s is refused, by the names of the files', async (_, damage, parts) => {
   const cwd = await workspace();
   const directory = path.join(cwd, 'series');
   await writeSeries(directory);
@@ -203,7 +203,7 @@ test.each<[string, (file: (index: number) => string) => Promise<void>, string[]]
   for (const part of parts) expect(sentence).toContain(part);
 });
 
-test('slices of a tilted gantry are refused', async () => {
+test('Slices of a tilted gantry are refused', async () => {
   const cwd = await workspace();
   await writeSeries(path.join(cwd, 'series'), (index) => {
     const [x = 0, y = 0, z = 0] = positionOf(index);
@@ -212,7 +212,7 @@ test('slices of a tilted gantry are refused', async () => {
   expect(await refusalOf(['series'], cwd)).toContain('series has slices that are tilted by 22 degrees');
 });
 
-test('bytes after the pixel data are ignored with a message', async () => {
+test('Bytes after the pixel data are ignored with a message', async () => {
   const cwd = shared();
   await writeSeries(path.join(cwd, 'excess'));
   await appendFile(path.join(cwd, 'excess', nameOf(3)), Buffer.alloc(50));

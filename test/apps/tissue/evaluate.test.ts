@@ -25,7 +25,7 @@ function cube(x: number, label = 1): Uint8Array {
   });
 }
 
-test('ground truth compared with itself has perfect scores, for each label and case', async () => {
+test('Ground truth compared with itself has perfect scores, for each label and case', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '2'], cwd);
   const labels = ['label/head_001.nii.gz', 'label/head_002.nii.gz'];
@@ -53,7 +53,7 @@ test('ground truth compared with itself has perfect scores, for each label and c
   }
 });
 
-test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', async () => {
+test('A cube moved by one voxel of 2 mm has the metrics worked out by hand', async () => {
   const cwd = await workspace();
   const spacing = [2, 1, 1];
   await writeImage(path.join(cwd, 'a.nii.gz'), cube(1), { spacing });
@@ -84,7 +84,7 @@ test('a cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
   expect(masked.cases[0]?.labels[1]?.dice).toBeCloseTo(2 / 3, 12);
 });
 
-test('a label that only one volume has scores 0 and has no distance', async () => {
+test('A label that only one volume has scores 0 and has no distance', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.mha'), cube(1, 4));
   await writeImage(path.join(cwd, 'b.mha'), cube(1, 9));
@@ -95,7 +95,7 @@ test('a label that only one volume has scores 0 and has no distance', async () =
   expect(cases[0]?.labels[9]).toMatchObject({ name: 'Label 9', dice: 0 });
 });
 
-test('volumes with different positions are refused, and so are lists of different lengths', async () => {
+test('Volumes with different positions are refused, and so are lists of different lengths', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.nii.gz'), cube(1));
   await writeImage(path.join(cwd, 'moved.nii.gz'), cube(1), { origin: [0, 0, 5] });

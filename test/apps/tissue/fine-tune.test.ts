@@ -20,7 +20,7 @@ interface Evaluation {
   aggregate: { all: { dice: { mean: number } } };
 }
 
-test('fine-tuning learns a new contrast, and an inference can use the checkpoint', async () => {
+test('Fine-tuning learns a new contrast, and an inference can use the checkpoint', async () => {
   const cwd = await workspace();
   const app = await copyApp(cwd);
   await phantom(
@@ -82,7 +82,7 @@ test('fine-tuning learns a new contrast, and an inference can use the checkpoint
   expect(await diceOf('Tuned')).toBeGreaterThan((await diceOf('CV_0')) + 0.3);
 });
 
-test('several checkpoints are each tuned and keep their names', async () => {
+test('Several checkpoints are each tuned and keep their names', async () => {
   const cwd = await workspace();
   await phantom(['--out', 'data', '--cases', '1', '--size', '20', '--layout', 'dataset'], cwd);
   const log = await operate(
@@ -108,7 +108,7 @@ test('several checkpoints are each tuned and keep their names', async () => {
   expect(checkpoints.map((one) => one.checkpoint)).toEqual(['Pair_CV_1.json', 'Pair_CV_2.json']);
 });
 
-test('a data set without cases and one with an incomplete case have different errors', async () => {
+test('A data set without cases and one with an incomplete case have different errors', async () => {
   const cwd = await workspace();
   await phantom(['--out', 'flat', '--cases', '1', '--size', '16'], cwd);
   const flat = await tissue(['fine-tune', 'X', '--dataset', 'flat', '--output', 'O'], cwd);

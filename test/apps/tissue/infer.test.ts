@@ -8,7 +8,7 @@ import { DICOM_SERIES, operate, phantom, sharedWorkspace, tissueDone } from './p
 const shared = sharedWorkspace((cwd) => phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd));
 const INPUT = ['--inputs', 'image/head_001.nii.gz'];
 
-test('labels keep the exact geometry and the format of a MetaImage', async () => {
+test('Labels keep the exact geometry and the format of a MetaImage', async () => {
   const cwd = shared();
   const head = await readImage(cwd, 'image/head_001.nii.gz');
   await writeImage(path.join(cwd, 'turned.mha'), head.data, {
@@ -27,7 +27,7 @@ test('labels keep the exact geometry and the format of a MetaImage', async () =>
   expect(labels).toMatchObject({ format: 'MetaImage', frames: 1, data: expect.any(Uint8Array) });
 });
 
-test('every case of the group is labelled, in NIfTI, with a bar that is redrawn in place', async () => {
+test('Every case of the group is labelled, in NIfTI, with a bar that is redrawn in place', async () => {
   const cwd = shared();
   await mkdir(path.join(cwd, 'again'));
   await copyFile(path.join(cwd, 'image/head_001.nii.gz'), path.join(cwd, 'again/head_001.nii.gz'));
@@ -45,7 +45,7 @@ test('every case of the group is labelled, in NIfTI, with a bar that is redrawn 
   expect(new Set(labels.data)).toEqual(new Set([0, 1, 2, 3, 4, 5]));
 });
 
-test('a DICOM series becomes one NIfTI volume where the slices lie', async () => {
+test('A DICOM series becomes one NIfTI volume where the slices lie', async () => {
   const cwd = shared();
   const log = await operate(
     ['infer', '--output', 'series', '--quiet', '--cpu', '1', '--inputs', DICOM_SERIES],
@@ -64,7 +64,7 @@ test('a DICOM series becomes one NIfTI volume where the slices lie', async () =>
   expect(count(3, 4) / (labels.data.length - count(0))).toBeGreaterThan(0.4);
 });
 
-test('voxels that are not numbers (NaN) do not change their neighbours', async () => {
+test('Voxels that are not numbers (NaN) do not change their neighbours', async () => {
   const cwd = shared();
   const head = await readImage(cwd, 'image/head_001.nii.gz');
   const holed = Float32Array.from(head.data);
@@ -79,7 +79,7 @@ test('voxels that are not numbers (NaN) do not change their neighbours', async (
   expect(differ / one.data.length).toBeLessThan(0.01);
 });
 
-test('the stack has one component per checkpoint, flip and Monte-Carlo pass', async () => {
+test('The stack has one component per checkpoint, flip and Monte-Carlo pass', async () => {
   const cwd = shared();
   const flags = ['--ensemble', '2', '--tta', '2', '--mc', '2', '-uncertainty'];
   await operate(['infer', ...flags, '--output', 'stack', ...INPUT], cwd);
@@ -93,7 +93,7 @@ test.each([
   ['passes, flipped and not,', ['--tta', '1']],
   ['checkpoints', ['--ensemble_models', 'CV_0', 'CV_2.json']],
   ['Monte-Carlo passes', ['--mc', '2']],
-])('two %s give two predictions that differ somewhere', async (name, flags) => {
+])('Two %s give two predictions that differ somewhere', async (name, flags) => {
   const cwd = shared();
   await operate(['infer', ...flags, '-uncertainty', '--output', name, ...INPUT], cwd);
 

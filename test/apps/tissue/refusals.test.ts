@@ -25,7 +25,7 @@ const USAGE: [string[], string][] = [
   [['fine-tune', 'N', '--dataset', 'd', '--lr', '-1'], "--lr needs a number above 0, not '-1'."],
 ];
 
-test.each(USAGE)('the command line %j is wrong', async (args, sentence) => {
+test.each(USAGE)('The command line %j is wrong', async (args, sentence) => {
   const fault = await operate(args, await workspace()).then(
     () => undefined,
     (cause) => cause,
@@ -34,14 +34,14 @@ test.each(USAGE)('the command line %j is wrong', async (args, sentence) => {
   expect(fault.message).not.toContain('\n');
 });
 
-test.each([...USAGE.slice(0, 1), ...USAGE.slice(-1)])('exit code 2 tells so: %j', async (args, sentence) => {
+test.each([...USAGE.slice(0, 1), ...USAGE.slice(-1)])('Exit code 2 tells so: %j', async (args, sentence) => {
   const run = await tissue(args, await workspace());
   expect(run.code).toBe(2);
   expect(run.stderr).toContain(sentence);
   expect(run.stderr).toMatch(/^[^\n]+\n$/);
 });
 
-test('one sentence names a file that cannot be used', async () => {
+test('One sentence names a file that cannot be used', async () => {
   const cwd = await workspace();
   await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
   await mkdir(path.join(cwd, 'empty'));
@@ -65,7 +65,7 @@ test('one sentence names a file that cannot be used', async () => {
   expect(await refusalOfProgram('vector.nii.gz', cwd)).toBe(sentences['vector.nii.gz']);
 });
 
-test('a file that cannot be used does not keep the others from being computed', async () => {
+test('A file that cannot be used does not keep the others from being computed', async () => {
   const cwd = await workspace();
   await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
   await writeImage(path.join(cwd, 'good.nii.gz'), new Float32Array(64).fill(1));
@@ -87,7 +87,7 @@ test('uncertainty of an image that is not a stack says how to make a stack', asy
   );
 });
 
-test('an empty volume gets only background labels', async () => {
+test('An empty volume gets only background labels', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'blank.nii.gz'), new Int16Array(64));
   expect(await tissue(['infer', '--output', 'O', '--inputs', 'blank.nii.gz'], cwd)).toMatchObject({
@@ -96,7 +96,7 @@ test('an empty volume gets only background labels', async () => {
   });
 });
 
-test('the phantom generator refuses what it cannot make', async () => {
+test('The phantom generator refuses what it cannot make', async () => {
   const cwd = await workspace();
   const run = await runNode(path.join(APP, 'phantom.mjs'), ['--out', '.', '--contrast', 'ct'], cwd);
   expect(run).toMatchObject({ code: 2, stderr: "--contrast must be one of pd, t1, t2, not 'ct'.\n" });

@@ -64,7 +64,7 @@ test.each(Object.keys(operations))(
   },
 );
 
-test('a wrong command line and an unreadable file end only their own job', async () => {
+test('A wrong command line and an unreadable file end only their own job', async () => {
   const cwd = shared();
   for (const words of [
     ['infer', '--tta', '9', ...image],
@@ -79,7 +79,7 @@ test('a wrong command line and an unreadable file end only their own job', async
   }
 });
 
-test('it serves more jobs than an event may have listeners, without a warning', async () => {
+test('It serves more jobs than an event may have listeners, without a warning', async () => {
   for (let count = 0; count < 12; count += 1) {
     const job = ['infer', APP, '--output', 'many', '--quiet', ...image.slice(0, 2)];
     const { log } = await worker.run(job, { directory: shared() });
@@ -87,7 +87,7 @@ test('it serves more jobs than an event may have listeners, without a warning', 
   }
 });
 
-test('its helper is the one that init writes', async () => {
+test('Its helper is the one that init writes', async () => {
   const template = new URL('../../../templates/resident/javascript/resident.mjs', import.meta.url);
   expect(await readFile(path.join(APP, 'resident.mjs'), 'utf8')).toBe(await readFile(template, 'utf8'));
 });

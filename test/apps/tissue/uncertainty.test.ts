@@ -36,7 +36,7 @@ test('uncertainty is 0 where the members agree, and their standard deviation els
   expect(cases[0]).toMatchObject({ components: 2, mean: 0.125, max: 0.25, fraction_above_threshold: 0.5 });
 });
 
-test('identical members have uncertainty 0 everywhere', async () => {
+test('Identical members have uncertainty 0 everywhere', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '20', '--cases', '1'], cwd);
   const twice = ['--ensemble_models', 'CV_1', 'CV_1', '-uncertainty'];

@@ -38,7 +38,7 @@ test.for([
     },
     Number.POSITIVE_INFINITY,
   ],
-] as const)('a quota of the processor time is found: %s', async ([, files, quota]) => {
+] as const)('A quota of the processor time is found: %s', async ([, files, quota]) => {
   await using root = await temporary();
   await plant(root.path, files);
   expect(processorQuota(root.path)).toBe(quota);

@@ -65,7 +65,7 @@ function fill(file: string): void {
 }
 
 describe('output that never blocks or throws', () => {
-  test('reaches a file and a pipe', () => {
+  test('Output that never blocks or throws reaches a file and a pipe', () => {
     const file = path.join(scratch(), 'log');
     const output = new DirectOutput(open(file, 'a'));
     expect([output.write('one\n'), output.write('two\n')]).toEqual([true, true]);
@@ -75,12 +75,12 @@ describe('output that never blocks or throws', () => {
     expect(read()).toBe('three\n');
   });
 
-  test('is rejected by a full disk, at every write', () => {
+  test('Output that never blocks or throws is rejected by a full disk, at every write', () => {
     const output = new DirectOutput(open('/dev/full', 'w'));
     expect([output.write('one\n'), output.write('two\n')]).toEqual([false, false]);
   });
 
-  test('does not wait for a pipe that nobody reads, and continues when somebody reads it', () => {
+  test('Output that never blocks or throws does not wait for a pipe that nobody reads, and continues when somebody reads it', () => {
     const { file, writer, read } = pipe();
     fill(file);
     const output = new DirectOutput(writer);
@@ -90,7 +90,7 @@ describe('output that never blocks or throws', () => {
     expect(read()).toBe('here\n');
   });
 
-  test('begins a new line after a line that was cut', () => {
+  test('Output that never blocks or throws begins a new line after a line that was cut', () => {
     const { writer, read } = pipe();
     const output = new DirectOutput(writer);
     expect(output.write(`${'y'.repeat(1 << 20)}\n`)).toBe(false);
@@ -99,7 +99,7 @@ describe('output that never blocks or throws', () => {
     expect(read()).toBe('\nwhole\n');
   });
 
-  test('is lost without a reader, and reaches the next reader', () => {
+  test('Output that never blocks or throws is lost without a reader, and reaches the next reader', () => {
     const file = path.join(scratch(), 'pipe');
     execFileSync('mkfifo', [file]);
     const first = openSync(file, O_RDONLY | O_NONBLOCK);
@@ -113,7 +113,7 @@ describe('output that never blocks or throws', () => {
 });
 
 describe("the server's log", () => {
-  test('says how many lines were lost, as soon as it can', async () => {
+  test("The server's log says how many lines were lost, as soon as it can", async () => {
     const { file, writer, read } = pipe();
     const log = new ServerLog(new DirectOutput(writer));
     fill(file);
@@ -130,7 +130,7 @@ describe("the server's log", () => {
     expect(read()).toBe('(1 line could not be written here)\nsix\n');
   });
 
-  test('indents text from outside so that none of its lines looks like a line of the log', () => {
+  test("The server's log indents text from outside so that none of its lines looks like a line of the log", () => {
     const { writer, read } = pipe();
     const log = new ServerLog(new DirectOutput(writer));
     log.say('name: a\n2026-01-01T00:00:00.000Z forged\x1b]0;title\x07');
@@ -157,19 +157,19 @@ describe('in the journal of systemd', () => {
     return readFileSync(file, 'utf8').trimEnd().split('\n');
   };
 
-  test('each line has its level, and no time of its own', () => {
+  test('Each line has its level, and no time of its own', () => {
     const lines = written({ format: 'text', level: 'debug' }, (place) => place);
     expect(lines.slice(0, 4)).toEqual(['<6>one', '<4>WARNING: two', '<7>three', '<3>four: Error: five']);
     expect(lines.slice(4).every((line) => line.startsWith('<3>    '))).toBe(true);
   });
 
-  test('a line of JSON is one behind its level', () => {
+  test('A line of JSON is one behind its level', () => {
     const lines = written({ format: 'json', level: 'warn' }, (place) => place);
     expect(lines.map((line) => line.slice(0, 3))).toEqual(['<4>', '<3>']);
     expect(JSON.parse(lines[0]?.slice(3) ?? '')).toMatchObject({ level: 'warn', message: 'two' });
   });
 
-  test('and only there', () => {
+  test('In the journal of systemd and only there', () => {
     expect(written({ format: 'text', level: 'error' }, () => '1:1')[0]).toMatch(
       /^\d{4}-.* four: Error: five$/,
     );

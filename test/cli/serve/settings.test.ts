@@ -16,7 +16,7 @@ async function settings(argv: readonly string[], environment: NodeJS.ProcessEnv 
   return serverSettings(flags as unknown as ServeFlags, place, environment);
 }
 
-test('without flags a server is for this machine, for a week, and for everybody on it', async () => {
+test('Without flags a server is for this machine, for a week, and for everybody on it', async () => {
   expect(await settings([], { USER: 'me' })).toEqual({
     version: '1.2.3',
     environment: { USER: 'me' },
@@ -34,7 +34,7 @@ test('without flags a server is for this machine, for a week, and for everybody 
   });
 });
 
-test('each flag has its own setting, in base units and with absolute paths', async () => {
+test('Each flag has its own setting, in base units and with absolute paths', async () => {
   const argv = [
     ...['--host=0.0.0.0', '--port=9', '--metrics-port=10', '--metrics-host=::1', '--token-env=MINE'],
     ...['--tokens=tokens.json', '--audit-log=audit.log', '--trusted-proxy=10.0.0.1', '--apps=a', '--apps=b'],
@@ -77,7 +77,7 @@ test('each flag has its own setting, in base units and with absolute paths', asy
   expect((await settings(['--auth=off'], { SERVICE_API_TOKEN: 'x' })).token).toBeNull();
 });
 
-test('a program is one word where a file has that name', async () => {
+test('A program is one word where a file has that name', async () => {
   await using directory = await temporary();
   const program = path.join(directory.path, 'my engine');
   writeFileSync(program, '');

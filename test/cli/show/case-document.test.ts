@@ -44,7 +44,7 @@ const [liver, spleen, lesion] = [
   { value: 1, name: 'lesion', voxels: 2, millilitres: 0.2 },
 ];
 
-test('a case is told by its volumes, and the labels of each segmentation on the scan', () => {
+test('A case is told by its volumes, and the labels of each segmentation on the scan', () => {
   expect(documentOf(shown, views.toReversed())).toEqual({
     ...{ name: 'sub-01', status: 'done', scan: 'scan.nii', mask: 'organs.nii', maps: ['sd.nii'] },
     labels: [liver, spleen],
@@ -60,7 +60,7 @@ test('a case is told by its volumes, and the labels of each segmentation on the 
   });
 });
 
-test('the table has a row for each label of each segmentation, and one for a case without any', async () => {
+test('The table has a row for each label of each segmentation, and one for a case without any', async () => {
   const stdout = new PassThrough();
   const io = new CommandIo({ stdin: new PassThrough(), stdout, stderr: new PassThrough(), env: {} });
   const both = documentOf(shown, views);

@@ -14,7 +14,7 @@ const affine = [
 
 const ramp = (count: number) => Float32Array.from({ length: count }, (_, at) => at);
 
-test('each segmentation is drawn on its scan and each map with the first one, by what a person and the record say', async () => {
+test('Each segmentation is drawn on its scan and each map with the first one, by what a person and the record say', async () => {
   await using directory = await temporary();
   const written = async (name: string, data: Float32Array | Uint8Array, frames = 1) => {
     const file = path.join(directory.path, name);

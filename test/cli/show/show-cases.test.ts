@@ -64,7 +64,7 @@ async function withScans(names: readonly string[], isTerminal = false) {
 
 const several = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
 
-test('a terminal shows five cases, and says how many more there are and what draws them', async () => {
+test('A terminal shows five cases, and says how many more there are and what draws them', async () => {
   await using it = await withScans(several, true);
   const { cases } = await it.show();
   expect(cases.map(({ name }) => name)).toEqual(several.slice(0, 5));
@@ -76,7 +76,7 @@ test('a terminal shows five cases, and says how many more there are and what dra
   for (const name of several.slice(0, 5)) expect(text).toContain(`\n${name}\n`);
 });
 
-test('elsewhere all cases are in a table, and the notes say of which case they are', async () => {
+test('Elsewhere all cases are in a table, and the notes say of which case they are', async () => {
   await using it = await withScans(several);
   writeFileSync(it.place('b_mask.nii'), mask);
   writeFileSync(it.place('z.nii'), 'not a volume');
@@ -97,7 +97,7 @@ test('elsewhere all cases are in a table, and the notes say of which case they a
   ]);
 });
 
-test('a sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
+test('A sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
   await using it = await withScans(['a', 'b']);
   const [png, html] = [it.place('sheet.png'), it.place('Study of today.HTM')];
   await it.show({ png, html, slices: 1 });
@@ -117,7 +117,7 @@ test('a sheet and a page are whole, say where they are, and replace nothing that
   expect(readFileSync(html, 'utf8')).toBe(page);
 });
 
-test('a picture on stdout is alone there', async () => {
+test('A picture on stdout is alone there', async () => {
   await using it = await withScans(['a']);
   await it.show({ png: '-', slices: 1 });
   expect(decode(it.printed()).width).toBeGreaterThan(100);
@@ -137,7 +137,7 @@ test.each([
   expect(it.progress).toEqual([]);
 });
 
-test('a PNG is not for a terminal, and where there is nothing to show that is said, without a file', async () => {
+test('A PNG is not for a terminal, and where there is nothing to show that is said, without a file', async () => {
   await using terminal = await withScans(['a'], true);
   await expect(terminal.show({ png: '-' })).rejects.toThrow(/^A PNG cannot be written to a terminal/);
   await using it = await withScans([]);
@@ -150,7 +150,7 @@ test('a PNG is not for a terminal, and where there is nothing to show that is sa
   expect(readdirSync(it.place('.'))).toEqual(['a.nii']);
 });
 
-test('what cannot be drawn is left out, unless a table or a note tells of it', async () => {
+test('What cannot be drawn is left out, unless a table or a note tells of it', async () => {
   await using it = await withScans(['b']);
   mkdirSync(it.place('a'));
   writeFileSync(it.place('a/x.nii.gz'), cut);
@@ -183,7 +183,7 @@ test('what cannot be drawn is left out, unless a table or a note tells of it', a
   ]);
 });
 
-test('an interruption ends it before the next case', async () => {
+test('An interruption ends it before the next case', async () => {
   await using it = await withScans(['a', 'b']);
   const controller = new AbortController();
   const reporter = {
@@ -197,7 +197,7 @@ test('an interruption ends it before the next case', async () => {
   expect(readdirSync(it.place('.')).sort()).toEqual(['a.nii', 'b.nii']);
 });
 
-test('names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
+test('Names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
   await using it = await withScans([]);
   const { reporter } = it.options;
   const file = it.place('labels.json');
@@ -214,7 +214,7 @@ test('names of labels come from a file, otherwise from the app; without its answ
   await expect(fails(new TypeError('a fault'))).rejects.toThrow(TypeError);
 });
 
-test('a result that cannot be drawn is noted, since it is saved by now', async () => {
+test('A result that cannot be drawn is noted, since it is saved by now', async () => {
   await using it = await withScans([]);
   writeFileSync(it.place('a.txt'), '');
   const place = { result: it.place('.'), output: it.place('.') };

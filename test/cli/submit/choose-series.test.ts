@@ -57,7 +57,7 @@ async function submit(flags: readonly string[], ...answers: readonly string[]) {
 
 const [t1, flair] = ['export_3_T1-MPRAGE.konfaidir.zip', 'export_5_FLAIR.konfaidir.zip'];
 
-test('a person at a terminal is asked which series are sent, until the answer names some', async () => {
+test('A person at a terminal is asked which series are sent, until the answer names some', async () => {
   const { told, ...one } = await submit([], '7', '5');
   expect(one).toEqual({ code: 0, isAsked: true, sent: [flair] });
   expect(told).toContain("2 DICOM series are there:\n  3 'T1 MPRAGE' (MR, 16 x 16 x 2, axial)\n");
@@ -65,7 +65,7 @@ test('a person at a terminal is asked which series are sent, until the answer na
   expect((await submit([], '')).sent).toEqual([t1, flair]);
 });
 
-test('nothing is sent without an answer', async () => {
+test('Nothing is sent without an answer', async () => {
   expect(await submit([])).toMatchObject({ code: 130, isAsked: true, sent: [] });
 });
 
@@ -74,7 +74,7 @@ test.each([
   ['--series', ['--series', 'fl*'], [flair]],
   ['--json', ['--json'], [t1, flair]],
   ['several groups', ['-i', 'export'], [t1, flair, t1, flair]],
-] as const)('nobody is asked with %s', async (_, flags, sent) => {
+] as const)('Nobody is asked with %s', async (_, flags, sent) => {
   const submitted = await submit(flags);
   expect([submitted.isAsked, submitted.code]).toEqual([false, 0]);
   expect(submitted.sent.map((name) => name?.replace(/_\d(?=\.)/, ''))).toEqual(sent);
@@ -85,7 +85,7 @@ test.each([
   ['stderr', false],
   ['stdout', true],
   ['nothing', true],
-] as const)('where all but %s is a terminal, somebody is asked: %j', (other, isAsked) => {
+] as const)('Where all but %s is a terminal, somebody is asked: %j', (other, isAsked) => {
   const stream = (name: string) => Object.assign(new PassThrough(), { isTTY: name !== other });
   const streams = { stdin: stream('stdin'), stdout: stream('stdout'), stderr: stream('stderr') };
   const io = new CommandIo({ ...streams, env: {} });
@@ -100,7 +100,7 @@ const many = (count: number): Series[] =>
     ...{ modality: 'MR', images: 2, size: [], plane: null, remarks: [] },
   }));
 
-test('a word that no series has is refused with those that there are, ten at most', async () => {
+test('A word that no series has is refused with those that there are, ten at most', async () => {
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
   const io = new CommandIo({ ...streams, env: {} });
   const choose = seriesChoice(['T2', 'none', 'T*'], io, { mayAsk: false });

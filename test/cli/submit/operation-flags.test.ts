@@ -30,14 +30,14 @@ function required(fields: readonly Field[], besides: Field): string[] {
 describe.each(operationNames)('%s', (name) => {
   const fields = operationOf(name).fields.filter(isTyped);
 
-  test('has one flag for each field of the table that a person sets, and no other', () => {
+  test('%s has one flag for each field of the table that a person sets, and no other', () => {
     expect(Object.keys(operationFlags(name)).sort()).toEqual(fields.map(flagName).sort());
     expect(operationOf(name).fields.filter((field) => !fields.includes(field))).toEqual([
       expect.objectContaining({ name: 'deidentified' }),
     ]);
   });
 
-  test('has no field whose flag or letter is also another flag', () => {
+  test('%s has no field whose flag or letter is also another flag', () => {
     const all = submitFlags(name) as Record<string, { char?: string }>;
     const shared = Object.keys(runFlags);
     expect(Object.keys(operationFlags(name)).filter((flag) => shared.includes(flag))).toEqual([]);

@@ -43,7 +43,7 @@ describe('a path without a flag', () => {
     ['infer', 'a.nii -i b.nii --tta 2 c.nii', { inputs: [['a.nii', 'c.nii'], ['b.nii']] }],
     ['evaluate', '-i t1 --gt g --cpu 1 flair', { inputs: [['flair'], ['t1']], gt: [['g']] }],
   ] as const)(
-    'keeps its group unless it looks like the rest of a pattern: %s %s',
+    'A path without a flag keeps its group unless it looks like the rest of a pattern: %s %s',
     async (operation, line, expected) => {
       expect(await groups(operation, line)).toEqual(expected);
     },
@@ -86,7 +86,7 @@ describe('a path without a flag', () => {
     ['infer', '-i s/1 s/2 s/3 s/4', "'s/2' and 2 more follow '-i s/1'", "-i 's/*'", 'write -i before each'],
     ['infer', '-i s/a.json s/a.nii s/b.json', "'s/a.nii' and 1 more follow", "-i 's/*'"],
   ] as const)(
-    'is refused if a shell may have expanded a pattern, with the right spelling: %s %s',
+    'A path without a flag is refused if a shell may have expanded a pattern, with the right spelling: %s %s',
     async (operation, line, ...said) => {
       const refused = groups(operation, line);
       for (const words of said) await expect(refused).rejects.toThrow(words);
@@ -94,12 +94,12 @@ describe('a path without a flag', () => {
     },
   );
 
-  test('is quoted for the shell, with spaces and quotation marks', async () => {
+  test('A path without a flag is quoted for the shell, with spaces and quotation marks', async () => {
     const refused = request('infer', '-i', 'a b.nii', "it's.nii");
     await expect(refused).rejects.toThrow(`-i 'a b.nii' -i 'it'\\''s.nii'`);
   });
 
-  test('keeps its group if it is a directory of another name, even with dots; files with commas in their names may come from a pattern', async () => {
+  test('A path without a flag keeps its group if it is a directory of another name, even with dots; files with commas in their names may come from a pattern', async () => {
     await using place = await temporary();
     const at = (name: string) => `${place.path}/${name}`;
     await plant(place.path, { 'v1.labels/': '', 'v1.preds/': '', '1.2.840.1/': '', '1.2.840.2/': '' });

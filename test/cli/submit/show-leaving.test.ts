@@ -11,7 +11,7 @@ function told(about: Parameters<typeof tellLeaving>[0], given: object = {}): str
   return notes;
 }
 
-test('what is kept and removed is told by the number of files, and so is what was typed', () => {
+test('What is kept and removed is told by the number of files, and so is what was typed', () => {
   const kept = { Modality: 1, Rows: 3, Columns: 3 };
   const removed = { PatientName: 2, PatientID: 2, StudyDate: 1 };
   expect(

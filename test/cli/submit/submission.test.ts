@@ -4,7 +4,7 @@ import { plant, temporary } from '../../support/temporary.js';
 import { parse, request } from '../support/parse.js';
 
 describe('a command line', () => {
-  test("never takes the path after a flag's value as another value", async () => {
+  test("A command line never takes the path after a flag's value as another value", async () => {
     const sent = await request('infer', '--gpu', '0', './scans');
     expect(sent.fields).toEqual({ gpu: '0' });
     expect(sent.files.map(({ groups }) => groups)).toEqual([[['./scans']]]);
@@ -13,7 +13,7 @@ describe('a command line', () => {
     expect(groups.files[0]?.groups).toEqual([['./scans', 'more.nii', 'last.nii'], ['a.nii']]);
   });
 
-  test("may have '~/' where no shell has replaced it", async () => {
+  test("A command line may have '~/' where no shell has replaced it", async () => {
     const sent = await request('infer', '~/scans', '--inputs=~/a.nii,~/b.nii');
     const home = os.homedir();
     expect(sent.files.map(({ groups }) => groups)).toEqual([
@@ -22,14 +22,14 @@ describe('a command line', () => {
     expect((await request('fine_tune', '--dataset=~/set')).archive?.path).toBe(`${home}/set`);
   });
 
-  test('sends nothing that was not given: the server has the defaults', async () => {
+  test('A command line sends nothing that was not given: the server has the defaults', async () => {
     const sent = await request('pipeline', 'a.nii', '--gt', 'b.nii');
     expect(sent.fields).toEqual({});
     expect(sent.options).toEqual({});
     expect(sent.files.map(({ field }) => field.name)).toEqual(['inputs', 'gt']);
   });
 
-  test('makes one group of all positional paths and another one of each flag', async () => {
+  test('A command line makes one group of all positional paths and another one of each flag', async () => {
     const sent = await request(
       'evaluate',
       'a',
@@ -52,25 +52,28 @@ describe('a command line', () => {
     ]);
   });
 
-  test('asks for the CPU with --cpu', async () => {
+  test('A command line asks for the CPU with --cpu', async () => {
     expect((await request('infer', 'a', '--cpu', '4')).fields).toEqual({ cpu: '4' });
   });
 
   test.for([
     ['--cpu', ['--gpu', '0', '--cpu', '4']],
     ['--ensemble', ['--ensemble', '2', '--ensemble-models', 'CV_0']],
-  ] as const)('with %s and what says the same in another way is refused', async ([flag, words]) => {
-    for (const name of ['infer', 'pipeline'] as const) {
-      await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
-    }
-  });
+  ] as const)(
+    'A command line with %s and what says the same in another way is refused',
+    async ([flag, words]) => {
+      for (const name of ['infer', 'pipeline'] as const) {
+        await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
+      }
+    },
+  );
 
-  test('collects the values of a repeated flag', async () => {
+  test('A command line collects the values of a repeated flag', async () => {
     const sent = await request('infer', 'a', '--set', 'x=1,2', '--set', 'y=3');
     expect(sent.options).toEqual({ config_overrides: ['x=1,2', 'y=3'] });
   });
 
-  test('sends 0 if it is a meaningful value', async () => {
+  test('A command line sends 0 if it is a meaningful value', async () => {
     const sizes = ['--patch-size', '1,0,0', '--batch-size', '0', '--max-voxels', '9000'];
     expect((await request('infer', 'a', ...sizes)).options).toEqual({
       patch_size: [1, 0, 0],
@@ -80,11 +83,11 @@ describe('a command line', () => {
     expect((await request('fine_tune', './set', '--batch-size', '0')).options).toEqual({ batch_size: 0 });
   });
 
-  test('treats an empty value as a missing one', async () => {
+  test('A command line treats an empty value as a missing one', async () => {
     expect((await request('infer', 'a', '--gpu', '', '--tta', '')).fields).toEqual({});
   });
 
-  test('takes the data set as an argument or by a flag, but only once', async () => {
+  test('A command line takes the data set as an argument or by a flag, but only once', async () => {
     expect((await request('fine_tune', './set')).archive?.path).toBe('./set');
     expect((await request('fine_tune', '-d', 'set.zip')).archive?.path).toBe('set.zip');
     await expect(request('fine_tune', './set', '-d', 'set.zip')).rejects.toThrow(/One data set/);
@@ -100,25 +103,28 @@ describe('a command line', () => {
     ['--gpu', 'zero', /^--gpu/],
     ['--prediction-file', '../secret', /^--prediction-file/],
     ['--ensemble-models', 'a,-b', /^--ensemble-models/],
-  ])('with %s %s is refused before anything is sent, naming the flag', async (flag, value, message) => {
-    await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
-    await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });
-  });
+  ])(
+    'A command line with %s %s is refused before anything is sent, naming the flag',
+    async (flag, value, message) => {
+      await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
+      await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });
+    },
+  );
 
   test.each([
     ['infer', '--inputs'],
     ['evaluate', '--inputs'],
     ['uncertainty', '--inputs'],
-  ] as const)('of %s without volumes says how to name them', async (name, flag) => {
+  ] as const)('A command line of %s without volumes says how to name them', async (name, flag) => {
     await expect(request(name, '--cpu', '1')).rejects.toThrow(flag);
   });
 
-  test('of an evaluation without ground truth is refused with that reason', async () => {
+  test('A command line of an evaluation without ground truth is refused with that reason', async () => {
     await expect(request('evaluate', 'a')).rejects.toThrow(/--gt/);
   });
 
   test.each([['--tta', '1', '--tta', '2'], ['--nope'], ['--gpu']])(
-    'oclif refuses %s %s %s %s',
+    'A command line oclif refuses %s %s %s %s',
     async (...argv) => {
       await expect(parse('infer', argv)).rejects.toThrow();
     },
@@ -138,7 +144,7 @@ describe('a value with a comma', () => {
     await directory[Symbol.asyncDispose]();
   });
 
-  test('is one path if there is a file of that name', async () => {
+  test('A value with a comma is one path if there is a file of that name', async () => {
     const sent = await request('infer', '-i', 'a,b.nii', '-i', 'c,d.nii');
     expect(sent.files[0]?.groups).toEqual([['a,b.nii'], ['c', 'd.nii']]);
   });
@@ -149,7 +155,10 @@ describe('a value with a comma', () => {
     ['c.nii, Doe, J (2)/1.nii,Doe, J (2)/[12]*.nii', ['c.nii', 'Doe, J (2)/1.nii', 'Doe, J (2)/[12]*.nii']],
     ['Doe, J (2)/2,3.nii,a,b.nii', ['Doe, J (2)/2,3.nii', 'a,b.nii']],
     ['scans/{a,b}.nii,c.nii', ['scans/{a,b}.nii', 'c.nii']],
-  ])('has no border inside the name of what is there, nor in braces: %s', async (value, paths) => {
-    expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
-  });
+  ])(
+    'A value with a comma has no border inside the name of what is there, nor in braces: %s',
+    async (value, paths) => {
+      expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
+    },
+  );
 });

@@ -18,7 +18,7 @@ const stateOf = (index: number, status: CaseStatus): CaseState => ({
   ...{ jobId: null, isNew: status === 'done', edited: [], numbers: {} },
 });
 
-test('the time that is left is that of cases which are computed together, and end together', () => {
+test('The time that is left is that of cases which are computed together, and end together', () => {
   const tally = new Tally();
   tally.begin(Array.from({ length: 12 }, (_, index) => stateOf(index, 'waiting')));
   const together = 4;
@@ -36,7 +36,7 @@ test('the time that is left is that of cases which are computed together, and en
   expect(tally.line).toBe('8 of 12 done, 0 in progress, 4 waiting; about 1 min left');
 });
 
-test('what is not computed now tells nothing of the time that is left, and is not left', () => {
+test('What is not computed now tells nothing of the time that is left, and is not left', () => {
   const tally = new Tally();
   tally.begin([
     { ...stateOf(0, 'done'), isNew: false },
@@ -50,7 +50,7 @@ test('what is not computed now tells nothing of the time that is left, and is no
   expect(tally.line).toBe('2 of 4 done, 1 in progress, 1 waiting');
 });
 
-test('a case that fails tells how long the others take, and one of an earlier command does not', () => {
+test('A case that fails tells how long the others take, and one of an earlier command does not', () => {
   const tally = new Tally();
   tally.begin(Array.from({ length: 4 }, (_, index) => stateOf(index, 'waiting')));
   tally.saw({ ...stateOf(0, 'done'), isNew: false });

@@ -6,7 +6,7 @@ import type { AppAnswer } from '../../../src/client/connection/index.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { plant, temporary } from '../../support/temporary.js';
 
-test('what is known of a job that was sent is there for a later command to the same server, until its result has a record', async () => {
+test('What is known of a job that was sent is there for a later command to the same server, until its result has a record', async () => {
   await using directory = await temporary();
   const submission = {
     ...{ operation: operationOf('infer'), app: 'tissue', fields: { tta: '2' }, options: {} },

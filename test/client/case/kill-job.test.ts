@@ -22,7 +22,7 @@ const answers = (status: number, body: object): Fake => ({
 });
 
 describe('a job that is killed', () => {
-  test('is said to be, with what it left and how to fetch that', async () => {
+  test('A job that is killed is said to be, with what it left and how to fetch that', async () => {
     expect(await killed({ status: 'killed', view: { left_files: 3 } })).toEqual({
       outcome: `remote job ${jobId} is killed and left 3 files; 'remote-app result ${jobId} --partial' fetches what it left`,
       details: { job_id: jobId, status: 'killed' },
@@ -36,14 +36,14 @@ describe('a job that is killed', () => {
       expect(await killed({ status: 'killed', view })).toMatchObject(nothing);
   });
 
-  test('may have ended before, and then has a result', async () => {
+  test('A job that is killed may have ended before, and then has a result', async () => {
     const done = answers(200, { job_id: jobId, status: 'done' });
     expect((await killed({ ...done, view: { left_files: 3 } })).outcome).toBe(
       `remote job ${jobId} is done; 'remote-app result ${jobId}' fetches its result`,
     );
   });
 
-  test('may still run where the server does not confirm it', async () => {
+  test('A job that is killed may still run where the server does not confirm it', async () => {
     const { outcome, details } = await killed(answers(500, { detail: 'It does not end' }));
     expect(outcome).toBe(
       `remote job ${jobId} may still run: 'remote-app kill ${jobId}' ends it (It does not end)`,
@@ -51,7 +51,7 @@ describe('a job that is killed', () => {
     expect(details).toEqual({ job_id: jobId });
   });
 
-  test('may still run where the server does not answer in the time that the command has for it', async () => {
+  test('A job that is killed may still run where the server does not answer in the time that the command has for it', async () => {
     const { outcome } = await killed({ override: ({ url }) => url.endsWith('/kill') }, 0.05);
     expect(outcome).toMatch(/ends it \(http:\S+ did not answer in time\)$/);
   }, 4000);
@@ -87,7 +87,7 @@ describe('a wait for a job that is interrupted', () => {
     return { error: error as Interrupted, reason, kills, waits, hasWaited, notes: reporter.notes };
   }
 
-  test('kills it, and says so; meanwhile a second Ctrl-C says what it leaves', async () => {
+  test('A wait for a job that is interrupted kills it, and says so; meanwhile a second Ctrl-C says what it leaves', async () => {
     const { error, reason, kills, notes } = await interrupted('SIGINT');
     expect([error.message, error.details]).toEqual([
       `Interrupted; remote job ${jobId} is killed`,
@@ -97,12 +97,12 @@ describe('a wait for a job that is interrupted', () => {
     expect([kills, notes]).toEqual([[jobId], [`Interrupted: killing remote job ${jobId}`]]);
   });
 
-  test('kills it, too, where it came before the wait', async () => {
+  test('A wait for a job that is interrupted kills it, too, where it came before the wait', async () => {
     const { kills, hasWaited } = await interrupted('SIGTERM', { isBefore: true });
     expect([kills, hasWaited]).toEqual([[jobId], false]);
   });
 
-  test('leaves it where it is only no longer waited for', async () => {
+  test('A wait for a job that is interrupted leaves it where it is only no longer waited for', async () => {
     const { error, kills, notes } = await interrupted('SIGQUIT');
     expect([error.message, error.details]).toEqual([
       `Interrupted; remote job ${jobId} goes on: 'remote-app logs ${jobId}' follows it, 'remote-app result ${jobId}' fetches its result`,
@@ -111,7 +111,7 @@ describe('a wait for a job that is interrupted', () => {
     expect([kills, notes]).toEqual([[], []]);
   });
 
-  test('is that of the command where the job is one of many, which is killed without a word', async () => {
+  test('A wait for a job that is interrupted is that of the command where the job is one of many, which is killed without a word', async () => {
     const { error, reason, kills, notes, waits } = await interrupted('SIGINT', { many: {} });
     expect([error, kills, notes, waits]).toEqual([reason, [jobId], [], ['Stopping the job']]);
     const left = await interrupted('SIGQUIT', { many: {} });
@@ -120,13 +120,13 @@ describe('a wait for a job that is interrupted', () => {
     expect(refused.error).toBe(refused.reason);
   });
 
-  test('by a fault of this program kills it, and throws that fault', async () => {
+  test('A wait for a job that is interrupted by a fault of this program kills it, and throws that fault', async () => {
     const reason = new Error('The terminal broke') as Interrupted;
     const { error, kills, notes } = await interrupted('', { reason });
     expect([error, kills, notes]).toEqual([reason, [jobId], [`Interrupted: killing remote job ${jobId}`]]);
   });
 
-  test('that fails by itself is no interruption', async () => {
+  test('A wait for a job that is interrupted that fails by itself is no interruption', async () => {
     await using server = await fakeService({});
     await using connection = connectTo(server.url, { signal: new AbortController().signal });
     const cause = new Error('x');

@@ -42,7 +42,7 @@ const view = {
 const keyWith = (fields: Record<string, string>, options: Record<string, number> = {}, described = view) =>
   keyOf(computationOf({ ...submission, fields, options }, described, null), digestOf([input]));
 
-test('the key has every option that changes the result, and no other', () => {
+test('The key has every option that changes the result, and no other', () => {
   const plain = keyWith({});
   for (const same of [
     { tta: '0' },
@@ -110,7 +110,7 @@ test('inputs are recorded with their fields and groups, and outputs without the 
   ]);
 });
 
-test('a record has the unit that the app names for its images, if it is one', async () => {
+test('A record has the unit that the app names for its images, if it is one', async () => {
   await using directory = await temporary();
   const volume = (unit?: string, type = 'VOLUME') => ({ display_name: 'x', volume_type: type, unit });
   const unitsOf = (inputs: object, outputs: object, name: 'infer' | 'uncertainty' = 'infer') => {
@@ -134,7 +134,7 @@ test('a record has the unit that the app names for its images, if it is one', as
   expect(unitsOf({ CT: hu }, { CT: hu }, 'uncertainty')).toEqual({ inputs: 'HU', outputs: null });
 });
 
-test('a record is read as it was written, and its key has the version that the job ran', async () => {
+test('A record is read as it was written, and its key has the version that the job ran', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'mask.nii': 'mask', 'sub/x.json': '{}' });
   const outputs = await hashOutputs(directory.path);
@@ -249,12 +249,15 @@ describe('a record from outside', () => {
     [{ conversion: { as: ['gif'], outputs: [], problems: [] } }, false],
     [{ job_id: null }, false],
     [{ edited: [{ name: 'sub/a', from: 'b', key: 'k' }] }, true],
-  ])('is believed as far as it has the form that is expected: %j, %j', async (more, isOne) => {
-    expect((await read({ ...least, ...more })) !== null).toBe(isOne);
-  });
+  ])(
+    'A record from outside is believed as far as it has the form that is expected: %j, %j',
+    async (more, isOne) => {
+      expect((await read({ ...least, ...more })) !== null).toBe(isOne);
+    },
+  );
 });
 
-test('the settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
+test('The settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
   const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
   const settings = settingsOf({ ...submission, fields, options: { batch_size: 4 } });
   expect(settings).toMatchObject({ tta: 2, ensemble: 3, batch_size: 4, mc: 0, patch_size: null });
@@ -268,7 +271,7 @@ test('the settings of a record are all that change a result, by name, with the d
 
 const facts = silentFacts(submission);
 
-test('a record that names a file outside its directory is none', async () => {
+test('A record that names a file outside its directory is none', async () => {
   await using directory = await temporary();
   const outputs = [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }];
   writeRecord(directory.path, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
@@ -289,14 +292,14 @@ test('a record that names a file outside its directory is none', async () => {
   expect(readRecord(directory.path)).toBeNull();
 });
 
-test('a directory of the app that has the name of the record gets another one', async () => {
+test('A directory of the app that has the name of the record gets another one', async () => {
   await using directory = await temporary();
   await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
   await recordResult(directory.path, facts, undefined);
   expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
 });
 
-test('a file of the app that has the name of the record gives way to it', async () => {
+test('A file of the app that has the name of the record gives way to it', async () => {
   await using directory = await temporary();
   await plant(directory.path, { [recordName]: '{}' });
   await recordResult(directory.path, facts, undefined);
@@ -304,7 +307,7 @@ test('a file of the app that has the name of the record gives way to it', async 
   expect(await readdir(directory.path)).toEqual([recordName]);
 });
 
-test('outputs that get other names have these in what was converted, too', () => {
+test('Outputs that get other names have these in what was converted, too', () => {
   const conversion = {
     as: ['dicom-seg'],
     outputs: [{ from: 'mask.nii', as: 'dicom-seg', name: 'mask.dcm' }],

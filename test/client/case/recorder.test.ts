@@ -41,7 +41,7 @@ const converting = (convert: Convert): Converting => ({
   ...{ request: { formats: ['nrrd'], isStrict: false }, found: {} as FoundFiles, reporter: memoryReporter() },
 });
 
-test('a result is converted before its record is made, with all that the app says, and what was written is in the record', async () => {
+test('A result is converted before its record is made, with all that the app says, and what was written is in the record', async () => {
   await using directory = await temporary();
   const report = '{"labels": {"1": {"volume_ml": 3}}}';
   await plant(directory.path, { 'mask.nii': 'mask', 'measurements.json': report });
@@ -92,7 +92,7 @@ describe('the record of a job that was sent before', () => {
     return { made, notes: reporter.notes };
   };
 
-  test('says what the server knows of it, and names its log', async () => {
+  test('The record of a job that was sent before says what the server knows of it, and names its log', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'mask.nii': 'mask', 'remote-app-log.txt': 'one' });
     const conversion = { as: [], outputs: [], problems: [] };
@@ -104,7 +104,7 @@ describe('the record of a job that was sent before', () => {
     expect((await later(directory.path)).made).toBeNull();
   });
 
-  test('that cannot be written is a note, and another fault is none', async () => {
+  test('The record of a job that was sent before that cannot be written is a note, and another fault is none', async () => {
     expect(await later('/nowhere/at/all')).toEqual({
       made: null,
       notes: [expect.stringMatching(/^'remote-app-record\.json' cannot be written: ENOENT: no such file/)],
@@ -140,7 +140,7 @@ describe('the record of a job that is waited for', () => {
     dataSet: null,
   });
 
-  test('has the inputs, the server and this program, which are kept for a later command as well', async () => {
+  test('The record of a job that is waited for has the inputs, the server and this program, which are kept for a later command as well', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'ct' });
     const { kept, notes, files, server } = await recorded(foundOf(path.join(directory.path, 'ct.nii')));
@@ -163,7 +163,7 @@ describe('the record of a job that is waited for', () => {
     ]);
   });
 
-  test('is not what an interruption is taken for: it says of no inputs that they have changed', async () => {
+  test('The record of a job that is waited for is not what an interruption is taken for: it says of no inputs that they have changed', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'ct' });
     await using server = await fakeService({});
@@ -180,7 +180,7 @@ describe('the record of a job that is waited for', () => {
     expect(reporter.notes).toEqual([]);
   });
 
-  test('is left out where its inputs cannot be read, with a note, and silently of a data set or of no job', async () => {
+  test('The record of a job that is waited for is left out where its inputs cannot be read, with a note, and silently of a data set or of no job', async () => {
     const changed =
       'The inputs have changed since they were sent, so that no remote-app-record.json is written';
     const gone = await recorded(foundOf('/nowhere/ct.nii'));
@@ -192,7 +192,7 @@ describe('the record of a job that is waited for', () => {
   });
 });
 
-test('no result is asked for in a format that one of the cases cannot have', async () => {
+test('No result is asked for in a format that one of the cases cannot have', async () => {
   const found = (name: string, format: string) =>
     ({
       volumes: [{ field: { name: 'inputs' }, groups: [[{ kind: 'file', name, path: name, format }]] }],
@@ -210,7 +210,7 @@ test('no result is asked for in a format that one of the cases cannot have', asy
   await expect(asked(request, scan, found('b.nii', 'NIfTI'))).rejects.toThrow("'b.nii' is no DICOM series");
 });
 
-test('a server says its version, and GPUs have the names at their places in its list, and none that it does not say', async () => {
+test('A server says its version, and GPUs have the names at their places in its list, and none that it does not say', async () => {
   const list = { devices_index: [2, 5, 7], devices_name: ['NVIDIA H100', 'NVIDIA A40'] };
   let version: string | null = '1.2.4';
   await using server = await ScriptedServer.start(({ url }, response) => {

@@ -87,7 +87,7 @@ const losesJob = (times: number, status = 404): Pick<Fake, 'override'> => {
   };
 };
 
-test('a case is told of as it goes, and its result has its record before it has its place', async () => {
+test('A case is told of as it goes, and its result has its record before it has its place', async () => {
   const { outcome, told } = await run({ lines: ['one'] });
   expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
   expect(told).toEqual([
@@ -98,7 +98,7 @@ test('a case is told of as it goes, and its result has its record before it has 
   ]);
 });
 
-test('the log of a server that gives it once is kept as it was followed', async () => {
+test('The log of a server that gives it once is kept as it was followed', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.includes('/logs')) return false;
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -114,17 +114,17 @@ test('the log of a server that gives it once is kept as it was followed', async 
 test.each([
   ['The server was stopped', ['key', 'key-2', 'key-3', 'key-4', 'key-5', 'key-6']],
   ['Killed by user', ['key']],
-])('a job that ended with "%s" is sent so often: %j', async (error, keys) => {
+])('A job that ended with "%s" is sent so often: %j', async (error, keys) => {
   const killed = await run({ status: 'killed', error, marker: `__ERROR__ ${error}` });
   expect(killed.keys).toEqual(keys);
   expect(killed.outcome).toMatchObject({ state: 'killed', details: { reason: error } });
 });
 
-test('a job that has expired is sent again', async () => {
+test('A job that has expired is sent again', async () => {
   expect((await run(losesJob(1, 410))).keys).toEqual(['key', 'key-2']);
 });
 
-test("a proxy's page is no server that takes no job now: it is not waited for without a limit", async () => {
+test("A proxy's page is no server that takes no job now: it is not waited for without a limit", async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -135,7 +135,7 @@ test("a proxy's page is no server that takes no job now: it is not waited for wi
   expect([outcome, keys]).toEqual([expect.objectContaining({ exitCode: 5 }), ['key']]);
 });
 
-test('a case whose job the server loses is sent again, with another key', async () => {
+test('A case whose job the server loses is sent again, with another key', async () => {
   const { outcome, keys, accepted, told } = await run(losesJob(2));
   expect(told.filter((each) => each === 'sending' || each.startsWith('running'))).toEqual([
     ...['sending', 'sending', 'sending', `running ${jobId}`],
@@ -145,19 +145,19 @@ test('a case whose job the server loses is sent again, with another key', async 
   expect(accepted).toEqual([1, 2, 3]);
 });
 
-test('a server that always answers with an old job that failed is asked six times, and that failure is reported', async () => {
+test('A server that always answers with an old job that failed is asked six times, and that failure is reported', async () => {
   const { outcome, keys } = await run(failed, { attempt: 3 });
   expect(outcome).toMatchObject({ state: 'error', message: expect.stringContaining('The disk was full') });
   expect(keys).toEqual(['key-3', 'key-4', 'key-5', 'key-6', 'key-7', 'key-8']);
 });
 
-test('nothing is sent again once the command stops', async () => {
+test('Nothing is sent again once the command stops', async () => {
   const { outcome, keys } = await run(failed, { stop: AbortSignal.abort() });
   expect(outcome).toMatchObject({ state: 'error' });
   expect(keys).toEqual(['key']);
 });
 
-test('a place on the server is waited for only until the command stops', async () => {
+test('A place on the server is waited for only until the command stops', async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -169,7 +169,7 @@ test('a place on the server is waited for only until the command stops', async (
   expect(keys).toEqual(['key']);
 });
 
-test('a place is waited for, and that a server takes jobs again, which is told, and nothing once it does', async () => {
+test('A place is waited for, and that a server takes jobs again, which is told, and nothing once it does', async () => {
   const refusedOnce = (status: number): NonNullable<Fake['override']> => {
     let asked = 0;
     return ({ method }, response) => {
@@ -197,7 +197,7 @@ test('a place is waited for, and that a server takes jobs again, which is told, 
   ]);
 });
 
-test('a server that is away when it is asked about the job, or for its log, is waited for', async () => {
+test('A server that is away when it is asked about the job, or for its log, is waited for', async () => {
   const away = (path: string): NonNullable<Fake['override']> => {
     let asked = 0;
     return ({ url }, response) => {
@@ -212,7 +212,7 @@ test('a server that is away when it is asked about the job, or for its log, is w
   expect([job?.outcome, log?.outcome]).toMatchObject([{ jobId }, { jobId }]);
 });
 
-test('a result that does not come once the log has ended is waited for no longer than the command waits', async () => {
+test('A result that does not come once the log has ended is waited for no longer than the command waits', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
     json(response, 202, { status: 'running' }, { 'retry-after': '10' });
@@ -221,7 +221,7 @@ test('a result that does not come once the log has ended is waited for no longer
   expect((await run({ override })).outcome).toMatchObject({ exitCode: 3 });
 });
 
-test('a server that is not known to make one job of a key is not sent a case again that it may have', async () => {
+test('A server that is not known to make one job of a key is not sent a case again that it may have', async () => {
   const override: Fake['override'] = ({ method }, response) => {
     if (method === 'POST') response.destroy();
     return method === 'POST';
@@ -233,21 +233,21 @@ test('a server that is not known to make one job of a key is not sent a case aga
   expect(keys).toEqual(['key']);
 });
 
-test('a job that an earlier command sent is gone on with, and its failure is reported', async () => {
+test('A job that an earlier command sent is gone on with, and its failure is reported', async () => {
   const done = await run({}, { jobId, attempt: 2 });
   expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ jobId }), []]);
   const ended = await run(failed, { jobId, attempt: 2 });
   expect([ended.outcome, ended.keys]).toEqual([expect.objectContaining({ state: 'error' }), []]);
 });
 
-test('a job of an earlier command that somebody has killed is sent anew', async () => {
+test('A job of an earlier command that somebody has killed is sent anew', async () => {
   const killed = { status: 'killed', error: 'Killed by user', marker: '__ERROR__ Killed by user' };
   const { outcome, keys } = await run(killed, { jobId, attempt: 2 });
   expect(outcome).toMatchObject({ state: 'killed' });
   expect(keys).toEqual(['key-3']);
 });
 
-test('a job whose files changed while they were sent is killed', async () => {
+test('A job whose files changed while they were sent is killed', async () => {
   const killed: string[] = [];
   const { outcome, told } = await run({ onKill: () => killed.push(jobId) }, { stamp: 'of other files' });
   expect(outcome).toMatchObject({
@@ -258,7 +258,7 @@ test('a job whose files changed while they were sent is killed', async () => {
   expect(killed).toEqual([jobId]);
 });
 
-test('a job of which the server did not read every option is killed, and the case says which', async () => {
+test('A job of which the server did not read every option is killed, and the case says which', async () => {
   const killed: string[] = [];
   const override: Fake['override'] = ({ method, url }, response) => {
     if (method !== 'POST' || !url.startsWith('/apps/')) return false;
@@ -277,11 +277,11 @@ test.each<[string, Fake, Partial<OneOfMany>, number]>([
   ['failed, nobody knows when', { ...failed, view: {} }, {}, 1],
   ['failed before it was sent', failed, {}, 6],
   ['runs still', { status: 'running', view: { finished_at: '2020-01-01T00:00:00Z' } }, {}, 1],
-])('a case whose job %s is sent so often: %#', async (_, fake, many, times) => {
+])('A case whose job %s is sent so often: %#', async (_, fake, many, times) => {
   expect((await run(fake, many)).keys).toHaveLength(times);
 });
 
-test('a job that is accepted when the command has stopped is killed', async () => {
+test('A job that is accepted when the command has stopped is killed', async () => {
   const killed: string[] = [];
   const { told } = await run({ onKill: () => killed.push(jobId) }, { stop: AbortSignal.abort() });
   expect([killed, told.slice(0, 2)]).toEqual([[jobId], ['sending', `running ${jobId}`]]);

@@ -83,7 +83,7 @@ describe('a job whose files leave under neutral names', () => {
     return true;
   };
 
-  test('says so, and is shown, logged and kept under the names that the person knows', async () => {
+  test('A job whose files leave under neutral names says so, and is shown, logged and kept under the names that the person knows', async () => {
     const { outcome, names, log, input, notes, reporter } = await run({ mode: 'names', fake: { override } });
     const target = path.join(input, 'ada.nii');
     expect(notes[1]).toBe(`Sent under neutral names: ${target} -> case-0001.nii`);
@@ -91,13 +91,13 @@ describe('a job whose files leave under neutral names', () => {
     expect([names, reporter.lines, log]).toEqual([{ 'case-0001': 'ada' }, ['ada is read'], 'ada is read\n']);
   });
 
-  test('that is only started keeps them too, and the facts of its inputs, and is told of before it returns', async () => {
+  test('A job whose files leave under neutral names that is only started keeps them too, and the facts of its inputs, and is told of before it returns', async () => {
     const { names, order, outcome } = await run({ mode: 'names', isStarted: true });
     expect([names, order]).toEqual([{ 'case-0001': 'ada' }, [`told of ${jobId}`, 'returned']]);
     expect(outcome).toMatchObject({ sent: { inputs: [[{ name: 'case-0001.nii' }]] } });
   });
 
-  test('is that of a server that takes no other, also where nobody asks for it here', async () => {
+  test('A job whose files leave under neutral names is that of a server that takes no other, also where nobody asks for it here', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url === '/limits') json(response, 200, { require_deidentified: true });
       return url === '/limits';
@@ -115,20 +115,20 @@ describe('the files of a job', () => {
     ...dicomSeries(2, { series: '2', number: 2 }, (image) => `two/${image}`),
   };
 
-  test('are the series that a person chooses', async () => {
+  test('The files of a job are the series that a person chooses', async () => {
     const chooseSeries: ChooseSeries = async (found) => found.slice(1);
     const { outcome } = await run({ files: series, chooseSeries, isStarted: true });
     const sent = { inputs: [[{ path: expect.stringMatching(/\/two$/) }]] };
     expect(outcome).toMatchObject({ sent });
   });
 
-  test('are read no further once the command is interrupted', async () => {
+  test('The files of a job are read no further once the command is interrupted', async () => {
     const reason = new Interrupted('SIGINT');
     const { outcome, received, waits } = await run({ files: series, signal: AbortSignal.abort(reason) });
     expect([outcome, received, waits]).toEqual([reason, [], []]);
   });
 
-  test('matter less than an app that has no such operation, where they cannot be sent', async () => {
+  test('The files of a job matter less than an app that has no such operation, where they cannot be sent', async () => {
     const view = { app: 'tissue', display_name: 'T', has_capabilities: [true, false, false] };
     const override: Fake['override'] = ({ url }, response) => {
       if (url === '/repo_apps/tissue') json(response, 200, view);
@@ -138,7 +138,7 @@ describe('the files of a job', () => {
     expect(outcome).toMatchObject({ message: "The app 'tissue' has no evaluation; it has: inference" });
   });
 
-  test('are sent once the server has said what it takes, and nothing is shown to be waited for where it refuses', async () => {
+  test('The files of a job are sent once the server has said what it takes, and nothing is shown to be waited for where it refuses', async () => {
     const { outcome, waits, url } = await run({ fake: { token: 'another' } });
     expect(outcome).toMatchObject({ exitCode: 4 });
     expect(waits).toEqual([`Asking ${url} what it takes`, null]);

@@ -93,7 +93,7 @@ async function run(
 }
 
 describe('a job', () => {
-  test('is run from the volumes to the saved result', async () => {
+  test('A job is run from the volumes to the saved result', async () => {
     const { result, mask, reporter, killed, output } = await run({ lines: ['one', 'two'] });
     expect(result).toEqual({
       ...{ job_id: jobId, status: 'done', app: 'tissue', operation: 'infer', conversion: null },
@@ -110,7 +110,7 @@ describe('a job', () => {
     expect(killed).toEqual([]);
   });
 
-  test('has a record of what was sent beside its result, and for the command that fetches a later one', async () => {
+  test('A job has a record of what was sent beside its result, and for the command that fetches a later one', async () => {
     const sha256 = createHash('sha256').update('volume').digest('hex');
     const { record, kept, reporter } = await run({});
     expect(record?.inputs).toEqual([{ name: 'ct.nii', size: 6, sha256, field: 'inputs', group: 0 }]);
@@ -119,7 +119,7 @@ describe('a job', () => {
     expect(reporter.notes.join()).not.toContain('have changed');
   });
 
-  test('tells what became of the conversion that was asked for', async () => {
+  test('A job tells what became of the conversion that was asked for', async () => {
     const conversion = { formats: ['nifti'], isStrict: false } as const;
     const { result, record } = await run({}, { more: () => ({ conversion }) });
     const problems = [expect.stringMatching(/^mask\.nii is not converted: /)];
@@ -127,7 +127,7 @@ describe('a job', () => {
     expect(record?.conversion).toEqual({ as: ['nifti'], outputs: [], problems });
   });
 
-  test('takes no input that its result could replace', async () => {
+  test('A job takes no input that its result could replace', async () => {
     const more = (input: string) => ({ output: path.dirname(input), mayReplace: true });
     const { result } = await run({}, { more });
     expect(result).toMatchObject({
@@ -136,7 +136,7 @@ describe('a job', () => {
     });
   });
 
-  test('has no record of inputs that have changed since they were sent', async () => {
+  test('A job has no record of inputs that have changed since they were sent', async () => {
     const { result, record, kept, reporter } = await run({}, { isChanged: true });
     expect(result).toMatchObject({ status: 'done', files: 1 });
     expect([record, kept]).toEqual([null, []]);
@@ -145,7 +145,7 @@ describe('a job', () => {
     );
   });
 
-  test('that fails has no more of its inputs read', async () => {
+  test('A job that fails has no more of its inputs read', async () => {
     let sent = '';
     const onSent = (input: string) => {
       sent = input;
@@ -157,7 +157,7 @@ describe('a job', () => {
     await until('the input is closed', () => !opened().some((name) => name.startsWith(sent)), 2000);
   });
 
-  test('that fails says why, and nothing is downloaded', async () => {
+  test('A job that fails says why, and nothing is downloaded', async () => {
     const error = 'Subprocess failed (exit code 3)';
     const { result, mask, killed } = await run({ status: 'error', error, marker: `__ERROR__ ${error}` });
     expect(result).toMatchObject({ exitCode: 1, state: 'error', message: expect.stringContaining(error) });
@@ -165,7 +165,7 @@ describe('a job', () => {
     expect(killed).toEqual([]);
   });
 
-  test('that somebody killed has another error than one that failed', async () => {
+  test('A job that somebody killed has another error than one that failed', async () => {
     const { result } = await run({
       status: 'killed',
       error: 'Killed by user',
@@ -174,7 +174,7 @@ describe('a job', () => {
     expect(result).toMatchObject({ exitCode: 1, state: 'killed' });
   });
 
-  test('that its app refused ends like a wrong input: exit code 2', async () => {
+  test('A job that its app refused ends like a wrong input: exit code 2', async () => {
     const { result } = await run({
       status: 'error',
       error: 'The volume is empty',
@@ -188,7 +188,7 @@ describe('a job', () => {
     });
   });
 
-  test('is killed if the server did not read every option', async () => {
+  test('A job is killed if the server did not read every option', async () => {
     const { result, killed } = await run(
       {
         override: ({ method, url }, response) => {
@@ -207,7 +207,7 @@ describe('a job', () => {
     expect(killed).toEqual([jobId]);
   });
 
-  test('is killed by an interruption while its log is followed, with a note', async () => {
+  test('A job is killed by an interruption while its log is followed, with a note', async () => {
     const controller = new AbortController();
     const interrupt = () => {
       controller.abort(new Interrupted('SIGINT'));
@@ -226,7 +226,7 @@ describe('a job', () => {
     });
   });
 
-  test('that has ended before an interruption could kill it: its result can be fetched', async () => {
+  test('A job that has ended before an interruption could kill it: its result can be fetched', async () => {
     const controller = new AbortController();
     const interrupt = () => {
       controller.abort(new Interrupted('SIGINT'));
@@ -244,7 +244,7 @@ describe('a job', () => {
   });
 
   test.each([['Downloading'], ['Extracting']] as const)(
-    'that is done is not killed by an interruption while %s, and its result can be fetched later',
+    'A job that is done is not killed by an interruption while %s, and its result can be fetched later',
     async (stage) => {
       const controller = new AbortController();
       const onProgress = (each: TransferPhase) => {
@@ -261,7 +261,7 @@ describe('a job', () => {
     },
   );
 
-  test('is not killed if only the connection to the server is lost', async () => {
+  test('A job is not killed if only the connection to the server is lost', async () => {
     const { killed, result } = await run({
       override: ({ url }, response) => {
         if (!url.includes('/logs')) return false;

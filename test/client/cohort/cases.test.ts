@@ -57,7 +57,7 @@ async function casesOf(
 }
 
 describe('a case', () => {
-  test('is each volume of a BIDS tree, and has its entities as its name', async () => {
+  test('A case is each volume of a BIDS tree, and has its entities as its name', async () => {
     expect(
       await casesOf(
         [
@@ -74,14 +74,14 @@ describe('a case', () => {
     });
   });
 
-  test('has the path of its file as its name', async () => {
+  test('A case has the path of its file as its name', async () => {
     expect(await casesOf(['d/p1/scan.nii.gz', 'd/p2/scan.nii.gz'], { inputs: ['d'] })).toEqual({
       'p1/scan': ['d/p1/scan.nii.gz=scan.nii.gz'],
       'p2/scan': ['d/p2/scan.nii.gz=scan.nii.gz'],
     });
   });
 
-  test('of several groups has one file of each, and the name of the first', async () => {
+  test('A case of several groups has one file of each, and the name of the first', async () => {
     expect(
       await casesOf(
         ['t1/sub-2_T1w.nii', 't1/sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii', 'flair/sub-2_FLAIR.nii'],
@@ -93,7 +93,7 @@ describe('a case', () => {
     });
   });
 
-  test('of an evaluation has its ground truth, and a mask that is the only one', async () => {
+  test('A case of an evaluation has its ground truth, and a mask that is the only one', async () => {
     expect(
       await casesOf(
         ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'gt/b.nii', 'mask.nii'],
@@ -106,7 +106,7 @@ describe('a case', () => {
     });
   });
 
-  test('fails alone where its header names something that is none of its voxels', async () => {
+  test('A case fails alone where its header names something that is none of its voxels', async () => {
     const files = {
       'd/a.mhd': metaHeader('key', 4),
       'd/key': 'secret',
@@ -120,7 +120,7 @@ describe('a case', () => {
       expect(cases[name]?.at(-1)).toMatch(/has its voxels in 'd\/(key|c\.raw)', which /);
   });
 
-  test('keeps a header and its voxels together, also where another case has the same names', async () => {
+  test('A case keeps a header and its voxels together, also where another case has the same names', async () => {
     const header = metaHeader('scan.raw');
     expect(
       await casesOf(
@@ -133,7 +133,7 @@ describe('a case', () => {
     });
   });
 
-  test('gets a name that a directory can have', async () => {
+  test('A case gets a name that a directory can have', async () => {
     expect(
       Object.keys(await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii'], { inputs: ['d/{.a,CON,x}.*'] })),
     ).toEqual(['a', '_CON', 'x']);
@@ -141,7 +141,7 @@ describe('a case', () => {
 });
 
 describe('a file that cannot be sent', () => {
-  test('is a case with its fault, in the order of the others, and keeps its place in a pair', async () => {
+  test('A file that cannot be sent is a case with its fault, in the order of the others, and keeps its place in a pair', async () => {
     expect(
       Object.entries(
         await casesOf(
@@ -163,21 +163,21 @@ describe('a file that cannot be sent', () => {
     ]);
   });
 
-  test('and belongs to a volume of several files is refused', async () => {
+  test('A file that cannot be sent and belongs to a volume of several files is refused', async () => {
     const files = { 'd/a.mhd': 'NDims = 3\nElementDataFile = a.raw\n', 'd/a.raw': '', 'd/b.nii': 'x' };
     await expect(casesOf(files, { inputs: ['d'] })).rejects.toThrow("'d/a.raw' is empty (0 bytes)");
   });
 });
 
 describe('groups that cannot be paired with certainty are refused', () => {
-  test('by other names', async () => {
+  test('Groups that cannot be paired with certainty are refused by other names', async () => {
     const files = ['t1/a.nii', 't1/b.nii', 'flair/c.nii', 'flair/d.nii'];
     await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
       "2 of 2 cases have no file in group 2 of --inputs: 't1/a.nii', 't1/b.nii'; 2 files of group 2 of --inputs belong to no case",
     );
   });
 
-  test('by one ground truth for several predictions', async () => {
+  test('Groups that cannot be paired with certainty are refused by one ground truth for several predictions', async () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt.nii'];
     await expect(casesOf(files, { inputs: ['p'], gt: ['gt.nii'] }, 'evaluate')).rejects.toThrow(
       "2 of 2 cases have no file in --gt: 'p/a.nii', 'p/b.nii'; 1 file of --gt belongs to no case: 'gt.nii'",
@@ -191,7 +191,7 @@ describe('cases that lack a file of a group', () => {
   const patterns = { inputs: ['bids/**/*_T1w.nii', 'bids/**/*_FLAIR.nii'] };
   const subjects = ['sub-01', 'sub-02', 'sub-07', 'sub-12'];
 
-  test('are named, with the flag that leaves them out', async () => {
+  test('Cases that lack a file of a group are named, with the flag that leaves them out', async () => {
     const files = [...subjects.map(t1), flair('sub-01'), flair('sub-12')];
     await expect(casesOf(files, patterns)).rejects.toThrow(
       "2 of 4 cases have no file in group 2 of --inputs: 'bids/sub-02/anat/sub-02_T1w.nii', " +
@@ -235,14 +235,14 @@ describe('cases that lack a file of a group', () => {
       { inputs: ['a', 'b'] },
       ['x', 'z'],
     ],
-  ])('are left out where %s', async (_, files, given, names) => {
+  ])('Cases that lack a file of a group are left out where %s', async (_, files, given, names) => {
     await expect(casesOf(files, given)).rejects.toThrow('--skip-incomplete');
     const cases = await casesOf(files, given, 'infer', true);
     expect(Object.keys(cases)).toEqual(names);
     for (const sent of Object.values(cases)) expect(sent).toHaveLength(2);
   });
 
-  test('are none where one mask is for all of them', async () => {
+  test('Cases that lack a file of a group are none where one mask is for all of them', async () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'a.nii'];
     const given = { inputs: ['p'], gt: ['gt'], mask: ['a.nii'] };
     await expect(casesOf(files, given, 'evaluate')).rejects.toThrow(
@@ -252,7 +252,7 @@ describe('cases that lack a file of a group', () => {
   });
 });
 
-test('series are not described, which the table has, and none is read once the command is interrupted', async () => {
+test('Series are not described, which the table has, and none is read once the command is interrupted', async () => {
   await using root = await temporary();
   const slices = (series: string) => dicomSeries(2, { series }, (image) => `in/${series}/${image}`);
   await plant(root.path, { ...slices('1'), ...slices('2') });
@@ -277,7 +277,7 @@ test('series are not described, which the table has, and none is read once the c
   expect(reporter.moves.length).toBe(before);
 });
 
-test('a file in the directory of the results is refused', async () => {
+test('A file in the directory of the results is refused', async () => {
   await expect(casesOf(['Out/a.nii'], { inputs: ['Out'] })).rejects.toThrow(
     "'Out/a.nii' is in the directory that results go to, where one of them could replace it",
   );
@@ -308,19 +308,19 @@ describe('files of two people or sessions', () => {
       ['d/A/t1.nii', 'd/B/flair.nii'],
       { inputs: ['d/*/t1.nii', 'd/*/flair.nii'] },
     ],
-  ])('are never one case: %s', async (_, files, given) => {
+  ])('Files of two people or sessions are never one case: %s', async (_, files, given) => {
     await expect(casesOf(files, given)).rejects.toThrow(/has no file in group 2|have no file in group 2/);
     await expect(casesOf(files, given, 'infer', true)).rejects.toThrow('No case has a file in each group');
   });
 
-  test('are one case where a person names both', async () => {
+  test('Files of two people or sessions are one case where a person names both', async () => {
     const files = ['b/sub-01/sub-01_T1w.nii', 'b/sub-02/sub-02_FLAIR.nii'];
     expect(Object.values(await casesOf(files, { inputs: files }))).toEqual([
       files.map((file) => `${file}=${path.basename(file)}`),
     ]);
   });
 
-  test('leave the other cases alone where a session is missing in one group', async () => {
+  test('Files of two people or sessions leave the other cases alone where a session is missing in one group', async () => {
     const files = [...tree('T1w', 'A/v1', 'A/v2', 'B/v1'), ...tree('FLAIR', 'A/v1', 'B/v1')];
     const given = { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] };
     await expect(casesOf(files, given)).rejects.toThrow(

@@ -136,7 +136,7 @@ async function run(
   };
 }
 
-test('a case is read, waits for its turn, is sent, runs and is fetched, and is done with its job and its numbers', async () => {
+test('A case is read, waits for its turn, is sent, runs and is fetched, and is done with its job and its numbers', async () => {
   const service = manyJobs();
   const { states, summary, statuses, table, output, notes } = await run(['a.nii', 'b.nii'], service);
   const way = ['reading', 'waiting', 'sending', 'running', 'fetching', 'done'];
@@ -155,7 +155,7 @@ test('a case is read, waits for its turn, is sent, runs and is fetched, and is d
   expect([notes, service.killed]).toEqual([[], []]);
 });
 
-test('the first failure kills the jobs that run, which wait again, where that is asked for', async () => {
+test('The first failure kills the jobs that run, which wait again, where that is asked for', async () => {
   const service = manyJobs();
   const how = { failsFast: true, atMost: 2 };
   const { states } = await run(['a-slow.nii', 'bad.nii', 'c.nii'], service, how);
@@ -168,7 +168,7 @@ test('the first failure kills the jobs that run, which wait again, where that is
   expect([service.killed, service.jobs.size]).toEqual([['a-slow.nii'], 2]);
 });
 
-test('a failure that is none of all cases leaves the others, and so does a scan that is gone when its turn comes', async () => {
+test('A failure that is none of all cases leaves the others, and so does a scan that is gone when its turn comes', async () => {
   const service = manyJobs();
   const remove = (root: string, state: CaseState | null) => {
     if (state === null) rmSync(path.join(root, 'in', 'b.nii'));
@@ -197,7 +197,7 @@ test.each([
   [3, 3],
   [9, 5],
   [9, 2, { max_jobs: 2 }],
-])('with --at-most %i, %i jobs run at once: %#', async (atMost, expected, limits: object | null = null) => {
+])('With --at-most %i, %i jobs run at once: %#', async (atMost, expected, limits: object | null = null) => {
   const service = manyJobs();
   const running = new Set<string>();
   const conditions = new Set<string>();
@@ -233,14 +233,14 @@ test.each([
   expect(most).toBe(expected);
 });
 
-test('numbers for which the table has no room are said to be left out', async () => {
+test('Numbers for which the table has no room are said to be left out', async () => {
   const numbers = Object.fromEntries(Array.from({ length: 502 }, (_, at) => [`n${at}`, at]));
   expect((await run(['a.nii'], manyJobs(numbers))).notes).toEqual([
     'cases.csv has no column for 2 numbers that few cases have; the records have them',
   ]);
 });
 
-test('a job that failed is sent as another attempt by the next command, and one that is done is forgotten', async () => {
+test('A job that failed is sent as another attempt by the next command, and one that is done is forgotten', async () => {
   await using root = await temporary();
   const service = manyJobs();
   const again = () => run(['a.nii', 'bad.nii'], service, {}, () => {}, { place: root.path });
@@ -257,7 +257,7 @@ test('a job that failed is sent as another attempt by the next command, and one 
   expect([second.keys, known()]).toEqual([[`${key}-2`], [['bad', key, 2, '000000000003', true]]]);
 });
 
-test('a result that is not converted as it is asked for is computed again, once', async () => {
+test('A result that is not converted as it is asked for is computed again, once', async () => {
   await using root = await temporary();
   const service = manyJobs();
   const sent = async (more: Partial<CohortOptions>) =>

@@ -23,7 +23,7 @@ async function describedBy(...answers: readonly (readonly [status: number, body:
   return [view, asked, waits];
 }
 
-test('an app whose version is being computed is waited for, and one that cannot be described is not', async () => {
+test('An app whose version is being computed is waited for, and one that cannot be described is not', async () => {
   const wait = 'Waiting for the version of tissue';
   expect(await describedBy([200, { ...described, version: null }], [200, versioned])).toEqual([
     ...[expect.objectContaining({ version: 'v1' }), 2, [wait, null]],

@@ -38,7 +38,7 @@ test.each([
   expect(concernsAllCases(error)).toBe(concerns);
 });
 
-test('where a result has no room, the same command goes on, and nothing else fetches it', () => {
+test('Where a result has no room, the same command goes on, and nothing else fetches it', () => {
   const wrapped = new ClientError(
     'y',
     1,
@@ -56,7 +56,7 @@ test('where a result has no room, the same command goes on, and nothing else fet
   expect(withoutRoom('/out/a', other)).toBe(other);
 });
 
-test('a failure has the last line of the app where its reason says less', async () => {
+test('A failure has the last line of the app where its reason says less', async () => {
   const { next, lines } = {
     next: memoryReporter(),
     lines: ['one', '[remote-app] ended', '  ', 'x'.repeat(300)],
@@ -83,7 +83,7 @@ test('a failure has the last line of the app where its reason says less', async 
   ]);
 });
 
-test('all that is told of a job is passed on', async () => {
+test('All that is told of a job is passed on', async () => {
   const told: unknown[] = [];
   const note =
     (name: string) =>

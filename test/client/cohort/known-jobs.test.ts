@@ -31,13 +31,13 @@ test('jobs are known to the next command for the key that they were sent for, un
   expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('a file of jobs that cannot be read is no new directory', async () => {
+test('A file of jobs that cannot be read is no new directory', async () => {
   await using directory = await temporary();
   mkdirSync(path.join(directory.path, 'jobs.jsonl'));
   expect(() => new KnownJobs(path.join(directory.path, 'jobs.jsonl'))).toThrow('it is not a regular file');
 });
 
-test('a job belongs to one case, or to several of the same files', () => {
+test('A job belongs to one case, or to several of the same files', () => {
   const owners = new JobOwners();
   owners.take('j1', 'a', 'k');
   owners.take('j1', 'a', 'other');

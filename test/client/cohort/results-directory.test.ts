@@ -47,7 +47,7 @@ async function filesOf(results: ResultsDirectory): Promise<Record<string, string
 }
 
 describe('what a person has changed', () => {
-  test('stays beside a new result under a name that says so, also a second time', async () => {
+  test('What a person has changed stays beside a new result under a name that says so, also a second time', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     const mask = path.join(placeIn(results).directory, 'mask.nii.gz');
@@ -74,7 +74,7 @@ describe('what a person has changed', () => {
     });
   });
 
-  test('keeps its name where the same result is completed, and gets another where it is computed again', async () => {
+  test('What a person has changed keeps its name where the same result is completed, and gets another where it is computed again', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     const made = { 'mask.nii': 'first', 'x.zarr/0': 'a', 'x.zarr/1': 'b' };
@@ -92,7 +92,7 @@ describe('what a person has changed', () => {
     });
   });
 
-  test('is kept where a new result has a directory in its place, or a file in that of its directory', async () => {
+  test('What a person has changed is kept where a new result has a directory in its place, or a file in that of its directory', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     await receive(results, { 'mask.nii': 'first' });
@@ -105,7 +105,7 @@ describe('what a person has changed', () => {
   });
 });
 
-test('a result that was being replaced by a command that was killed is put back', async () => {
+test('A result that was being replaced by a command that was killed is put back', async () => {
   await using root = await temporary();
   {
     using results = await ResultsDirectory.open(root.path);
@@ -124,7 +124,7 @@ test('a result that was being replaced by a command that was killed is put back'
   expect(await readdir(results.own)).toEqual(['old-xyz']);
 });
 
-test('files that a command was writing when it was killed are removed', async () => {
+test('Files that a command was writing when it was killed are removed', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'cases.csv': 'case',
@@ -142,7 +142,7 @@ test.each([
   ['file', 'is a file where the result would go'],
   ['result/inside', 'has the result of another case'],
   ['outer', 'has results of other cases'],
-])('a result is not put into the place %s', async (name, why) => {
+])('A result is not put into the place %s', async (name, why) => {
   await using root = await temporary();
   await plant(root.path, {
     'unknown/mask.nii': 'mine',
@@ -164,7 +164,7 @@ test.each([
   for (const free of ['empty', 'new', 'new/inside']) check(free, false);
 });
 
-test('a result that cannot be written says that the same command goes on, and leaves nothing', async () => {
+test('A result that cannot be written says that the same command goes on, and leaves nothing', async () => {
   await using root = await temporary();
   using results = await ResultsDirectory.open(root.path);
   const full = Object.assign(new Error('x'), { code: 'ENOSPC', errno: -28 });
@@ -178,14 +178,14 @@ test('a result that cannot be written says that the same command goes on, and le
   expect(await readdir(results.own)).toEqual([]);
 });
 
-test('a description of a data set that cannot be read is not taken for that of our derivatives', async () => {
+test('A description of a data set that cannot be read is not taken for that of our derivatives', async () => {
   await using root = await temporary();
   checkDerivatives(root.path, 'x');
   await plant(root.path, { 'dataset_description.json': '{' });
   expect(() => checkDerivatives(root.path, 'x')).toThrow('is that of another data set: name a directory');
 });
 
-test('a directory has one command at a time', async () => {
+test('A directory has one command at a time', async () => {
   await using root = await temporary();
   using _first = await ResultsDirectory.open(root.path);
   await expect(ResultsDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
@@ -193,7 +193,7 @@ test('a directory has one command at a time', async () => {
 
 describe('a link in the place of what is written here', () => {
   test.each(['.remote-app', '.remote-app/old-abc', '.remote-app/jobs.jsonl', 'cases.csv'])(
-    'is refused, and nothing is moved or removed where it leads: %s',
+    'A link in the place of what is written here is refused, and nothing is moved or removed where it leads: %s',
     async (name) => {
       await using root = await temporary();
       await using other = await temporary();
@@ -209,7 +209,7 @@ describe('a link in the place of what is written here', () => {
     },
   );
 
-  test('is refused for the case whose place it leads to', async () => {
+  test('A link in the place of what is written here is refused for the case whose place it leads to', async () => {
     await using root = await temporary();
     await using other = await temporary();
     writeRecord(other.path, makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }));

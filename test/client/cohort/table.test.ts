@@ -35,17 +35,17 @@ test.each([
   ['\u001b]0;title\u0007\u001b[2J', '"\\x1b]0;title\\x07\\x1b[2J"'],
   ['say "no", please', '"say ""no"", please"'],
   ['\u202egpj', '\\u202egpj'],
-])('a cell is neither computed by a spreadsheet nor obeyed by a terminal: %j', async (reason, cell) => {
+])('A cell is neither computed by a spreadsheet nor obeyed by a terminal: %j', async (reason, cell) => {
   const { lines } = await linesOf({ a: { reason, status: 'failed' } });
   expect(lines[1]).toBe(`a,failed,${cell},,,`);
 });
 
-test('names of cases and of numbers are cells as well', async () => {
+test('Names of cases and of numbers are cells as well', async () => {
   const { lines } = await linesOf({ 'x;=1+1': { numbers: { '=dice': 1, 'a;@b': -2 } } });
   expect(lines).toEqual([`case,status,reason,version,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,,1,-2`]);
 });
 
-test('numbers whose names have the case in them do not make the table a square', async () => {
+test('Numbers whose names have the case in them do not make the table a square', async () => {
   const names = Array.from({ length: 700 }, (_, at) => `sub-${at}`);
   const states = names.map((name) => [name, { numbers: { [`${name}.ml`]: 1, dice: 0.5 } }] as const);
   const { lines, leftColumns } = await linesOf(Object.fromEntries(states));
@@ -54,7 +54,7 @@ test('numbers whose names have the case in them do not make the table a square',
   expect([lines.length, leftColumns]).toEqual([701, 201]);
 });
 
-test('the table is written at most once a second', async () => {
+test('The table is written at most once a second', async () => {
   await using root = await temporary();
   let now = 10_000;
   showMonotonicTime(() => now);
@@ -72,7 +72,7 @@ test('the table is written at most once a second', async () => {
   vi.restoreAllMocks();
 });
 
-test('a table has a row for each case, those of earlier commands among them by name, and columns where any case has them', async () => {
+test('A table has a row for each case, those of earlier commands among them by name, and columns where any case has them', async () => {
   await using root = await temporary();
   const about = { subject: null, session: '2', version: '7', numbers: { dice: 0.5 } };
   const b = { ...newState, ...about, name: 'b', status: 'orphaned' } as const;
@@ -116,7 +116,7 @@ test('a table has a row for each case, those of earlier commands among them by n
   expect(statSync(table.file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('a table that cannot be written says so, and how to go on', async () => {
+test('A table that cannot be written says so, and how to go on', async () => {
   await using root = await temporary();
   const faults: Error[] = [];
   await mkdir(path.join(root.path, 'cases.csv'));

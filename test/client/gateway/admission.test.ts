@@ -38,7 +38,7 @@ async function refused(
 
 describe('a gateway refuses', () => {
   test.each(['https://evil.example', 'http://localhost', 'http://127.0.0.1:1', 'null', ''])(
-    'a web page of %j, even with the secret',
+    'A web page of %j, even with the secret',
     async (origin) => {
       expect(await refused('/health', { origin })).toEqual([
         403,
@@ -47,7 +47,7 @@ describe('a gateway refuses', () => {
     },
   );
 
-  test('what a browser asks before it lets a page of another site send a token', async () => {
+  test('What a browser asks before it lets a page of another site send a token', async () => {
     const preflight = {
       headers: { origin: 'https://evil.example', 'access-control-request-headers': 'authorization' },
       method: 'OPTIONS',
@@ -56,7 +56,7 @@ describe('a gateway refuses', () => {
     expect([status, headers['access-control-allow-origin']]).toEqual([403, undefined]);
   });
 
-  test('another name for this machine, which a site can give it', async () => {
+  test('Another name for this machine, which a site can give it', async () => {
     for (const host of [
       'evil.example',
       `evil.example:${gateway.port}`,
@@ -70,7 +70,7 @@ describe('a gateway refuses', () => {
       ]);
   });
 
-  test('no secret, another one, and the token of the server', async () => {
+  test('No secret, another one, and the token of the server', async () => {
     const needs =
       "This gateway needs a bearer token: the one that 'remote-app forward' printed when it started";
     expect(await refused('/health', { authorization: '' })).toEqual([401, needs]);
@@ -92,11 +92,11 @@ describe('a gateway refuses', () => {
     '/%2E%2e/other',
     '*',
     'http://h/x',
-  ])('the path %s, which would lead the token elsewhere', async (path) => {
+  ])('The path %s, which would lead the token elsewhere', async (path) => {
     expect(await refused(path, {})).toEqual([400, expect.stringContaining('forwards no request for')]);
   });
 
-  test('a request that does not say for which name it is', async () => {
+  test('A request that does not say for which name it is', async () => {
     const before = server.received.length;
     await using raw = await RawConnection.open(gateway.url);
     raw.write(`GET /health HTTP/1.0\r\nAuthorization: Bearer ${gateway.secret}\r\n\r\n`);
@@ -104,7 +104,7 @@ describe('a gateway refuses', () => {
     expect(server.received.length).toBe(before);
   });
 
-  test('to be a proxy, and to speak another protocol', async () => {
+  test('A gateway refuses to be a proxy, and to speak another protocol', async () => {
     const before = server.received.length;
     await using raw = await RawConnection.open(gateway.url);
     raw.write(`CONNECT example.org:443 HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\n\r\n`);
@@ -117,19 +117,19 @@ describe('a gateway refuses', () => {
 });
 
 describe('a gateway lets in', () => {
-  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('the name %s', async (name) => {
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('The name %s', async (name) => {
     const own = `${name}:${gateway.port}`;
     const headers = { host: own, origin: `http://${own.toLowerCase()}` };
     expect((await ask(gateway, '/health', { headers })).status).toBe(200);
   });
 
-  test('a token whose scheme is spelled otherwise', async () => {
+  test('A token whose scheme is spelled otherwise', async () => {
     const headers = { authorization: `bearer  ${gateway.secret}` };
     expect((await ask(gateway, '/health', { headers })).status).toBe(200);
   });
 });
 
-test('a gateway on the default port is reached by names without one', () => {
+test('A gateway on the default port is reached by names without one', () => {
   const admission = new Admission('s');
   const admits = (localPort: number, host: string, origin?: string) => {
     const headers = { authorization: 'Bearer s', ...(origin !== undefined && { origin }) };
@@ -154,7 +154,7 @@ test('a gateway on the default port is reached by names without one', () => {
   );
 });
 
-test('gateways have secrets of their own, and are reached by nobody once they are closed', async () => {
+test('Gateways have secrets of their own, and are reached by nobody once they are closed', async () => {
   await using other = await gatewayTo(server.url);
   expect([other.host, other.secret === gateway.secret]).toEqual(['127.0.0.1', false]);
   expect(other.secret).toMatch(/^[\w-]{43}$/);
@@ -178,14 +178,14 @@ const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [
 const hasIpv6 = addresses.some(({ address }) => address === '::1');
 
 describe('a gateway listens', () => {
-  test('on no address that other machines reach, and on no other of this one', async () => {
+  test('A gateway listens on no address that other machines reach, and on no other of this one', async () => {
     const others = addresses.filter(({ internal, scopeid }) => !internal && !scopeid);
     for (const address of ['127.0.0.2', ...others.map((each) => each.address)])
       expect([address, await listens(address, gateway.port)]).toEqual([address, false]);
     expect(await listens('127.0.0.1', gateway.port)).toBe(true);
   });
 
-  test.skipIf(!hasIpv6)('on ::1 as well, with the same secret', async () => {
+  test.skipIf(!hasIpv6)('A gateway listens on ::1 as well, with the same secret', async () => {
     expect((await ask(gateway, '/health', { host: '::1' })).status).toBe(200);
     expect((await ask(gateway, '/health', { host: '::1', headers: { authorization: 'x' } })).status).toBe(
       401,
@@ -193,7 +193,7 @@ describe('a gateway listens', () => {
   });
 
   test.skipIf(!hasIpv6).each(['127.0.0.1', '::1'])(
-    'on no port that another program has on %s, where it would be sent the secret',
+    'A gateway listens on no port that another program has on %s, where it would be sent the secret',
     async (host) => {
       const other = createServer();
       await once(other.listen(0, host), 'listening');

@@ -49,7 +49,7 @@ describe('a gateway that refuses DICOM', () => {
   test.each([
     ['whole', whole],
     ['in pieces of 100 bytes', (...parts: readonly Buffer[]) => inPieces(100, whole(...parts))],
-  ])('passes on other volumes and texts as they are, %s', async (_, form) => {
+  ])('A gateway that refuses DICOM passes on other volumes and texts as they are, %s', async (_, form) => {
     const parts = [
       part('name="gpu"', Buffer.from('0')),
       fileNamed('t1.nii', nifti),
@@ -60,7 +60,7 @@ describe('a gateway that refuses DICOM', () => {
     expect(received[0]?.body.equals(Buffer.concat([...parts, end]))).toBe(true);
   });
 
-  test('passes on what is known before the rest has come, and keeps back what is not', async () => {
+  test('A gateway that refuses DICOM passes on what is known before the rest has come, and keeps back what is not', async () => {
     const type = `Multipart/Form-Data; boundary=${boundary}`;
     const head = Buffer.from(
       `--${boundary}\r\nContent-Disposition: form-data; name="inputs"; filename="t1.nii"\r\n\r\n`,
@@ -107,22 +107,25 @@ describe('a gateway that refuses DICOM', () => {
       Buffer.from('\x1f\x8bno', 'latin1'),
       "File 'x.gz' cannot be unpacked",
     ],
-  ])('refuses %s, behind a file that is not', async (_, name, content, sentence) => {
-    for (const size of [1 << 20, 100]) {
-      const form = whole(fileNamed('t1.nii', nifti), fileNamed(name, content));
-      const { status, answer, told, received } = await sent(inPieces(size, form));
-      expect(status).toBe(422);
-      expect(answer).toContain(sentence);
-      expect(answer).toMatch(
-        /asks for --deidentify.*'remote-app infer'.*'remote-app forward --no-deidentify'/,
-      );
-      // The server is not to blame, and has nothing of the file.
-      expect(told).toEqual([]);
-      expect(received.map(({ body }) => body.includes(content.subarray(0, 30)))).not.toContain(true);
-    }
-  });
+  ])(
+    'A gateway that refuses DICOM refuses %s, behind a file that is not',
+    async (_, name, content, sentence) => {
+      for (const size of [1 << 20, 100]) {
+        const form = whole(fileNamed('t1.nii', nifti), fileNamed(name, content));
+        const { status, answer, told, received } = await sent(inPieces(size, form));
+        expect(status).toBe(422);
+        expect(answer).toContain(sentence);
+        expect(answer).toMatch(
+          /asks for --deidentify.*'remote-app infer'.*'remote-app forward --no-deidentify'/,
+        );
+        // The server is not to blame, and has nothing of the file.
+        expect(told).toEqual([]);
+        expect(received.map(({ body }) => body.includes(content.subarray(0, 30)))).not.toContain(true);
+      }
+    },
+  );
 
-  test('refuses DICOM in a field without a file name, and bytes behind the form', async () => {
+  test('A gateway that refuses DICOM refuses DICOM in a field without a file name, and bytes behind the form', async () => {
     const field = await sent(whole(part('name="inputs"', dicom)));
     expect([field.status, field.answer]).toEqual([
       422,
@@ -136,7 +139,7 @@ describe('a gateway that refuses DICOM', () => {
     }
   });
 
-  test('refuses a form that ends before its file does, and bodies that it cannot look into', async () => {
+  test('A gateway that refuses DICOM refuses a form that ends before its file does, and bodies that it cannot look into', async () => {
     const cut = Buffer.concat([fileNamed('ct.dcm', dicom.subarray(0, 1000))]);
     for (const [body, type, sentence] of [
       [cut, undefined, 'ended before the form was complete'],

@@ -13,7 +13,7 @@ import { answerTo, ask, begin, gatewayTo, keepingAgent, type OpenGateway, token 
 const healthy = () => ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
 
 describe('a request', () => {
-  test('has the token of the server in place of the secret, and the path behind the prefix', async () => {
+  test('A request has the token of the server in place of the secret, and the path behind the prefix', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(`${server.url}/lab/service`);
     await ask(gateway, '/vram?devices=0&devices=1&x=a%2Fb');
@@ -26,14 +26,14 @@ describe('a request', () => {
     expect(JSON.stringify(server.received)).not.toContain(gateway.secret);
   });
 
-  test('has no token where the server asks for none', async () => {
+  test('A request has no token where the server asks for none', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url, { token: undefined });
     await ask(gateway, '/health');
     expect(server.received[0]?.headers).not.toHaveProperty('authorization');
   });
 
-  test('has the headers of its client, without those of the connection', async () => {
+  test('A request has the headers of its client, without those of the connection', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     const headers = {
@@ -58,7 +58,7 @@ describe('a request', () => {
       expect(received).not.toHaveProperty(name);
   });
 
-  test('keeps its method and its body, framed as the client did', async () => {
+  test('A request keeps its method and its body, framed as the client did', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
@@ -76,7 +76,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('is one of several on its connection', async () => {
+  test('A request is one of several on its connection', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     const agent = keepingAgent();
@@ -93,7 +93,7 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  test('keeps its status, its headers and its length, also without a body', async () => {
+  test('An answer keeps its status, its headers and its length, also without a body', async () => {
     await using server = await ScriptedServer.start(({ url, method }, response) => {
       const status = Number(url.slice(1));
       response.writeHead(status, {
@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect((await ask(gateway, '/304')).status).toBe(304);
   });
 
-  test('is passed on without the headers of the connection to the server', async () => {
+  test('An answer is passed on without the headers of the connection to the server', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       const hop = { connection: 'close, X-Hop', 'x-hop': '1', 'proxy-authenticate': 'Basic', trailer: 'x' };
       response.writeHead(200, { ...hop, 'x-own': '2', 'transfer-encoding': 'chunked' }).end('ok');
@@ -164,7 +164,7 @@ async function submission(gateway: OpenGateway) {
 }
 
 describe('a client that asks before it sends', () => {
-  test('is told to go on when the server takes its request', async () => {
+  test('A client that asks before it sends is told to go on when the server takes its request', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     await using raw = await submission(gateway);
@@ -174,7 +174,7 @@ describe('a client that asks before it sends', () => {
     expect(String(server.received[0]?.body)).toBe('body');
   });
 
-  test('is told that the server is away before it sends', async () => {
+  test('A client that asks before it sends is told that the server is away before it sends', async () => {
     await using gateway = await gatewayTo(`http://127.0.0.1:${await freePort()}`);
     await using raw = await submission(gateway);
     await raw.until(/^HTTP\/1\.1 502 [\s\S]*nothing listens there/);
@@ -182,7 +182,7 @@ describe('a client that asks before it sends', () => {
 });
 
 describe('a server', () => {
-  test('that is away is answered for, and is used when it is back', async () => {
+  test('A server that is away is answered for, and is used when it is back', async () => {
     const port = await freePort();
     await using gateway = await gatewayTo(`http://127.0.0.1:${port}`);
     const detail = `http://127.0.0.1:${port} cannot be reached: nothing listens there`;
@@ -201,7 +201,7 @@ describe('a server', () => {
     expect(gateway.told).toEqual([detail, detail, null]);
   });
 
-  test('that is away behind a proxy is answered for with a sentence, in place of the page of the proxy', async () => {
+  test('A server that is away behind a proxy is answered for with a sentence, in place of the page of the proxy', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(504, { 'content-type': 'text/html' }).end('<h1>504 Gateway Time-out</h1>');
     });
@@ -211,13 +211,13 @@ describe('a server', () => {
     expect([status, JSON.parse(body), gateway.told]).toEqual([502, { detail: sentence }, [sentence]]);
   });
 
-  test('that sends on without saying where to is passed on', async () => {
+  test('A server that sends on without saying where to is passed on', async () => {
     await using server = await ScriptedServer.start((_, response) => void response.writeHead(304).end());
     await using gateway = await gatewayTo(server.url);
     expect([(await ask(gateway, '/health')).status, gateway.told]).toEqual([304, [null]]);
   });
 
-  test('that is busy says so itself', async () => {
+  test('A server that is busy says so itself', async () => {
     const busy = { detail: 'Too many jobs' };
     await using server = await ScriptedServer.start((_, response) => json(response, 503, busy));
     await using gateway = await gatewayTo(server.url);
@@ -225,7 +225,7 @@ describe('a server', () => {
     expect([status, JSON.parse(body), gateway.told]).toEqual([503, busy, [null]]);
   });
 
-  test('that is silent for too long is answered for with status 504', async () => {
+  test('A server that is silent for too long is answered for with status 504', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using gateway = await gatewayTo(server.url, { readTimeout: 0.1 });
     const { status, body } = await ask(gateway, '/health');
@@ -235,20 +235,23 @@ describe('a server', () => {
     ]);
   });
 
-  test.skipIf(lacks('openssl'))('with TLS is checked, and trusted with its certificate', async () => {
-    await using place = await temporary();
-    const pair = await selfSigned(place.path, 'gpu', 'localhost');
-    const server = createServer(pair, (request, response) => response.end(request.headers.authorization));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = `https://localhost:${(server.address() as AddressInfo).port}`;
-    await using strict = await gatewayTo(url);
-    expect(await ask(strict, '/')).toMatchObject({
-      status: 502,
-      body: expect.stringContaining('signed itself'),
-    });
-    await using trusting = await gatewayTo(url, { trust: await trustFile(pair.file) });
-    expect(await ask(trusting, '/')).toMatchObject({ status: 200, body: `Bearer ${token}` });
-    server.closeAllConnections();
-    server.close();
-  });
+  test.skipIf(lacks('openssl'))(
+    'A server with TLS is checked, and trusted with its certificate',
+    async () => {
+      await using place = await temporary();
+      const pair = await selfSigned(place.path, 'gpu', 'localhost');
+      const server = createServer(pair, (request, response) => response.end(request.headers.authorization));
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+      await using strict = await gatewayTo(url);
+      expect(await ask(strict, '/')).toMatchObject({
+        status: 502,
+        body: expect.stringContaining('signed itself'),
+      });
+      await using trusting = await gatewayTo(url, { trust: await trustFile(pair.file) });
+      expect(await ask(trusting, '/')).toMatchObject({ status: 200, body: `Bearer ${token}` });
+      server.closeAllConnections();
+      server.close();
+    },
+  );
 });

@@ -75,7 +75,7 @@ async function converted(
 }
 
 describe('a result is converted', () => {
-  test('volume by volume, to what can hold each, and one that is damaged is told of', async () => {
+  test('A result is converted volume by volume, to what can hold each, and one that is damaged is told of', async () => {
     const { conversion, told, directory } = await converted(
       { 'z.nii.gz': labels, 'sub/ct.nii.gz': intensities, 'broken.nii.gz': 'x', 'notes.txt': 'x' },
       resultFormats,
@@ -96,7 +96,7 @@ describe('a result is converted', () => {
     ]);
   });
 
-  test('never over a file that is there, which is told', async () => {
+  test('A result is converted never over a file that is there, which is told', async () => {
     const files = { 'mask.nii.gz': labels, 'mask.seg.nrrd': 'mine', 'mask.nrrd': 'x' };
     const { conversion, told, directory } = await converted(files, ['nrrd']);
     expect(told).toEqual([]);
@@ -106,7 +106,7 @@ describe('a result is converted', () => {
     expect(readFileSync(path.join(directory, 'mask.seg.nrrd'), 'utf8')).toBe('mine');
   });
 
-  test('to nothing where there are no labels, or all is in that format already, with a sentence', async () => {
+  test('A result is converted to nothing where there are no labels, or all is in that format already, with a sentence', async () => {
     const empty = await converted({ 'mask.nii.gz': new Uint8Array(count) }, ['dicom-seg', 'nrrd']);
     expect(empty.conversion).toEqual({ as: ['dicom-seg', 'nrrd'], outputs: [], problems: [] });
     expect(empty.told.slice(0, 2)).toEqual([
@@ -126,22 +126,25 @@ describe('a result is converted', () => {
     ['HU', 'HU'],
     ['ms', 'US'],
     [null, 'US'],
-  ])('to DICOM whose intensities are said to be in the unit that the app names: %s', async (unit, said) => {
-    const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], { unit });
-    const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
-    const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
-    expect(set.string('x00281054') ?? 'US').toBe(said);
-  });
+  ])(
+    'A result is converted to DICOM whose intensities are said to be in the unit that the app names: %s',
+    async (unit, said) => {
+      const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], { unit });
+      const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
+      const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
+      expect(set.string('x00281054') ?? 'US').toBe(said);
+    },
+  );
 });
 
-test('a request is checked against the scans alone, and not against files with voxels of others', () => {
+test('A request is checked against the scans alone, and not against files with voxels of others', () => {
   const nifti = { kind: 'file', path: '/in/a.nii', isHalf: false, format: 'NIfTI' };
   const request = { formats: ['dicom-seg'] as const, isStrict: false };
   checkRequest(foundOf(['inputs', { ...nifti, isHalf: true }], ['mask', nifti]), request);
   expect(() => checkRequest(foundOf(['inputs', nifti]), request)).toThrow("'/in/a.nii' is no DICOM series");
 });
 
-test('a file that is there is replaced where that is allowed, and a directory never', async () => {
+test('A file that is there is replaced where that is allowed, and a directory never', async () => {
   const source = await writeSeries();
   const volume = await maskOn(source, labels);
   const directory = await workspace();
@@ -163,7 +166,7 @@ test('a file that is there is replaced where that is allowed, and a directory ne
 });
 
 describe('the series of a result', () => {
-  test('is that of its name, otherwise that of its grid, and of several of one place the first', async () => {
+  test('The series of a result is that of its name, otherwise that of its grid, and of several of one place the first', async () => {
     const [one, two, turned] = [
       await writeSeries(),
       await writeSeries(),
@@ -190,7 +193,7 @@ describe('the series of a result', () => {
   test.each([
     ['study', element(0x0020000d, 'UI', '1.2.4')],
     ['frame of reference', element(0x00200052, 'UI', '1.2.4')],
-  ])('is none of two on one grid that differ in their %s', async (_, other) => {
+  ])('The series of a result is none of two on one grid that differ in their %s', async (_, other) => {
     const [one, two] = [await writeSeries(), await writeSeries({ more: [other] })];
     const scans = new Scans([scanOf('ada', one), scanOf('bo', two)]);
     const mask = await maskOn(one, labels);
@@ -198,7 +201,7 @@ describe('the series of a result', () => {
   });
 });
 
-test('masks are one segmentation in the order of their names, with what the app says of these', async () => {
+test('Masks are one segmentation in the order of their names, with what the app says of these', async () => {
   const { affine } = await writeSeries();
   const mask = async (name: string, from: number) => {
     const data = labels.map((_, at) => Number(at >= from && at < from + 5));
@@ -215,7 +218,7 @@ test('masks are one segmentation in the order of their names, with what the app 
   expect((await joinNamed(masks, '', {})).stem).toMatch(/\/segments$/);
 });
 
-test('masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {
+test('Masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {
   const blocks = (from: number) => labels.map((_, at) => Number(at >= from && at < from + 9));
   const given = {
     'liver.nii.gz': blocks(0),
@@ -251,7 +254,7 @@ test('masks that are one segmentation are each converted to formats without name
   expect([conversion.problems, told]).toEqual([[], []]);
 });
 
-test('intensities are Hounsfield units where the file says so, whatever the app says', async () => {
+test('Intensities are Hounsfield units where the file says so, whatever the app says', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'ct.nrrd');

@@ -36,14 +36,17 @@ describe('a label map of a scan whose gantry was tilted', () => {
     // Less than is seen.
     [0.05, 'dicom-seg', false],
     [0, 'dicom-seg', false],
-  ])('by %s mm from slice to slice, as %s, has a note about 3D Slicer: %j', async (shift, format, isTold) => {
-    const note = await notesOf(shift, format);
-    if (isTold)
-      expect(note).toMatch(/^dcmqi, by which 3D Slicer reads mask\.out, ignores the tilted gantry of /);
-    else expect(note).toBeNull();
-  });
+  ])(
+    'A label map of a scan whose gantry was tilted by %s mm from slice to slice, as %s, has a note about 3D Slicer: %j',
+    async (shift, format, isTold) => {
+      const note = await notesOf(shift, format);
+      if (isTold)
+        expect(note).toMatch(/^dcmqi, by which 3D Slicer reads mask\.out, ignores the tilted gantry of /);
+      else expect(note).toBeNull();
+    },
+  );
 
-  test('is refused as a segmentation of 3D Slicer on another grid where that is asked for', async () => {
+  test('A label map of a scan whose gantry was tilted is refused as a segmentation of 3D Slicer on another grid where that is asked for', async () => {
     const source = await writeSeries({ shift: 1.5 });
     const placed = source.affine.map(([i, j, , offset], axis) => [
       i,

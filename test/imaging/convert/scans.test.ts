@@ -19,7 +19,7 @@ const scan = (path: string, series: readonly string[] | null = [path]): Scan => 
   series,
 });
 
-test('each format has its ending for label maps and for intensities, or holds none of them', () => {
+test('Each format has its ending for label maps and for intensities, or holds none of them', () => {
   expect(resultFormats.map((each) => [each, endingOf(each, true), endingOf(each, false)])).toEqual([
     ['dicom-seg', '.seg.dcm', null],
     ['dicom-labelmap', '.labelmap.dcm', null],
@@ -30,7 +30,7 @@ test('each format has its ending for label maps and for intensities, or holds no
   ]);
 });
 
-test('a scan has the files of its series, under the name by which the app gets it', () => {
+test('A scan has the files of its series, under the name by which the app gets it', () => {
   const unit = (more: object) => scanOf({ path: '/in/S1', format: 'DICOM', ...more } as unknown as Unit);
   const series = { kind: 'series', wanted: 'S1_3_T1', files: [{ path: '/in/S1/1' }, { path: '/in/S1/2' }] };
   expect(unit(series)).toMatchObject({ path: '/in/S1', stem: 's1_3_t1', series: ['/in/S1/1', '/in/S1/2'] });
@@ -40,7 +40,7 @@ test('a scan has the files of its series, under the name by which the app gets i
   expect(unit({ kind: 'store', path: '/in/x.zarr', format: 'OME-Zarr', files: [] }).series).toBeNull();
 });
 
-test('formats of a study are refused for a scan that has none', () => {
+test('Formats of a study are refused for a scan that has none', () => {
   const [dicom, nifti] = [scan('/in/a.dcm'), scan('/in/b.nii', null)];
   checkScans([dicom], ['dicom-seg', 'nrrd']);
   checkScans([dicom, nifti], ['nrrd', 'nifti']);
@@ -53,14 +53,14 @@ test('formats of a study are refused for a scan that has none', () => {
 describe('the scan of a result', () => {
   const result = { path: '/out/mask.nii' } as VolumeFile;
 
-  test('is none where there is none, or one is no series', async () => {
+  test('The scan of a result is none where there is none, or one is no series', async () => {
     await expect(new Scans([]).of(result, namedBy('mask.nii'))).rejects.toThrow('mask.nii is of no scan.');
     expect(await new Scans([]).ifAny(result, namedBy('mask.nii'))).toBeNull();
     const scans = new Scans([scan('/in/a.nii', null), scan('/in/b.dcm')]);
     expect(await scans.ifAny(result, namedBy('b_mask.nii'))).toBeNull();
   });
 
-  test('is the same for several where names or folders say so', () => {
+  test('The scan of a result is the same for several where names or folders say so', () => {
     const scans = new Scans([scan('/in/ada.dcm'), scan('/in/bo.dcm')]);
     const areOfOne = (...names: string[]) => scans.areOfOne(names.map(namedBy));
     expect([areOfOne('ada_liver.nii', 'ada_spleen.nii'), areOfOne('ada_liver.nii', 'bo_liver.nii')]).toEqual([
@@ -71,7 +71,7 @@ describe('the scan of a result', () => {
   });
 });
 
-test('labels are called as the app says it, otherwise as the file does', () => {
+test('Labels are called as the app says it, otherwise as the file does', () => {
   const terminology = {
     2: { name: 'Liver', color: '#e08', snomed: { code: '10200004', meaning: 'Liver' } },
     3: { name: 'Left kidney', color: 'no colour' },

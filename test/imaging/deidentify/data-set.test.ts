@@ -17,7 +17,7 @@ async function leftOf(more: readonly Element[], sopClass = '1.2.840.10008.5.1.4.
   return { ...left, tags: tags.map((tag) => tag.slice(1)), elements };
 }
 
-test('a person is told of each attribute once: that it leaves, or that it does not', async () => {
+test('A person is told of each attribute once: that it leaves, or that it does not', async () => {
   const { kept, removed, tags, elements } = await leftOf([
     element(0x00080000, 'UL', Buffer.alloc(4)),
     element(0x00080050, 'SH', 'A-77'),
@@ -69,7 +69,7 @@ test('a person is told of each attribute once: that it leaves, or that it does n
   expect([elements.x00400555?.items, elements.x00180060?.length]).toEqual([[], 0]);
 });
 
-test('a file says by which options of the profile something was kept, if its value was not empty', async () => {
+test('A file says by which options of the profile something was kept, if its value was not empty', async () => {
   const statement = async (...more: Element[]) => {
     const { elements } = await leftOf(more, '1.2.840.10008.5.1.4.1.1.128');
     const items = elements.x00120064?.items?.map(({ dataSet }) =>
@@ -100,7 +100,7 @@ describe('what a file lacks', () => {
     ['CT', '2'],
     ['PT', '128'],
     ['NM', '20'],
-  ])('a class is that of the modality: %s', async (modality, end) => {
+  ])('A class is that of the modality: %s', async (modality, end) => {
     const more = [element(0x00080016, 'UI', ''), element(0x00080060, 'CS', modality)];
     const bytes = dicomFile({ ...given, more });
     const said = '1.2.840.10008.5.1.4.1.1.4';
@@ -110,12 +110,12 @@ describe('what a file lacks', () => {
     expect([set.string('x00080016'), set.string('x00020002')]).toEqual([sopClass, sopClass]);
   });
 
-  test('a class is that of the description of the file where the object says none', async () => {
+  test('A class is that of the description of the file where the object says none', async () => {
     const set = parsed(await leftOfFile([element(0x00080016, 'UI', ''), element(0x00080060, 'CS', 'CT')]));
     expect(set.string('x00080016')).toBe('1.2.840.10008.5.1.4.1.1.4');
   });
 
-  test('an identifier is that of the description of the file, or one of its content', async () => {
+  test('An identifier is that of the description of the file, or one of its content', async () => {
     const instance = async (more: readonly Element[], encoding = {}) => {
       const bytes = await leftOfFile(more, encoding);
       // Once each.
@@ -133,7 +133,7 @@ describe('what a file lacks', () => {
     expect(one).toMatch(/^2\.25\.\d+$/);
   });
 
-  test('a kind of number is signed where the pixels are', async () => {
+  test('A kind of number is signed where the pixels are', async () => {
     const vrOf = async (isSigned: boolean) => {
       const more = [element(0x00280120, 'US', [7]), element(0x00280103, 'US', [Number(isSigned)])];
       return parsed(await leftOfFile(more, { isImplicit: true })).elements.x00280120?.vr;
@@ -141,14 +141,14 @@ describe('what a file lacks', () => {
     expect([await vrOf(false), await vrOf(true)]).toEqual(['US', 'SS']);
   });
 
-  test('times leave of an object with functional groups, whatever its class; empty groups are no fault', async () => {
+  test('What a file lacks times leave of an object with functional groups, whatever its class; empty groups are no fault', async () => {
     const time = [element(0x00080030, 'TM', '120000'), element(0x00080020, 'DA', '20240301')];
     for (const tag of [0x52009229, 0x52009230])
       expect(parsed(await leftOfFile([...time, element(tag, 'SQ', [])])).string('x00080030')).toBe('080000');
     expect(parsed(await leftOfFile(time)).elements.x00080030?.length).toBe(0);
   });
 
-  test('a private syntax is named, with what to do', async () => {
+  test('A private syntax is named, with what to do', async () => {
     const bytes = dicomFile(given);
     bytes.write('1.2.840.10009.1.2.1', bytes.indexOf('1.2.840.10008.1.2.1'));
     expect(await refusalOf(await write(await workspace(), 'odd.dcm', bytes))).toEqual([

@@ -56,7 +56,7 @@ async function prepared(
 }
 
 describe('under neutral names alone', () => {
-  test('a header that names its voxels names them anew, and what needs no change is sent as it is', async () => {
+  test('A header that names its voxels names them anew, and what needs no change is sent as it is', async () => {
     const files = {
       'a.mhd': canary.metaText(word, 'a.raw', `HeaderSize = ${word.length}\n`),
       'a.raw': Buffer.concat([Buffer.from(word), canary.voxels, Buffer.from(word)]),
@@ -116,7 +116,7 @@ describe('without identity', () => {
       more: [element(0x00080018, 'UI', `1.2.3.${at}`), element(0x00100010, 'PN', word), ...more],
     });
 
-  test('slices have their numbers in the series as names, are unpacked, and each is told of', async () => {
+  test('Without identity slices have their numbers in the series as names, are unpacked, and each is told of', async () => {
     const files = {
       ...{ 's/1.dcm': slice(2), 's/3.dcm.gz': gzipSync(slice(1)), 's/2.dcm': slice(3) },
       // Packed without saying so.
@@ -130,7 +130,7 @@ describe('without identity', () => {
     expect(areTold).toEqual([true, true, true, true]);
   });
 
-  test('a store is refused, and so is DICOM that shows a person, packed as well', async () => {
+  test('A store is refused, and so is DICOM that shows a person, packed as well', async () => {
     await expect(prepared(zarrStore('ada.zarr'), ['ada.zarr'], 'full')).rejects.toThrow(
       /ada\.zarr' cannot be de-identified: it is a store of OME-Zarr\. Give /,
     );
@@ -143,7 +143,7 @@ describe('without identity', () => {
     ]);
   });
 
-  test('the size that is told is that which is sent, but of what is packed anew', async () => {
+  test('The size that is told is that which is sent, but of what is packed anew', async () => {
     const packed = canary.gzipWithWords(canary.nifti(word), word);
     const files = { 'a.nii': canary.nifti(word), 'b.nii.gz': packed, 'c.dcm': slice(1) };
     const { sizes, told } = await prepared(files, Object.keys(files), 'full');
@@ -152,7 +152,7 @@ describe('without identity', () => {
   });
 });
 
-test('the key for a server is always the same for the same text and profile, and another for others', () => {
+test('The key for a server is always the same for the same text and profile, and another for others', () => {
   const of = (fill: number) => new Deidentifier('full', new Set(), Buffer.alloc(32, fill));
   expect(of(7).keyFor('a')).toMatch(/^[0-9a-f]{64}$/);
   expect(of(7).keyFor('a')).toBe(of(7).keyFor('a'));
@@ -167,7 +167,7 @@ describe('what is made of packed files', () => {
     }) as unknown as Parameters<Deidentifier['prepare']>[0];
   const names = { nameOfPath: () => null } as unknown as NeutralNames;
 
-  test('is counted, and is not made any more after an interruption', async () => {
+  test('What is made of packed files is counted, and is not made any more after an interruption', async () => {
     await using directory = await temporary();
     const nifti = canary.gzipWithWords(canary.nifti(word), word);
     const slice = dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, 0] });
@@ -193,7 +193,7 @@ describe('what is made of packed files', () => {
       );
   });
 
-  test('is all of a file, however long it is', async () => {
+  test('What is made of packed files is all of a file, however long it is', async () => {
     await using directory = await temporary();
     const content = Buffer.alloc(200_000, 'voxels');
     await plant(directory.path, { 'a.nii.gz': gzipSync(content, { level: 0 }) });
@@ -205,7 +205,7 @@ describe('what is made of packed files', () => {
     expect(gunzipSync(sent).equals(content)).toBe(true);
   });
 
-  test('slices of more than 9,999 have numbers of five digits', async () => {
+  test('What is made of packed files slices of more than 9,999 have numbers of five digits', async () => {
     const deidentifier = new Deidentifier('full', new Set(), Buffer.alloc(32, 7));
     const namesOf = async (count: number) => {
       const files = Array.from({ length: count }, () => ({ name: 'x', path: import.meta.filename }));

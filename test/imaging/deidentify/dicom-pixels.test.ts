@@ -49,14 +49,14 @@ test.each<[string, Readonly<Record<string, number | string>>, number]>([
   ['no columns', { ...usual, x00280011: 0 }, 1000],
   ['no bits', { ...usual, x00280100: 0 }, 1000],
   ['more than there are', { ...usual, x00280010: 400 }, 1000],
-])('pixels leave as far as they are described: %s', async (_, values, length) => {
+])('Pixels leave as far as they are described: %s', async (_, values, length) => {
   expect(await leaving(values, {})).toEqual({
     start: elementStart('7fe00010', 'OW', length),
     pieces: [{ start: 100, end: 100 + length }],
   });
 });
 
-test('pixels of an odd length get one byte more', async () => {
+test('Pixels of an odd length get one byte more', async () => {
   const { start, pieces } = await leaving({}, { length: 9 }, explicitBigEndian);
   expect(start).toEqual(elementStart('7fe00010', 'OW', 10, explicitBigEndian));
   expect(pieces).toEqual([{ start: 100, end: 109 }, Buffer.alloc(1)]);
@@ -68,12 +68,12 @@ test.each([
   ['x7fe00010', 'UN', '7fe00010', 'OW'],
   ['x7fe00010', 'OB', '7fe00010', 'OB'],
   ['x7fe00008', 'OF', '7fe00008', 'OF'],
-])('pixels in %s that are %s stay where they are: %s, %s', async (there, vr, tag, written) => {
+])('Pixels in %s that are %s stay where they are: %s, %s', async (there, vr, tag, written) => {
   const { start } = await leaving({ [there]: '' }, { vr, length: 8 });
   expect(start).toEqual(elementStart(tag, written, 8));
 });
 
-test('compressed pixels are one range with their items, behind a table that tells where parts begin', async () => {
+test('Compressed pixels are one range with their items, behind a table that tells where parts begin', async () => {
   const fragments = [
     { start: 0, offset: 208, length: 8 },
     { start: 16, offset: 224, length: 4 },

@@ -60,7 +60,7 @@ describe('files of scanners', () => {
     expect(await outcomeOf(out)).toEqual(await outcomeOf(file));
   });
 
-  test('leave without a word that stands in each of their texts', async () => {
+  test('Files of scanners leave without a word that stands in each of their texts', async () => {
     const left: string[] = [];
     let count = 0;
     for (const name of files) {
@@ -77,7 +77,7 @@ describe('files of scanners', () => {
   });
 });
 
-test('nothing leaves that is not on the list: texts, private groups, nested sequences, preamble, what follows the pixels', async () => {
+test('Nothing leaves that is not on the list: texts, private groups, nested sequences, preamble, what follows the pixels', async () => {
   const nested = [
     element(0x00100010, 'PN', word),
     element(0x00081030, 'LO', word),
@@ -113,7 +113,7 @@ test('nothing leaves that is not on the list: texts, private groups, nested sequ
   expect(out.subarray(-12).equals(bytes.subarray(-12))).toBe(true);
 });
 
-test('sequences inside each other are followed to a depth that no scanner writes, and left out below', async () => {
+test('Sequences inside each other are followed to a depth that no scanner writes, and left out below', async () => {
   let nested: Element[] = [element(0x00180087, 'DS', '3')];
   for (let depth = 0; depth < 40; depth++) nested = [element(0x00082218, 'SQ', [nested])];
   const out = await leaving(await made(nested));
@@ -126,7 +126,7 @@ test('sequences inside each other are followed to a depth that no scanner writes
   expect(depth).toBe(16);
 });
 
-test('functional groups whose bytes are not explained are refused, since the place of the frames would be lost', async () => {
+test('Functional groups whose bytes are not explained are refused, since the place of the frames would be lost', async () => {
   const groups = element(0x52009230, 'OB', Buffer.from('feff00e000000000', 'hex'));
   const bytes = await readFile(await made([groups]));
   bytes.write('UN', bytes.indexOf(Buffer.from('00523092', 'hex')) + 4);
@@ -143,7 +143,7 @@ describe('the pixels', () => {
     ['explicit big endian', { isBig: true }, '1.2.840.10008.1.2.2'],
     ['deflated', { isDeflated: true }, explicit],
     ['no group that describes the file', { hasPreamble: false, hasMeta: false }, explicit],
-  ])('in %s are the same bytes', async (_, encoding, syntax) => {
+  ])('The pixels in %s are the same bytes', async (_, encoding, syntax) => {
     const file = await made([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4')], encoding);
     const out = await leaving(file);
     const set = parsed(out);
@@ -159,28 +159,28 @@ describe('the pixels', () => {
   const fragments = [Buffer.from('0102030405060708', 'hex'), Buffer.from('1112', 'hex')];
   const syntax = '1.2.840.10008.1.2.4.70';
 
-  test('that are compressed keep their parts and the table of where they begin', async () => {
+  test('The pixels that are compressed keep their parts and the table of where they begin', async () => {
     const file = await made([], { packed: { syntax, fragments, table: [0, 16] } });
     const { basicOffsetTable, fragments: parts } = parsed(await leaving(file)).elements.x7fe00010 ?? {};
     expect(basicOffsetTable).toEqual([0, 16]);
     expect(parts?.map(({ length }) => length)).toEqual([8, 2]);
   });
 
-  test('that are compressed lose a table that tells something else', async () => {
+  test('The pixels that are compressed lose a table that tells something else', async () => {
     const table = [0, Buffer.from('NAME').readUInt32LE()];
     const out = await leaving(await made([], { packed: { syntax, fragments, table } }));
     expect(out.includes('NAME')).toBe(false);
     expect(out.includes(fragments[0] ?? '')).toBe(true);
   });
 
-  test('leave without bytes that are no pixels', async () => {
+  test('The pixels leave without bytes that are no pixels', async () => {
     const pixels = Buffer.concat([Buffer.from(slice.pixels.slice().buffer), Buffer.from(word)]);
     const out = await leaving(await made([element(0x7fe00010, 'OW', pixels)]));
     expect(out.includes(word)).toBe(false);
     expect(parsed(out).elements.x7fe00010?.length).toBe(12);
   });
 
-  test('are not read: all but the header is a range of the file', async () => {
+  test('The pixels are not read: all but the header is a range of the file', async () => {
     const large = { ...slice, pixels: new Uint16Array(512 * 512), size: [512, 512] as const };
     const file = await made([], {}, large);
     const { pieces, size } = await deidentifyDicom(file, 'scan.dcm', { pseudonyms, allowed: new Set() });
@@ -190,7 +190,7 @@ describe('the pixels', () => {
   });
 });
 
-test('identifiers are others, the same for the same, and the file says what was done', async () => {
+test('Identifiers are others, the same for the same, and the file says what was done', async () => {
   const file = await made([element(0x00100020, 'LO', '4711'), element(0x00100010, 'PN', 'Meier^Anna')]);
   const [one, other] = [parsed(await leaving(file)), parsed(await leaving(file))];
   for (const tag of ['x00080018', 'x0020000d', 'x0020000e', 'x00100020']) {
@@ -213,7 +213,7 @@ test('identifiers are others, the same for the same, and the file says what was 
   ).toHaveLength(16);
 });
 
-test('a person is told which attributes leave and which do not, by name and never by value', async () => {
+test('A person is told which attributes leave and which do not, by name and never by value', async () => {
   const more = [
     element(0x00100010, 'PN', word),
     element(0x00091001, 'LO', word),
@@ -252,7 +252,7 @@ describe('refused, unless allowed by name', () => {
     expect(await refusalOf(file, name)).toEqual(['none', '']);
   });
 
-  test('an overlay in bits of the pixels', async () => {
+  test('An overlay in bits of the pixels', async () => {
     const bits = [element(0x60000010, 'US', [2]), element(0x60000102, 'US', [12])];
     expect((await refusalOf(await made(bits)))[0]).toBe('overlay');
     const apart = [...bits, element(0x60003000, 'OW', Buffer.alloc(2))];
@@ -270,7 +270,7 @@ describe('refused, unless allowed by name', () => {
     expect(sentence).toMatch(/; leave it out$/);
   });
 
-  test('a file that is cut short, has no image, or is of a private transfer syntax', async () => {
+  test('A file that is cut short, has no image, or is of a private transfer syntax', async () => {
     const whole = await readFile(await made());
     const cut = await write(directory, 'cut.dcm', whole.subarray(0, whole.length - 4));
     expect((await refusalOf(cut))[0]).toBe('unreadable');

@@ -44,7 +44,7 @@ describe('a header of NIfTI', () => {
     return bytes;
   }
 
-  test('keeps the bytes of its numbers, and none of the others', () => {
+  test('A header of NIfTI keeps the bytes of its numbers, and none of the others', () => {
     const first = niftiStart('a.nii', filled(false));
     expect(filledIn(first.encode([], null))).toEqual([
       ...[
@@ -80,7 +80,7 @@ describe('a header of NIfTI', () => {
     [{ second: true }, 544],
     [{ second: true, isBig: true }, 544],
     [{ isPair: true }, 0],
-  ])('says where its voxels are now: %j', (parts, offset) => {
+  ])('A header of NIfTI says where its voxels are now: %j', (parts, offset) => {
     const start = canary.niftiHeader('x', parts);
     const { second = false, isBig = false, isPair = false } = parts as Record<string, boolean>;
     const { encode, ...facts } = niftiStart('a.nii', start);
@@ -101,7 +101,7 @@ describe('a header of NIfTI', () => {
     expect(magic).toBe(second ? 'n+2\0\r\n\u001a\n' : `n${isPair ? 'i' : '+'}1\0`);
   });
 
-  test('has extensions only where it says so', () => {
+  test('A header of NIfTI has extensions only where it says so', () => {
     const start = canary.niftiHeader('', {}).subarray(0, 352);
     start[348] = 0;
     expect(niftiStart('a.nii', start).removed).toEqual([]);
@@ -110,7 +110,7 @@ describe('a header of NIfTI', () => {
     expect(niftiStart('a.nii', start).removed).toEqual(['extensions']);
   });
 
-  test('is refused with the reason where it is not understood', () => {
+  test('A header of NIfTI is refused with the reason where it is not understood', () => {
     const start = canary.niftiHeader('', {});
     expect(() => niftiStart('a.nii', start.subarray(0, 347))).toThrow('its header is cut short. Give');
     const sizeless = Buffer.from(start);
@@ -140,7 +140,7 @@ describe('a header of MGH', () => {
     ]),
     ['of an unknown type', header((bytes) => bytes.writeInt32BE(2, 20)), false],
     ['that is cut short', header().subarray(0, 283), false],
-  ])('is known %s: %#', (_, bytes, isKnown) => {
+  ])('A header of MGH is known %s: %#', (_, bytes, isKnown) => {
     expect(beginsAsFreeSurfer(bytes)).toBe(isKnown);
   });
 
@@ -150,7 +150,7 @@ describe('a header of MGH', () => {
     [3, 96],
     [4, 48],
     [10, 48],
-  ])('of type %i has %i bytes of voxels', (type, voxels) => {
+  ])('A header of MGH of type %i has %i bytes of voxels', (type, voxels) => {
     const start = header((bytes) => bytes.writeInt32BE(type, 20));
     const { encode, ...facts } = freeSurferStart('a.mgh', start);
     expect(factsOf({ encode, ...facts })).toEqual({
@@ -160,7 +160,7 @@ describe('a header of MGH', () => {
     expect(encode([], null)).toEqual(start);
   });
 
-  test('keeps its first 90 bytes, and says that others were filled', () => {
+  test('A header of MGH keeps its first 90 bytes, and says that others were filled', () => {
     const full = header((bytes) => bytes.fill(1, 90));
     const { removed, encode } = freeSurferStart('a.mgh', full);
     expect([removed, encode([], null)]).toEqual([['unused bytes of the header'], header()]);
@@ -170,7 +170,7 @@ describe('a header of MGH', () => {
     expect(() => freeSurferStart('a.mgh', frameless)).toThrow('its header has no sizes. Give');
   });
 
-  test('keeps acquisition parameters as numbers of the usual size, rounded', () => {
+  test('A header of MGH keeps acquisition parameters as numbers of the usual size, rounded', () => {
     const { behind } = freeSurferStart('a.mgh', header());
     const numbers = (...values: number[]) => {
       const bytes = Buffer.alloc(4 * values.length);
@@ -206,7 +206,7 @@ describe('a header of MetaImage', () => {
       .map(([key, value]) => `${key} = ${value}\n`)
       .join('')}ElementDataFile = ${data}\n`;
 
-  test('keeps each of its keys that is of the usual kind', () => {
+  test('A header of MetaImage keeps each of its keys that is of the usual kind', () => {
     const { encode, ...facts } = metaImageStart('a.mha', Buffer.from(textOf(good)));
     expect(encode([], null).toString()).toBe(textOf(good));
     expect(facts).toEqual({
@@ -229,13 +229,13 @@ describe('a header of MetaImage', () => {
     ['SequenceID', 'A1'],
     ['Comment', '1'],
     ['toString', '1'],
-  ])('loses %s of %s', (key, value) => {
+  ])('A header of MetaImage loses %s of %s', (key, value) => {
     const { encode, kept, removed } = metaImageStart('a.mha', Buffer.from(textOf({ ...good, [key]: value })));
     const { [key as 'Offset']: _lost, ...left } = good;
     expect([encode([], null).toString(), kept, removed]).toEqual([textOf(left), Object.keys(left), [key]]);
   });
 
-  test('says of packed voxels how many bytes they are, and is refused where it is not understood', () => {
+  test('A header of MetaImage says of packed voxels how many bytes they are, and is refused where it is not understood', () => {
     const packed = textOf({ ...good, HeaderSize: '0', CompressedData: 'True', CompressedDataSize: '40' });
     const { encode, removed, packing } = metaImageStart('a.mha', Buffer.from(packed));
     expect([removed, packing]).toEqual([[], 'zlib']);
@@ -272,7 +272,7 @@ describe('a header of NRRD', () => {
   const startOf = (fields: object, more = '') =>
     nrrdStart('a.nrrd', Buffer.from(`${textOf(fields)}${more}\n`));
 
-  test('keeps each of its fields that is of the usual kind', () => {
+  test('A header of NRRD keeps each of its fields that is of the usual kind', () => {
     const { encode, ...facts } = startOf(good);
     expect(encode([], null).toString()).toBe(`${textOf(good)}\n`);
     expect(facts).toEqual({
@@ -293,7 +293,7 @@ describe('a header of NRRD', () => {
     ['sample units', 'Ada'],
     ['content', 'Ada'],
     ['number', '1'],
-  ])('loses %s of %s', (key, value) => {
+  ])('A header of NRRD loses %s of %s', (key, value) => {
     const { encode, kept, removed } = startOf({ ...good, [key]: value });
     const { [key as 'min']: _lost, ...left } = good;
     expect([encode([], null).toString(), kept, removed]).toEqual([
@@ -301,7 +301,7 @@ describe('a header of NRRD', () => {
     ]);
   });
 
-  test('loses keys of programs and comments, and what says where voxels are is written anew', () => {
+  test('A header of NRRD loses keys of programs and comments, and what says where voxels are is written anew', () => {
     const more = '# by Ada\nbyte skip: 8\nline skip: 0\ndata file: ada.raw\npatient:=Ada\n';
     const { encode, removed, dataFiles, from, before } = startOf(good, more);
     expect([removed, dataFiles, from, before]).toEqual([['patient', 'comments'], ['ada.raw'], 0, 8]);

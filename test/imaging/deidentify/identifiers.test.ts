@@ -10,7 +10,7 @@ import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { leaving, parsed } from './leaving.js';
 
 describe('the key of a profile', () => {
-  test('is made once, for each profile its own, and only its owner can read it', async () => {
+  test('The key of a profile is made once, for each profile its own, and only its owner can read it', async () => {
     const directory = path.join(await workspace(), 'config');
     const key = profileKey(directory, 'default');
     expect(key).toHaveLength(32);
@@ -29,7 +29,7 @@ describe('the key of a profile', () => {
     ['{"keys": null}', 'it holds no keys'],
     ['[]', 'it holds no keys'],
     ['no JSON', 'it is not JSON'],
-  ])('is not made anew over a damaged file: %s', async (text, problem) => {
+  ])('The key of a profile is not made anew over a damaged file: %s', async (text, problem) => {
     const directory = await workspace();
     await chmod(directory, 0o700);
     const file = path.join(directory, 'pseudonym-keys.json');
@@ -43,7 +43,7 @@ describe('the key of a profile', () => {
     expect(await readFile(file, 'utf8')).toBe(text);
   });
 
-  test('is that of another command that has made it meanwhile', async () => {
+  test('The key of a profile is that of another command that has made it meanwhile', async () => {
     const directory = await workspace();
     const file = path.join(directory, 'pseudonym-keys.json');
     await writeFile(file, '{"keys": {}}');
@@ -59,20 +59,20 @@ describe('the key of a profile', () => {
     expect(profileKey(directory, 'default').toString('base64')).toBe(other);
   });
 
-  test('lies in a directory that is closed to others from then on', async () => {
+  test('The key of a profile lies in a directory that is closed to others from then on', async () => {
     const directory = await workspace();
     await chmod(directory, 0o755);
     profileKey(directory, 'default');
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
 
-  test('is not that of what every object has', async () => {
+  test('The key of a profile is not that of what every object has', async () => {
     const directory = await workspace();
     expect(profileKey(directory, 'toString')).toHaveLength(32);
   });
 });
 
-test('a UID is a UUID as a number, by an HMAC with the key', () => {
+test('A UID is a UUID as a number, by an HMAC with the key', () => {
   const [one, other] = [new Pseudonyms(Buffer.alloc(32, 1)), new Pseudonyms(Buffer.alloc(32, 2))];
   const uid = one.uid('1.2.840.113619.2.1');
   expect(uid).toBe('2.25.159109773605820975122722493752799913355');
@@ -81,7 +81,7 @@ test('a UID is a UUID as a number, by an HMAC with the key', () => {
   expect(hexadecimal).toMatch(/^.{12}8.{3}[89ab].{15}$/);
 });
 
-test('a pseudonym is always the same for a number, and dates go back by at least a year and less than eleven', () => {
+test('A pseudonym is always the same for a number, and dates go back by at least a year and less than eleven', () => {
   const of = new Pseudonyms(Buffer.alloc(32, 1));
   expect([of.patient('4711'), of.daysBack('4711')]).toEqual(['D763B9514866306F', 3608]);
   expect(new Pseudonyms(Buffer.alloc(32, 2)).patient('4711')).not.toBe(of.patient('4711'));
@@ -110,7 +110,7 @@ const study = (date: string, time: string) => [
 const dayOf = (text = '') =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / 86_400_000;
 
-test('the class of a program of its own is replaced as identifiers are, and one of the standard stays', async () => {
+test('The class of a program of its own is replaced as identifiers are, and one of the standard stays', async () => {
   const own = '1.2.826.0.1.3680043.9.1';
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const bytes = dicomFile({ ...given, more: [element(0x00080016, 'UI', own)] });
@@ -131,7 +131,7 @@ describe('times', () => {
       ],
     ]);
 
-  test('of PET are shifted, so that the study begins at eight, and keep their differences past midnight', async () => {
+  test('Times of PET are shifted, so that the study begins at eight, and keep their differences past midnight', async () => {
     const set = await elementsOf(
       PET,
       ...study('20240301', '003000'),
@@ -155,7 +155,7 @@ describe('times', () => {
     expect(set.string('x00280303')).toBe('MODIFIED');
   });
 
-  test('of the next study of the patient keep the days between them', async () => {
+  test('Times of the next study of the patient keep the days between them', async () => {
     const [one, other] = [
       await elementsOf(PET, ...study('20231231', '120000')),
       await elementsOf(PET, ...study('20240301', '093000')),
@@ -164,7 +164,7 @@ describe('times', () => {
     expect(other.string('x00080030')).toBe('080000');
   });
 
-  test('that are none, or cannot be told apart from the hour of the scan, do not leave', async () => {
+  test('Times that are none, or cannot be told apart from the hour of the scan, do not leave', async () => {
     const wrong = await elementsOf(PET, ...study('20241399', '120000'), element(0x00080032, 'TM', '250000'));
     expect(wrong.elements.x00080020).toBeUndefined();
     expect(wrong.elements.x00080032).toBeUndefined();
@@ -172,7 +172,7 @@ describe('times', () => {
     expect(unknown.elements.x00080022).toBeUndefined();
   });
 
-  test('leave with PET and enhanced objects alone', async () => {
+  test('Times leave with PET and enhanced objects alone', async () => {
     const more = [...study('20240301', '120000'), element(0x00080023, 'DA', '20240301')];
     const plain = await elementsOf(MR, ...more);
     expect(plain.elements.x00080020?.length).toBe(0);
@@ -183,7 +183,7 @@ describe('times', () => {
   });
 });
 
-test('weight, size and sex leave with PET, which says so, and with nothing else', async () => {
+test('Weight, size and sex leave with PET, which says so, and with nothing else', async () => {
   const person = [
     element(0x00100040, 'CS', 'F'),
     element(0x00101020, 'DS', '1.7'),
@@ -204,7 +204,7 @@ test('weight, size and sex leave with PET, which says so, and with nothing else'
   expect(plain.elements.x00101030).toBeUndefined();
 });
 
-test('an enhanced object keeps the place and diffusion of each frame', async () => {
+test('An enhanced object keeps the place and diffusion of each frame', async () => {
   const frame = [
     element(0x00209113, 'SQ', [[element(0x00200032, 'DS', '1\\2\\3')]]),
     element(0x00209111, 'SQ', [[element(0x00209157, 'UL', Buffer.from('0100000002000000', 'hex'))]]),
@@ -219,7 +219,7 @@ test('an enhanced object keeps the place and diffusion of each frame', async () 
   expect(groups?.x00189117?.items?.[0]?.dataSet?.double('x00189087')).toBe(1000);
 });
 
-test('a code of a terminology keeps its value, and no words that are not known', async () => {
+test('A code of a terminology keeps its value, and no words that are not known', async () => {
   const code = (value: string, meaning: string) => [
     element(0x00080100, 'SH', value),
     element(0x00080102, 'SH', 'SCT'),

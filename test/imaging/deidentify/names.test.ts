@@ -32,7 +32,7 @@ async function namesOf(
 }
 
 describe('neutral names', () => {
-  test('are the same for the files of one case in all groups', async () => {
+  test('Neutral names are the same for the files of one case in all groups', async () => {
     const files = { 'p/b.nii': 'x', 'p/a.nii': 'x', 'g/a_gt.mha': 'x', 'g/b_gt.mha': 'x', 'all.nii.gz': 'x' };
     const { names, originals } = await namesOf(files, {
       inputs: [['p']],
@@ -47,7 +47,7 @@ describe('neutral names', () => {
     expect(originals).toEqual({ 'case-0001': 'a', 'case-0002': 'b', 'case-0000': 'all' });
   });
 
-  test('keep together what has one stem, and halves with their headers', async () => {
+  test('Neutral names keep together what has one stem, and halves with their headers', async () => {
     const files = {
       'in/ada+orig.HEAD': 'x',
       'in/ada+orig.BRIK.gz': 'x',
@@ -67,14 +67,14 @@ describe('neutral names', () => {
     ]);
   });
 
-  test('are never shared by two files, also where endings are unknown or differ in case alone', async () => {
+  test('Neutral names are never shared by two files, also where endings are unknown or differ in case alone', async () => {
     const files = { 'ada.smith': '1', 'ada.jones': '2', 'Ada.nii': '3', 'ada.nii': '4' };
     const { names } = await namesOf(files, { inputs: [Object.keys(files)] });
     expect(new Set(names[0]).size).toBe(4);
     expect(names[0]?.join()).not.toMatch(/ada|smith|jones/i);
   });
 
-  test('of stores have the ending alone', async () => {
+  test('Neutral names of stores have the ending alone', async () => {
     const { names } = await namesOf(zarrStore('ada.zarr'), { inputs: [['ada.zarr']] });
     expect(names).toEqual([['case-0001.zarr']]);
   });
@@ -86,11 +86,11 @@ test.for([
   ['case-0001/case-0002', 'ada/bo'],
   ['case-00012 showcase-0001 case-0003', 'case-00012 showcase-0001 case-0003'],
   ['Schädelcase-0001 ßcase-0002_x', 'Schädelcase-0001 ßcase-0002_x'],
-])('the names that a person knows are put into a text: %s', ([text = '', expected]) => {
+])('The names that a person knows are put into a text: %s', ([text = '', expected]) => {
   expect(withOriginals(text, { 'case-0001': 'ada', 'case-0002': 'bo' })).toBe(expected);
 });
 
-test('a result gets the names that a person knows where these can be', async () => {
+test('A result gets the names that a person knows where these can be', async () => {
   await using directory = await temporary();
   const binary = Buffer.from([0xff, 0xfe, ...Buffer.from('case-0001')]);
   await plant(directory.path, {
@@ -126,7 +126,7 @@ test('a result gets the names that a person knows where these can be', async () 
   expect(read('taken.txt').toString()).toBe('mine');
 });
 
-test('a table stays as it is where a name would move its columns', async () => {
+test('A table stays as it is where a name would move its columns', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.tsv': 'case-0001' });
   for (const mark of [';', ',', '"', '\n', '\r', '\t']) {
@@ -135,7 +135,7 @@ test('a table stays as it is where a name would move its columns', async () => {
   }
 });
 
-test('names in a result are put into files of text alone, whatever the case of their ending, and into none that is large', async () => {
+test('Names in a result are put into files of text alone, whatever the case of their ending, and into none that is large', async () => {
   await using directory = await temporary();
   const names = ['a.JSON', 'a.tsv', 'a.log', 'a.html', 'a.nii', 'json'];
   const most = 16 << 20;
@@ -189,7 +189,7 @@ describe('a neutral name', () => {
     ['a.bval', 'case-0001.bval'],
     ['a_events.tsv.gz', 'case-0001.tsv.gz'],
     ['a.smith.json', 'case-0001.json'],
-  ])('has the ending of a format that is known, and nothing else: %s', (name, neutral) => {
+  ])('A neutral name has the ending of a format that is known, and nothing else: %s', (name, neutral) => {
     expect(given([[name]]).names).toEqual([[neutral]]);
   });
 
@@ -199,18 +199,18 @@ describe('a neutral name', () => {
     ['a.dcm.gz', true, 'case-0001.dcm'],
     ['A.DCM.GZ', true, 'case-0001.DCM'],
     ['a.dcm.gz', false, 'case-0001.dcm.gz'],
-  ])('of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
+  ])('A neutral name of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
     expect(given([[{ name, format: 'DICOM' }]], unpacks).names).toEqual([[neutral]]);
   });
 
-  test('of a series has no ending', () => {
+  test('A neutral name of a series has no ending', () => {
     expect(given([[{ name: 's.dcm', kind: 'series', format: 'DICOM' }]]).names).toEqual([['case-0001']]);
     // Nor has a store without one.
     const stores = ['ada', 'bo.ZARR'].map((name) => ({ name, kind: 'store' }));
     expect(given([stores]).names).toEqual([['case-0001', 'case-0002.zarr']]);
   });
 
-  test('is numbered from that of the case, and one for all cases is 0', () => {
+  test('A neutral name is numbered from that of the case, and one for all cases is 0', () => {
     const { names, neutral } = given([['a.nii', 'b.nii'], ['all.nii'], ['c.nii', 'd.nii']], true, 41);
     expect(names).toEqual([
       ['case-0041.nii', 'case-0042.nii'],
@@ -232,7 +232,7 @@ describe('a neutral name', () => {
     expect(() => neutral.nameOf({} as never)).toThrow('A file without a neutral name would be sent');
   });
 
-  test('of several files with voxels has their numbers, and two headers of one stem keep theirs apart', () => {
+  test('A neutral name of several files with voxels has their numbers, and two headers of one stem keep theirs apart', () => {
     const many = ['a.mhd', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.mhd' }];
     expect(given([many]).names).toEqual([['case-0001.mhd', 'case-0001_0001.raw', 'case-0001_0002.raw']]);
     const two = ['a.mhd', 'a.nhdr', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.nhdr' }];
@@ -241,7 +241,7 @@ describe('a neutral name', () => {
     ]);
   });
 
-  test('of files that differ in capitals alone are two, and no other file gets one of them', () => {
+  test('A neutral name of files that differ in capitals alone are two, and no other file gets one of them', () => {
     const { names, neutral } = given([['X.nii', 'x.nii', 'y.nii', 'x.json']]);
     expect(names).toEqual([['case-0001.nii', 'case-0002.nii', 'case-0003.nii', 'case-0001.json']]);
     expect(neutral.originals).toEqual({ 'case-0001': 'X', 'case-0002': 'x', 'case-0003': 'y' });

@@ -34,7 +34,7 @@ describe('packed voxels', () => {
   // More than one piece of them is unpacked at once.
   const bytes = Buffer.from(Uint8Array.from({ length: 700_000 }, (_, at) => (at * 7 + (at >> 8)) % 251));
 
-  test('are packed anew without what precedes and follows them, also where that is more than a piece', async () => {
+  test('Packed voxels are packed anew without what precedes and follows them, also where that is more than a piece', async () => {
     for (const [skip, take] of [
       [3, 5],
       [300_000, 300_001],
@@ -48,7 +48,7 @@ describe('packed voxels', () => {
     }
   });
 
-  test('have their header before them in what is packed, or before that, and numbers behind them', async () => {
+  test('Packed voxels have their header before them in what is packed, or before that, and numbers behind them', async () => {
     const encode = (tail: Buffer) => Buffer.from(`<${tail}>`);
     const text = Buffer.from('__voxels1234more');
     const how = { skip: 2, take: 6, inside: Buffer.from('inside '), behind: { bytes: 4, encode } };
@@ -63,7 +63,7 @@ describe('packed voxels', () => {
     expect(inflateSync(few.made).toString()).toBe('inside voxels<12>');
   });
 
-  test('that are fewer than they should be, damaged, or no longer wanted are refused', async () => {
+  test('Packed voxels that are fewer than they should be, damaged, or no longer wanted are refused', async () => {
     const short = repacked(Buffer.from('1234'), { skip: 1, take: 4 });
     await expect(short).rejects.toThrow(
       /^'\S+a\.gz' is damaged: it has fewer voxels than its header says; copy it again from the original$/,
@@ -87,7 +87,7 @@ describe('packed voxels', () => {
   });
 });
 
-test('a whole file is unpacked for its user alone, and a damaged one is said to be', async () => {
+test('A whole file is unpacked for its user alone, and a damaged one is said to be', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.gz': gzipSync('abc'), 'b.gz': gzipSync('abc').subarray(0, -9) });
   const at = (name: string) => path.join(directory.path, name);
@@ -124,13 +124,13 @@ describe('voxels in a file of their own', () => {
     ['before others', '', 0, 5, [behind], 0],
     ['between others', 'HeaderSize = 5\n', 5, 1, [before, behind], 5],
     ['at the end of the file', 'HeaderSize = -1\n', 7, 0, [before], 7],
-  ])('leave %s', async (_, more, first, last, removed, start) => {
+  ])('Voxels in a file of their own leave %s', async (_, more, first, last, removed, start) => {
     expect(await leavingOf(mhd(more), 'a.raw', around(first, last))).toEqual({
       ...{ kept: ['voxels'], removed, content: { pieces: [{ start, end: start + 48 }] } },
     });
   });
 
-  test('are packed anew where they are packed', async () => {
+  test('Voxels in a file of their own are packed anew where they are packed', async () => {
     const zlib = await leavingOf(mhd('CompressedData = True\nHeaderSize = 3\n'), 'a.raw', canary.voxels);
     expect(zlib).toMatchObject({
       ...{ kept: ['voxels'], removed: [] },
@@ -154,7 +154,7 @@ describe('voxels in a file of their own', () => {
     expect(slice.content).toEqual({ pieces: [{ start: 0, end: 24 }] });
   });
 
-  test('are refused where they are too few, or nobody knows where they begin', async () => {
+  test('Voxels in a file of their own are refused where they are too few, or nobody knows where they begin', async () => {
     await expect(leavingOf(mhd(), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
       /a\.raw' is cut short: it has fewer voxels than its header says; copy it again from the original$/,
     );
@@ -175,7 +175,7 @@ describe('voxels in a file of their own', () => {
   });
 });
 
-test('a volume in one file whose header leaves open where packed voxels begin is refused', async () => {
+test('A volume in one file whose header leaves open where packed voxels begin is refused', async () => {
   await using directory = await temporary();
   const text = canary.metaText('x', 'LOCAL', 'CompressedData = True\nHeaderSize = -1\n');
   await plant(directory.path, {

@@ -43,13 +43,13 @@ const attribute = (more: Partial<Attribute>): Attribute =>
     ...more,
   }) as Attribute;
 
-test('texts have their values without padding, and very long ones none', () => {
+test('Texts have their values without padding, and very long ones none', () => {
   expect(textsOf(...only(' AB\\ C\0 '))).toEqual(['AB', 'C']);
   expect([textOf(setOf({ x: 'A\\B' }), 'x'), textOf(setOf({}), 'x')]).toEqual(['A', '']);
   expect(textsOf(...only(Buffer.alloc((1 << 20) + 2, 'A')))).toEqual([]);
 });
 
-test('terms leave where they are known, and nothing of a value that begins with another', () => {
+test('Terms leave where they are known, and nothing of a value that begins with another', () => {
   const terms = (value: string) => termsOf(...only(value), attribute({}));
   expect(['AX', 'AX\\SAG', 'AX\\Ada', 'Ada\\AX', 'AX\\SAG\\COR', '', ' \\ '].map(terms)).toEqual([
     'AX',
@@ -66,7 +66,7 @@ describe('numbers', () => {
   const numbers = (value: string | Buffer, vr: string, maxValues = 3) =>
     numbersOf(...only(value), attribute({ maxValues }), vr);
 
-  test('leave as they are, no more than there may be, and no text in their place', () => {
+  test('Numbers leave as they are, no more than there may be, and no text in their place', () => {
     expect(
       ['1.5', '-2e3\\.5', '1\\', 'x', '1\\2\\3\\4', '12345678901234567', '1.5 m'].map((each) =>
         numbers(each, 'DS'),
@@ -97,7 +97,7 @@ describe('numbers', () => {
     [['US'], 'LO', false, false, null],
     [['SQ'], 'LO', false, false, null],
   ])(
-    'of %j that a file has as %s (big endian: %j, signed: %j) are %s',
+    'Numbers of %j that a file has as %s (big endian: %j, signed: %j) are %s',
     (vrs, vr, isBig, isSigned, written) => {
       const [, element] = only('', vr);
       expect(vrOf(attribute({ vrs }), element, { isBig, isSigned })).toBe(written);
@@ -113,7 +113,7 @@ describe('the times of a study', () => {
   };
   const begin = { x00080030: '093000', x00080020: '20200301', x00100020: '4711' };
 
-  test('begin at eight, and keep their differences over midnight', () => {
+  test('The times of a study begin at eight, and keep their differences over midnight', () => {
     expect(shifted(begin, 'x00080030', 'TM')).toBe('080000');
     expect(shifted({ ...begin, x00080032: '093001.25' }, 'x00080032', 'TM')).toBe('080001.25');
     expect(shifted({ ...begin, x00080032: '0100' }, 'x00080032', 'TM')).toBe('233000');
@@ -123,13 +123,13 @@ describe('the times of a study', () => {
     expect(shifted({ ...begin, x00080032: '093060' }, 'x00080032', 'TM')).toBe('080100');
   });
 
-  test('begin by the study, otherwise by the series or the acquisition, and nothing leaves without', () => {
+  test('The times of a study begin by the study, otherwise by the series or the acquisition, and nothing leaves without', () => {
     expect(shifted({ x00080031: '10', x00080032: '11' }, 'x00080032', 'TM')).toBe('090000');
     expect(shifted({ x00080032: '11' }, 'x00080032', 'TM')).toBe('080000');
     expect(shifted({ x00080033: '11', x00080023: '20200301' }, 'x00080023', 'DA')).toBeNull();
   });
 
-  test('go back by days that the patient chooses, and the study where there is none', () => {
+  test('The times of a study go back by days that the patient chooses, and the study where there is none', () => {
     const days = (from: string, to: string | null) => {
       const date = (text: string) => Date.parse(text.replace(/(....)(..)(..)/, '$1-$2-$3'));
       return (date(from) - date(to ?? '')) / 86_400_000;
@@ -151,7 +151,7 @@ describe('the times of a study', () => {
   });
 });
 
-test('objects are refused for all that may show a person', () => {
+test('Objects are refused for all that may show a person', () => {
   const reasons = (values: Readonly<Record<string, string>>, uid = '4', hasPixels = true) =>
     reasonsAgainst(setOf(values), uid === '' ? '' : `1.2.840.10008.5.1.4.1.1.${uid}`, hasPixels);
   expect([reasons({}), reasons({}, '2.1'), reasons({}, '128')]).toEqual([[], [], []]);
@@ -208,7 +208,7 @@ test.each([
   ['66.7', ['segmentation']],
   ['66.5', ['other-image']],
   ['481.5', ['radiotherapy']],
-])('a class is known to be free of identity, or is none of these: %s, %j', (uid, reasons) => {
+])('A class is known to be free of identity, or is none of these: %s, %j', (uid, reasons) => {
   expect(reasonsAgainst(setOf({}), `1.2.840.10008.5.1.4.1.1.${uid}`, true)).toEqual(reasons);
   expect(reasonsAgainst(setOf({}), `1.2.840.10008.5.1.4.1.1.${uid}.x`, true)).toEqual(['other-image']);
 });
@@ -219,7 +219,7 @@ test.each([
     true,
   ]),
   ...['AXIAL', 'DOSE', 'INFO', 'SECONDARY'].map((each) => [each, false]),
-] as [string, boolean][])('a picture of a screen is known by %s: %j', (word, isOne) => {
+] as [string, boolean][])('A picture of a screen is known by %s: %j', (word, isOne) => {
   const reasons = reasonsAgainst(setOf({ x00080008: `DERIVED\\${word}` }), '1.2.840.10008.5.1.4.1.1.4', true);
   expect(reasons).toEqual(isOne ? ['secondary-capture'] : []);
 });
@@ -227,24 +227,24 @@ test.each([
 test.each([
   ...['5', '20', '128', '128.1', '130'].map((uid) => [uid, true]),
   ...['4', '12.1', '128.2', '30'].map((uid) => [uid, false]),
-] as [string, boolean][])('a class gives uptake: %s, %j', (uid, isOne) => {
+] as [string, boolean][])('A class gives uptake: %s, %j', (uid, isOne) => {
   expect(isEmission(`1.2.840.10008.5.1.4.1.1.${uid}`)).toBe(isOne);
 });
 
 test.each([
   ...['2.1', '2.2', '4.1', '4.3', '4.4', '12.1.1', '12.2.1', '13.1.1', '13.1.5', '30', '128.1', '130'],
   ...['2', '4', '4.2', '12.1', '13.1.6', '128', '20', '5'].map((uid) => `no ${uid}`),
-])('a class may have functional groups: %s', (said) => {
+])('A class may have functional groups: %s', (said) => {
   const [uid = '', no] = said.split(' ').reverse();
   expect(isEnhanced(`1.2.840.10008.5.1.4.1.1.${uid}`)).toBe(no === undefined);
 });
 
-test('the class of a file that names none is that of its modality', () => {
+test('The class of a file that names none is that of its modality', () => {
   const of = (modality: string, uid = '') => classFor(setOf({ x00080060: modality }), uid);
   expect([of('US'), of('CT', '1.2.3')]).toEqual(['1.2.840.10008.5.1.4.1.1.7', '1.2.3']);
 });
 
-test('the header of gzip ends behind its extra field, name, comment and checksum', () => {
+test('The header of gzip ends behind its extra field, name, comment and checksum', () => {
   const start = (flags: number, ...more: readonly (string | Buffer)[]) =>
     gzipHeaderOf(
       Buffer.concat([

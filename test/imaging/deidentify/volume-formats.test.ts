@@ -78,7 +78,7 @@ const whole: readonly (readonly [name: string, bytes: Buffer])[] = [
 
 describe('a volume in one file', () => {
   test.for(whole)(
-    'leaves without words, with the same voxels and the same place: %s',
+    'A volume in one file leaves without words, with the same voxels and the same place: %s',
     async ([name, bytes]) => {
       expect(unpacked(bytes), 'the file has the word').toContain(word);
       const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
@@ -90,7 +90,7 @@ describe('a volume in one file', () => {
     },
   );
 
-  test('leaves with the fields alone that are on the list', async () => {
+  test('A volume in one file leaves with the fields alone that are on the list', async () => {
     const sent = await leaving({ 'x.mha': canary.metaImage(word) }, ['x.mha']);
     const text = sent.get('case-0001.mha')?.toString('latin1') ?? '';
     expect(
@@ -106,7 +106,7 @@ describe('a volume in one file', () => {
   });
 
   test.for(['x.mgh', 'x.mgz'])(
-    'keeps acquisition parameters, and no text in their place: %s',
+    'A volume in one file keeps acquisition parameters, and no text in their place: %s',
     async (name) => {
       const pack = (bytes: Buffer) => (name === 'x.mgh' ? bytes : canary.gzipWithWords(bytes, word));
       const behind = async (bytes: Buffer) => {
@@ -134,13 +134,13 @@ describe('a volume in one file', () => {
     },
   );
 
-  test('keeps nothing of the header of gzip', async () => {
+  test('A volume in one file keeps nothing of the header of gzip', async () => {
     const sent = await leaving({ 'x.nii.gz': canary.gzipWithWords(canary.nifti(word), word) }, ['x.nii.gz']);
     const head = sent.get('case-0001.nii.gz')?.subarray(0, 9);
     expect([...(head ?? [])]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4]);
   });
 
-  test('that has fewer voxels than its header says is refused', async () => {
+  test('A volume in one file that has fewer voxels than its header says is refused', async () => {
     const short = canary.nifti(word).subarray(0, 430);
     await expect(leaving({ 'x.nii': short }, ['x.nii'])).rejects.toThrow(/is cut short/);
     const packed = canary.gzipWithWords(short, word);
@@ -148,7 +148,7 @@ describe('a volume in one file', () => {
   });
 });
 
-test('bytes behind the voxels count as removed only where there are some that do not leave', async () => {
+test('Bytes behind the voxels count as removed only where there are some that do not leave', async () => {
   await using directory = await temporary();
   const whole = canary.freeSurfer(word);
   await plant(directory.path, { 'tags.mgh': whole, 'plain.mgh': whole.subarray(0, -`tag ${word}`.length) });
@@ -158,7 +158,7 @@ test('bytes behind the voxels count as removed only where there are some that do
   if (process.platform === 'linux') expect(openBelow(directory.path)).toEqual([]);
 });
 
-test('identifiers of DICOM are others with the key of another profile', async () => {
+test('Identifiers of DICOM are others with the key of another profile', async () => {
   const pixels = new Int16Array(16);
   const more = [element(0x00100020, 'LO', '4711')];
   const scan = dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more });
@@ -183,7 +183,7 @@ describe('a volume of several files', () => {
   };
 
   test.for(Object.entries(headers))(
-    'leaves with its voxels alone, which its header names anew: %s',
+    'A volume of several files leaves with its voxels alone, which its header names anew: %s',
     async ([name, text]) => {
       const files = { [name]: Buffer.from(text), [`${word}.raw`]: raw };
       const sent = await leaving(files, Object.keys(files));
@@ -195,7 +195,7 @@ describe('a volume of several files', () => {
     },
   );
 
-  test('leaves slice by slice in the order of its header', async () => {
+  test('A volume of several files leaves slice by slice in the order of its header', async () => {
     const slices = { 'zz.raw': canary.voxels.subarray(0, 24), 'aa.raw': canary.voxels.subarray(24) };
     const files = { 'x.mhd': Buffer.from(`${canary.metaText(word, 'LIST')}zz.raw\naa.raw\n`), ...slices };
     const sent = await leaving(files, ['x.mhd']);
@@ -203,18 +203,21 @@ describe('a volume of several files', () => {
     expect(sent.get('case-0001.mhd')?.toString()).not.toMatch(/zz|aa/);
   });
 
-  test.for(['', '.gz'])('of NIfTI leaves as a pair of one name: .img%s', async (packing) => {
-    const pack = (bytes: Buffer) => (packing === '' ? bytes : canary.gzipWithWords(bytes, word));
-    const files = {
-      [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
-      [`${word}.img${packing}`]: pack(Buffer.concat([canary.voxels, Buffer.from(word)])),
-    };
-    const sent = await leaving(files, Object.keys(files));
-    expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
-    for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
-    for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
-    expect(await read(sent, `case-0001.hdr${packing}`)).toEqual(await read(files, `${word}.hdr${packing}`));
-  });
+  test.for(['', '.gz'])(
+    'A volume of several files of NIfTI leaves as a pair of one name: .img%s',
+    async (packing) => {
+      const pack = (bytes: Buffer) => (packing === '' ? bytes : canary.gzipWithWords(bytes, word));
+      const files = {
+        [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
+        [`${word}.img${packing}`]: pack(Buffer.concat([canary.voxels, Buffer.from(word)])),
+      };
+      const sent = await leaving(files, Object.keys(files));
+      expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
+      for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
+      for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
+      expect(await read(sent, `case-0001.hdr${packing}`)).toEqual(await read(files, `${word}.hdr${packing}`));
+    },
+  );
 });
 
 test('DICOM is known by its content, whatever its name, and refused under the name that the person knows', async () => {
@@ -232,7 +235,7 @@ test('DICOM is known by its content, whatever its name, and refused under the na
   ).rejects.toThrow(/y\.dcm' is a report, which tells of a person in words; leave it out$/);
 });
 
-test('voxels of NIfTI that are said to be at 0 are behind the header, and stay regular', async () => {
+test('Voxels of NIfTI that are said to be at 0 are behind the header, and stay regular', async () => {
   const header = canary.niftiHeader(word).subarray(0, 348);
   header.writeFloatLE(0, 108);
   const bytes = Buffer.concat([header, Buffer.alloc(4), canary.voxels]);
@@ -259,7 +262,7 @@ test('MetaImage is known by its name where it begins with a key that says nothin
   }
 });
 
-test('voxels in several files that are not one slice each are refused', async () => {
+test('Voxels in several files that are not one slice each are refused', async () => {
   await using directory = await temporary();
   const nrrd =
     'NRRD0004\ntype: short\ndimension: 3\nsizes: 4 3 2\nencoding: raw\nendian: little\ndata file: LIST\n';
@@ -278,7 +281,7 @@ test('voxels in several files that are not one slice each are refused', async ()
     }
 });
 
-test('a volume in one file keeps what a model needs, and loses the rest: by the names of fields', async () => {
+test('A volume in one file keeps what a model needs, and loses the rest: by the names of fields', async () => {
   await using directory = await temporary();
   const told = async (name: string, bytes: Buffer) => {
     await plant(directory.path, { [name]: bytes });
@@ -325,13 +328,13 @@ describe('what is not understood', () => {
       'x.nrrd.gz',
     ],
     ['NRRD as text', { 'x.nrrd': `${canary.nrrdText(word, 'ascii')}1 2 3` }, 'x.nrrd'],
-  ] as const)('is refused: %s', async ([, files, name]) => {
+  ] as const)('What is not understood is refused: %s', async ([, files, name]) => {
     await expect(leaving(files, [name])).rejects.toThrow(
       /x\.[\w.]+' cannot be de-identified: .*\. Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is$/,
     );
   });
 
-  test('is refused where its header names a file that does not leave with it, and gzip whose header has no end', async () => {
+  test('What is not understood is refused where its header names a file that does not leave with it, and gzip whose header has no end', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'x.mhd': canary.metaText(word, 'y.raw') });
     const header = path.join(directory.path, 'x.mhd');
@@ -342,7 +345,7 @@ describe('what is not understood', () => {
     );
   });
 
-  test('leaves under a neutral name where that is enough, and gzip without the name in it', async () => {
+  test('What is not understood leaves under a neutral name where that is enough, and gzip without the name in it', async () => {
     const packed = canary.gzipWithWords(canary.nifti('inside'), word);
     const files = { [`${word}.png`]: 'x', [`${word}2.nii.gz`]: packed };
     const sent = await leaving(files, Object.keys(files), 'names');

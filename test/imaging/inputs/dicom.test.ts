@@ -41,7 +41,7 @@ const localiser = { series: '2', number: 2, description: 'localiser' } as const;
 const named = (word: string) => (image: number) => `${word}${image}`;
 
 describe('a directory of DICOM files', () => {
-  test('with two series and a localiser comes to three, in the order of their numbers', async () => {
+  test('A directory of DICOM files with two series and a localiser comes to three, in the order of their numbers', async () => {
     const export_ = {
       ...dicomSeries(4, flair, named('a')),
       ...dicomSeries(5, t1, named('b')),
@@ -67,7 +67,7 @@ describe('a directory of DICOM files', () => {
     ]);
   });
 
-  test('with more than twenty series has twenty of them listed, and the others counted', async () => {
+  test('A directory of DICOM files with more than twenty series has twenty of them listed, and the others counted', async () => {
     await using root = await temporary();
     const names = Array.from({ length: 22 }, (_, at) => `${at + 1}`);
     const files = names.map((series) => [`${series}.dcm`, dicomFile({ image: 1, series })] as const);
@@ -80,7 +80,7 @@ describe('a directory of DICOM files', () => {
     expect(notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
   });
 
-  test('with a plan, a dose and structures comes to the images, and names the others', async () => {
+  test('A directory of DICOM files with a plan, a dose and structures comes to the images, and names the others', async () => {
     const ct = dicomSeries(4, { kind: 'CT', series: '1' });
     const others = (['RTSTRUCT', 'RTDOSE', 'RTPLAN', 'SR', 'PR', 'SEG'] as const).map(
       (kind, at) => [`${kind}.dcm`, dicomFile({ kind, image: 1, series: `9.${at}` })] as const,
@@ -102,7 +102,7 @@ describe('a directory of DICOM files', () => {
   });
 
   test.each(['SEG', 'labelMap'] as const)(
-    'with images and a segmentation (%s) comes to the images for inputs, and to both for ground truth and masks',
+    'A directory of DICOM files with images and a segmentation (%s) comes to the images for inputs, and to both for ground truth and masks',
     async (kind) => {
       await using root = await temporary();
       const seg = dicomFile({ kind, modality: 'SEG', image: 1, series: '9', number: 9, frames: 4 });
@@ -116,7 +116,7 @@ describe('a directory of DICOM files', () => {
     },
   );
 
-  test('with segmentations alone comes to these', async () => {
+  test('A directory of DICOM files with segmentations alone comes to these', async () => {
     const files = {
       'in/a': dicomFile({ kind: 'SEG', image: 1 }),
       'in/b': dicomFile({ kind: 'SEG', image: 2 }),
@@ -124,7 +124,7 @@ describe('a directory of DICOM files', () => {
     expect((await sortedOut(files)).volumes).toEqual(['file in/a 1', 'file in/b 1']);
   });
 
-  test('with projections and files of several frames comes to a case each', async () => {
+  test('A directory of DICOM files with projections and files of several frames comes to a case each', async () => {
     const files = {
       ...within(
         'in',
@@ -140,7 +140,7 @@ describe('a directory of DICOM files', () => {
     ]);
   });
 
-  test('that splits a series over directories comes to one, whose files have different names', async () => {
+  test('A directory of DICOM files that splits a series over directories comes to one, whose files have different names', async () => {
     const name = (image: number) => (image < 3 ? `DICOM/IM${image}` : `DICOM/00000001/IM${image - 2}`);
     await using root = await temporary();
     await plant(root.path, within('in', dicomSeries(4, t1, name)));
@@ -162,7 +162,7 @@ describe('a directory of DICOM files', () => {
     ['zipped', { isZipped: true }],
     ['with 100 KB of private elements', { privateBytes: 100_000 }],
     ['zipped, with a long header', { isZipped: true, privateBytes: 200_000 }],
-  ])('is recognised by its content %s, under any name', async (_, how) => {
+  ])('A directory of DICOM files is recognised by its content %s, under any name', async (_, how) => {
     const series = within(
       'in',
       dicomSeries(3, { ...t1, ...how }, (image) => `scan-${image}.x`),
@@ -171,7 +171,7 @@ describe('a directory of DICOM files', () => {
     expect(found).toMatchObject({ volumes: ['series in 3 3 T1 MPRAGE'], skipped: ['in/notes.bin'] });
   });
 
-  test('of a disc comes to the images: no viewer, no DICOMDIR', async () => {
+  test('A directory of DICOM files of a disc comes to the images: no viewer, no DICOMDIR', async () => {
     const disc = {
       DICOMDIR: 'x',
       'AUTORUN.INF': 'x',
@@ -184,7 +184,7 @@ describe('a directory of DICOM files', () => {
     expect((await sortedOut(within('in', disc))).volumes).toEqual(['series in/DICOM/S1 5 3 T1 MPRAGE']);
   });
 
-  test('that lacks slices, or has two at one place, is sent with a remark', async () => {
+  test('A directory of DICOM files that lacks slices, or has two at one place, is sent with a remark', async () => {
     const series = dicomSeries(12, t1);
     for (const gone of [4, 9, 10])
       delete (series as Record<string, unknown>)[`IM${String(gone).padStart(4, '0')}`];
@@ -203,7 +203,7 @@ describe('a directory of DICOM files', () => {
     );
   });
 
-  test('that has copies of the same images sends each once', async () => {
+  test('A directory of DICOM files that has copies of the same images sends each once', async () => {
     const series = dicomSeries(3, t1);
     const found = await sortedOut({ ...within('in', series), ...within('in/copy', series) });
     expect(found.volumes).toEqual(['series in 3 3 T1 MPRAGE']);
@@ -214,7 +214,7 @@ describe('a directory of DICOM files', () => {
     expect(reporter.notes).toEqual([expect.stringMatching(/^3 identical copies of images were not sent \(/)]);
   });
 
-  test('is not named after a directory in which none of its files lies', async () => {
+  test('A directory of DICOM files is not named after a directory in which none of its files lies', async () => {
     const name = (image: number) => (image < 3 ? `a/IM${image}` : `b/IM${image}`);
     await using root = await temporary();
     await plant(root.path, within('in/export', dicomSeries(4, t1, name)));
@@ -222,13 +222,13 @@ describe('a directory of DICOM files', () => {
     expect(units).toMatchObject([{ wanted: 'export_3_T1-MPRAGE' }]);
   });
 
-  test('with other images under the same UIDs comes to a series for each directory', async () => {
+  test('A directory of DICOM files with other images under the same UIDs comes to a series for each directory', async () => {
     const second = dicomSeries(3, { ...t1, description: 'other' });
     const found = await sortedOut({ ...within('in/p1', dicomSeries(3, t1)), ...within('in/p2', second) });
     expect(found.volumes).toEqual(['series in/p1 3 3 T1 MPRAGE', 'series in/p2 3 3 other']);
   });
 
-  test('is refused with a slice that is empty, or whose header cannot be read', async () => {
+  test('A directory of DICOM files is refused with a slice that is empty, or whose header cannot be read', async () => {
     const series = within('in', dicomSeries(3, t1));
     await expect(sortedOut({ ...series, 'in/IM0009': '' })).rejects.toThrow(/IM0009' is empty/);
     const damaged = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM')]);
@@ -237,7 +237,7 @@ describe('a directory of DICOM files', () => {
     );
   });
 
-  test('tells descriptions in their character set, and names in safe characters', async () => {
+  test('A directory of DICOM files tells descriptions in their character set, and names in safe characters', async () => {
     const kopf = Buffer.from('Schädel/Kopf: <T1>?', 'utf8').toString('latin1');
     const files = {
       ...dicomSeries(2, { series: '1', number: 1, charset: 'ISO_IR 192', description: kopf }, named('a')),
@@ -273,13 +273,13 @@ describe('the choice of series', () => {
     [['T1 MPRAG?'], [3], []],
     [['T1'], [], ['T1']],
     [['33', 'loc*'], [2], ['33']],
-  ])('by %j', (words, numbers, unused) => {
+  ])('The choice of series by %j', (words, numbers, unused) => {
     const found = selectSeries(series, words);
     expect(found.chosen.map(({ number }) => number)).toEqual(numbers);
     expect(found.unused).toEqual(unused);
   });
 
-  test('leaves the other series, and no volume of another format', async () => {
+  test('The choice of series leaves the other series, and no volume of another format', async () => {
     await using root = await temporary();
     await plant(root.path, {
       ...within('in', { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) }),
@@ -294,7 +294,7 @@ describe('the choice of series', () => {
     ]);
   });
 
-  test('gives a series the name that it has among all', async () => {
+  test('The choice of series gives a series the name that it has among all', async () => {
     await using root = await temporary();
     const files = { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) };
     await plant(root.path, within('in', files));
@@ -307,7 +307,7 @@ describe('the choice of series', () => {
 });
 
 describe('other files beside volumes', () => {
-  test('of unknown formats are left out, and sent where nothing else is there', async () => {
+  test('Other files beside volumes of unknown formats are left out, and sent where nothing else is there', async () => {
     const found = await sortedOut({ 'in/a.nii.gz': 'x', 'in/odd.dat': 'x', 'in/photo.png': 'x' });
     expect(found).toEqual({
       volumes: ['file in/a.nii.gz 1'],
@@ -329,14 +329,14 @@ describe('other files beside volumes', () => {
     );
   });
 
-  test('are recognised by their content before their names', async () => {
+  test('Other files beside volumes are recognised by their content before their names', async () => {
     const nifti = Buffer.alloc(352);
     nifti.writeInt32LE(348);
     const found = await sortedOut({ 'in/a': nifti, 'in/b.img.bak': 'NRRD0004\n', 'in/c.tmp': 'x' });
     expect(found).toMatchObject({ volumes: ['file in/a 1', 'file in/b.img.bak 1'], skipped: ['in/c.tmp'] });
   });
 
-  test('of a data set of BIDS are neither derivatives nor code', async () => {
+  test('Other files beside volumes of a data set of BIDS are neither derivatives nor code', async () => {
     const found = await sortedOut({
       'in/dataset_description.json': '{}',
       'in/sub-01/anat/sub-01_T1w.nii.gz': 'x',
@@ -369,20 +369,23 @@ describe('other files beside volumes', () => {
     ['bids/derivatives/app/sub-01_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
     ['Out/**/*_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
     ['Out/sub-01/sub-01_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
-  ])('are results, by whatever path scans are named, unless it names them: %s', async (given, wanted) => {
-    await using root = await temporary();
-    await plant(root.path, {
-      'bids/dataset_description.json': '{}',
-      'bids/sub-01/anat/sub-01_T1w.nii': 'x',
-      'bids/derivatives/app/sub-01_T1w.nii': 'x',
-      'bids/sourcedata/sub-01_T1w.nii': 'x',
-      'Out/sub-01/sub-01_T1w.nii': 'x',
-    });
-    const found = await collect([path.join(root.path, given)], { output: path.join(root.path, 'Out') });
-    expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
-  });
+  ])(
+    'Other files beside volumes are results, by whatever path scans are named, unless it names them: %s',
+    async (given, wanted) => {
+      await using root = await temporary();
+      await plant(root.path, {
+        'bids/dataset_description.json': '{}',
+        'bids/sub-01/anat/sub-01_T1w.nii': 'x',
+        'bids/derivatives/app/sub-01_T1w.nii': 'x',
+        'bids/sourcedata/sub-01_T1w.nii': 'x',
+        'Out/sub-01/sub-01_T1w.nii': 'x',
+      });
+      const found = await collect([path.join(root.path, given)], { output: path.join(root.path, 'Out') });
+      expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
+    },
+  );
 
-  test('are the probabilities of nnU-Net beside its segmentations', async () => {
+  test('Other files beside volumes are the probabilities of nnU-Net beside its segmentations', async () => {
     const names = [
       'case_01.nii.gz',
       'case_01.npz',
@@ -406,7 +409,7 @@ describe('what a cloud has not brought to this machine', () => {
     ['OneDrive - University', /OneDrive did not fetch it; choose 'Always keep on this device'/],
     ['Dropbox', /Dropbox did not fetch it; choose 'Make available offline'/],
     ['GoogleDrive-me@example.org', /Google Drive did not fetch it; choose 'Available offline'/],
-  ])('is refused by name: %s', async (cloud, sentence) => {
+  ])('What a cloud has not brought to this machine is refused by name: %s', async (cloud, sentence) => {
     await using root = await temporary();
     const directory = path.join(root.path, cloud, 'in');
     await mkdir(directory, { recursive: true });
@@ -423,13 +426,16 @@ describe('what a cloud has not brought to this machine', () => {
     ['a.nii.gz.cloud', /odrive did not fetch it; run 'odrive sync'/],
     ['scans.cloudf', /odrive did not fetch it/],
     ['a.nii.gz.dvc', /DVC did not fetch it; run 'dvc pull'/],
-  ])('is refused where a file stands for it: %s', async (name, sentence) => {
-    await using root = await temporary();
-    await plant(root.path, { 'in/b.nii': 'x', [`in/${name}`]: 'outs:\n' });
-    await expect(collect([path.join(root.path, 'in')])).rejects.toThrow(sentence);
-    await plant(root.path, { [`in/${name.replace(/\.\w+$/, '')}`]: 'x' });
-    expect(
-      (await collect([path.join(root.path, 'in')])).units.map((unit) => path.basename(unit.path)),
-    ).toContain('b.nii');
-  });
+  ])(
+    'What a cloud has not brought to this machine is refused where a file stands for it: %s',
+    async (name, sentence) => {
+      await using root = await temporary();
+      await plant(root.path, { 'in/b.nii': 'x', [`in/${name}`]: 'outs:\n' });
+      await expect(collect([path.join(root.path, 'in')])).rejects.toThrow(sentence);
+      await plant(root.path, { [`in/${name.replace(/\.\w+$/, '')}`]: 'x' });
+      expect(
+        (await collect([path.join(root.path, 'in')])).units.map((unit) => path.basename(unit.path)),
+      ).toContain('b.nii');
+    },
+  );
 });

@@ -80,7 +80,7 @@ describe('cases', () => {
         series: { number: null, description: '', remarks: [] },
       }),
     ],
-  ])('have %s as their name', (_, name, volume) => {
+  ])('Cases have %s as their name', (_, name, volume) => {
     expect(divideIntoCases(found({ inputs: [[volume]] })).map((each) => each.name)).toEqual([name]);
   });
 
@@ -88,12 +88,12 @@ describe('cases', () => {
     [['/in/x.nii', '/in/x.mha'], "'/in/x.nii' and '/in/x.mha' would both be the case 'x'"],
     [['/in/x.nii', '/in/X.nii'], "'/in/x.nii' and '/in/X.nii' would both be the case 'X'"],
     [['/in/A.nii', '/in/a/t1.nii'], "The result of '/in/a/t1.nii' would lie in that of '/in/A.nii'"],
-  ])('whose names or places are the same are refused: %j', (files, why) => {
+  ])('Cases whose names or places are the same are refused: %j', (files, why) => {
     const units = files.map((each) => unit(each, { base }));
     expect(() => divideIntoCases(found({ inputs: [units] }))).toThrow(why);
   });
 
-  test('have the labels of their paths, their files and the fault of one of these, and what is for all', () => {
+  test('Cases have the labels of their paths, their files and the fault of one of these, and what is for all', () => {
     const [first, second] = [unit('/in/sub-01/ses-2/x.nii'), unit('/in/02/y.mhd')];
     const half = unit('/in/02/y.raw', { isHalf: true, headers: ['/in/02/y.mhd'] });
     const bad = unit('/gt/sub-03_b.nii', { fault: 'is empty' });
@@ -127,7 +127,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('of groups of other numbers are refused, also of one where the group is needed', () => {
+  test('Cases of groups of other numbers are refused, also of one where the group is needed', () => {
     const divide = (name: 'gt' | 'mask', count: number) => () =>
       divideIntoCases(
         found({
@@ -143,7 +143,7 @@ describe('cases', () => {
     expect(divide('mask', 3)).toThrow('--mask has 3 for 2 cases');
   });
 
-  test('know the files of a volume, and whether one was not fetched', async () => {
+  test('Cases know the files of a volume, and whether one was not fetched', async () => {
     const store = unit('/in/s', {
       kind: 'store',
       files: [
@@ -161,7 +161,7 @@ describe('cases', () => {
   });
 });
 
-test('cases that lack a file are named, thirty at most, with what to do about them', () => {
+test('Cases that lack a file are named, thirty at most, with what to do about them', () => {
   const of = (count: number, name: (at: number) => string) =>
     Array.from({ length: count }, (_, at) => ({ ...unit(`/in/${name(at)}.nii`), name: `${name(at)}.nii` }));
   const group = (name: string, units: NamedUnit[]) => ({ field: fieldOf(name), number: 1, units });

@@ -38,7 +38,7 @@ const sentenceOf = (found: Promise<unknown>) =>
   );
 
 describe('what is found', () => {
-  test('is listed with what cannot be sent where that is asked for', async () => {
+  test('What is found is listed with what cannot be sent where that is asked for', async () => {
     await plant(root.path, {
       'in/a.nii': 'x',
       'in/b.nii': '',
@@ -72,7 +72,7 @@ describe('what is found', () => {
     expect(each.refused).toEqual([]);
   });
 
-  test('is refused where files would get names that their headers do not know', async () => {
+  test('What is found is refused where files would get names that their headers do not know', async () => {
     const header = (name: string) => metaHeader(name);
     await plant(root.path, {
       'a/x.mhd': 'ENVI',
@@ -86,7 +86,7 @@ describe('what is found', () => {
     expect(await sentenceOf(find({ inputs: [['a/x.mhd', 'b/x.mhd']] }, { isEach: true }))).toBe('it is sent');
   });
 
-  test('is no input that a result could replace, a data set included', async () => {
+  test('What is found is no input that a result could replace, a data set included', async () => {
     await plant(root.path, { 'Out/a.nii': 'x', 'set/Out/b.nii': 'x' });
     const place = { directory: at('Out'), mayReplace: true };
     expect(await sentenceOf(find({ inputs: [['Out/a.nii']] }, { place }))).toMatch(
@@ -102,7 +102,7 @@ describe('what is found', () => {
     );
   });
 
-  test('has the name of its directory as an archive, and what is sent is told by field', async () => {
+  test('What is found has the name of its directory as an archive, and what is sent is told by field', async () => {
     await plant(root.path, {
       'set/a.nii': 'x',
       'my.zip': zipOf({ 'a.nii': 'x' }),
@@ -129,7 +129,7 @@ describe('what is found', () => {
     });
   });
 
-  test('of groups that are uneven says what each case lacks, or leaves these out', async () => {
+  test('What is found of groups that are uneven says what each case lacks, or leaves these out', async () => {
     await plant(root.path, {
       'in/a_T1.nii': 'x',
       'in/b_T1.nii': 'x',
@@ -163,7 +163,7 @@ describe('what is collected', () => {
     };
   };
 
-  test('of a directory without a volume is refused, in one sentence for all of its files', async () => {
+  test('What is collected of a directory without a volume is refused, in one sentence for all of its files', async () => {
     await plant(root.path, { 'one/a.txt': 'x', 'two/a.txt': 'x', 'two/b.json': '{}' });
     expect((await collect(['one'])).sentences).toEqual([
       "'one/a.txt' is not a volume, and there is none beside it; --all-files sends it",
@@ -175,7 +175,7 @@ describe('what is collected', () => {
     expect(shown).toBe("'two/a.txt' is not a volume, nor are 1 more, and there is none beside them");
   });
 
-  test('by a pattern is chosen like what lies in directories, and what is named is not', async () => {
+  test('What is collected by a pattern is chosen like what lies in directories, and what is named is not', async () => {
     await plant(root.path, { 'in/sub-1_a.nii': 'x', 'in/sub-2_a.nii': 'x', 'in/sub-2.txt': 'x' });
     const selector = () => new Selector({ participants: ['2'] });
     expect(await collect(['in/*'], { selector: selector() })).toEqual({
@@ -188,7 +188,7 @@ describe('what is collected', () => {
     ]);
   });
 
-  test('of slices with a volume of a store beside them is one by itself only where it lies among volumes', async () => {
+  test('What is collected of slices with a volume of a store beside them is one by itself only where it lies among volumes', async () => {
     const slice = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM'), Buffer.alloc(16)]);
     await plant(root.path, {
       'in/ct/1.dcm': slice,
@@ -204,7 +204,7 @@ describe('what is collected', () => {
   });
 });
 
-test('groups are paired with the first one, by name where the names say it', () => {
+test('Groups are paired with the first one, by name where the names say it', () => {
   const file = (name: string, more: object = {}) => ({ path: `/x/${name}`, name, isHalf: false, ...more });
   const group = (...names: readonly string[]) => names.map((name) => file(name));
   const half = file('2_a.raw', { isHalf: true });

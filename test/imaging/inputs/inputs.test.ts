@@ -26,7 +26,7 @@ function element(group: number, number: number, vr: string | null, value: string
 }
 
 describe('the volumes that paths name', () => {
-  test('a file is one, and its size is known', async () => {
+  test('A file is one, and its size is known', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': 'abc' });
     const file = path.join(directory.path, 'a.nii');
@@ -35,7 +35,7 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('a directory is walked in name order, without its hidden files', async () => {
+  test('A directory is walked in name order, without its hidden files', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'b.nii': 'x',
@@ -47,7 +47,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['file a/z.nii', 'file b.nii', 'file c.nii']);
   });
 
-  test('what systems and storage devices leave in directories is not entered, and not sent', async () => {
+  test('What systems and storage devices leave in directories is not entered, and not sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'a.nii': 'x',
@@ -63,13 +63,13 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['file a.nii', 'file deep/found.nii']);
   });
 
-  test('a glob matches in name order', async () => {
+  test('A glob matches in name order', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '2.nii': 'x', '1.nii': 'x', 'notes.txt': 'x' });
     expect(await units(directory.path, '*.nii')).toEqual(['file 1.nii', 'file 2.nii']);
   });
 
-  test('a name with the characters of a glob is taken literally if it exists', async () => {
+  test('A name with the characters of a glob is taken literally if it exists', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'scan[1].nii': 'x', 'scan1.nii': 'x' });
     expect(await units(directory.path, 'scan[1].nii')).toEqual(['file scan[1].nii']);
@@ -88,7 +88,7 @@ describe('the volumes that paths name', () => {
     ['x/?(g).nii', 'x/1(g).nii'],
     ['.hidden (1)/[!i].nii', '.hidden (1)/h.nii'],
   ])(
-    'directories that are there are literal in a pattern, and parentheses always: %s',
+    'The volumes that paths name directories that are there are literal in a pattern, and parentheses always: %s',
     async (pattern, found) => {
       await using directory = await temporary();
       const names = [
@@ -110,7 +110,7 @@ describe('the volumes that paths name', () => {
     },
   );
 
-  test('a DICOM series is one, by name endings and by magic bytes', async () => {
+  test('A DICOM series is one, by name endings and by magic bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'study/ct/1.dcm': 'old files have no magic',
@@ -121,7 +121,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
   });
 
-  test('a series is recognised although the first files of its directory are none', async () => {
+  test('A series is recognised although the first files of its directory are none', async () => {
     await using directory = await temporary();
     const scans = (name: string, count: number) =>
       Array.from({ length: count }, (_, at) => [`${name}/IM${String(at).padStart(4, '0')}`, dicom] as const);
@@ -161,7 +161,7 @@ describe('the volumes that paths name', () => {
     ],
     ['implicit, with a length', element(8, 0, null, '\xc4\0\0\0'), element(8, 1, null, '\xc4\x01\0\0')],
     ['implicit', element(8, 8, null, 'ORIGINAL\\PRIMARY'), element(8, 0x12, null, '20010203')],
-  ])('slices without a preamble are a series: %s', async (_, first, second) => {
+  ])('The volumes that paths name slices without a preamble are a series: %s', async (_, first, second) => {
     await using directory = await temporary();
     const slice = Buffer.concat([first, second, Buffer.alloc(64)]);
     await plant(directory.path, { 'ct/1': slice, 'ct/2': slice });
@@ -177,14 +177,14 @@ describe('the volumes that paths name', () => {
     ['another group behind it', element(8, 0, null, '\xc4\0\0\0'), element(0x1234, 1, null, 'X ')],
     ['nothing behind it', element(8, 5, 'CS', 'ISO_IR 100'), Buffer.alloc(0)],
     ['voxels that begin with 8 and 0', Buffer.from([8, 0, 0, 0, 4, 0, 0, 0, 9, 0]), Buffer.alloc(64, 7)],
-  ])('what only resembles a slice is a volume of its own: %s', async (_, first, second) => {
+  ])('What only resembles a slice is a volume of its own: %s', async (_, first, second) => {
     await using directory = await temporary();
     const file = Buffer.concat([first, second]);
     await plant(directory.path, { 'in/1': file, 'in/2': file });
     expect(await units(directory.path, 'in')).toEqual(['file in/1', 'file in/2']);
   });
 
-  test('a slice alone among other volumes is one, and DICOMDIR is none', async () => {
+  test('A slice alone among other volumes is one, and DICOMDIR is none', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'mixed/1.dcm': dicom,
@@ -202,7 +202,7 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('slices beside other volumes are one without these', async () => {
+  test('The volumes that paths name slices beside other volumes are one without these', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'head/1.dcm': 'x',
@@ -237,13 +237,13 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('an empty slice beside other volumes is refused', async () => {
+  test('An empty slice beside other volumes is refused', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '1.dcm': dicom, '2.dcm': '', 'a.nii': 'x' });
     await expect(units(directory.path, '')).rejects.toThrow(/2\.dcm' is empty/);
   });
 
-  test('a series has neither the result of an earlier run in it nor what leads back to it', async () => {
+  test('A series has neither the result of an earlier run in it nor what leads back to it', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '1.dcm': dicom, '2.dcm': dicom, 'Output/log.txt': 'x' });
     await symlink('.', path.join(directory.path, 'again'));
@@ -257,7 +257,7 @@ describe('the volumes that paths name', () => {
     expect(await sent()).toEqual([['1.dcm', '2.dcm']]);
   });
 
-  test('a Zarr store is one, by its name and by its metadata', async () => {
+  test('A Zarr store is one, by its name and by its metadata', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       ...zarrStore('a.ome.zarr'),
@@ -266,7 +266,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
   });
 
-  test('the result of an earlier run is skipped, unless a path names it', async () => {
+  test('The result of an earlier run is skipped, unless a path names it', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'x', 'Output/mask.nii': 'x', 'Output/result.zip': 'x' });
     const output = path.join(directory.path, 'Output');
@@ -279,7 +279,7 @@ describe('the volumes that paths name', () => {
   });
 
   test.each([[''], ['*.nii'], ['study*']])(
-    'a name that is not UTF-8 is refused, not left out, if %j matches it',
+    'A name that is not UTF-8 is refused, not left out, if %j matches it',
     async (given) => {
       await using directory = await temporary();
       await plant(directory.path, { 'study/ok.nii': 'x', 'ok.nii': 'x' });
@@ -293,7 +293,7 @@ describe('the volumes that paths name', () => {
     },
   );
 
-  test('a directory name that is not UTF-8 is refused if a glob enters it', async () => {
+  test('A directory name that is not UTF-8 is refused if a glob enters it', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a/ct.nii': 'x' });
     const misnamed = Buffer.from(`${directory.path}/ren\xe9`, 'latin1');
@@ -305,14 +305,14 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'a/*.nii')).toEqual(['file a/ct.nii']);
   });
 
-  test('a hidden file is skipped, whatever its name', async () => {
+  test('A hidden file is skipped, whatever its name', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ok.nii': 'x' });
     await writeFile(Buffer.from(`${directory.path}/.\xe9`, 'latin1'), 'x');
     expect(await units(directory.path, '')).toEqual(['file ok.nii']);
   });
 
-  test('files of a matched directory are sent once, even if the pattern matches them as well', async () => {
+  test('Files of a matched directory are sent once, even if the pattern matches them as well', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 's/a.nii': 'x', 's/below/b.nii': 'x' });
     expect(await units(directory.path, 's/**')).toEqual(['file s/a.nii', 'file s/below/b.nii']);

@@ -168,11 +168,11 @@ describe('a file that a header names leaves only with its voxels', () => {
       },
     ],
     ['of NIfTI-2', { 'in/a.hdr': pairHeader(540, 4), 'in/a.img': Buffer.alloc(4) }],
-  ])('which are %s', async (_, files) => {
+  ])('A file that a header names leaves only with its voxels which are %s', async (_, files) => {
     expect((await sent(files, {}, ['in'])).result).toEqual(Object.keys(files));
   });
 
-  test('and not through a link out of what was named, but to the content of its own git-annex', async () => {
+  test('A file that a header names leaves only with its voxels and not through a link out of what was named, but to the content of its own git-annex', async () => {
     const files = { 'in/a.mhd': metaHeader('a.raw', 4), 'key/a': Buffer.alloc(4) };
     const out = await sent(files, { 'in/a.raw': '../key/a' }, ['in/a.mhd']);
     expect(out.result).toMatch(/a\.raw' leads to 'key\/a', outside of what was named/);
@@ -196,12 +196,15 @@ describe('a link', () => {
     'home/.netrc': secret,
     'in/ok.nii': pairHeader(),
   };
-  test.each(['in', 'in/a.nii', 'in/*.nii', 'in/*'])('to a secret is refused by name: %s', async (named) => {
-    const { result } = await sent(files, { 'in/a.nii': '../home/id_rsa' }, [named]);
-    expect(result).toMatch(
-      /in\/a\.nii' leads to 'home\/id_rsa', outside of what was named, and is not recognised/,
-    );
-  });
+  test.each(['in', 'in/a.nii', 'in/*.nii', 'in/*'])(
+    'A link to a secret is refused by name: %s',
+    async (named) => {
+      const { result } = await sent(files, { 'in/a.nii': '../home/id_rsa' }, [named]);
+      expect(result).toMatch(
+        /in\/a\.nii' leads to 'home\/id_rsa', outside of what was named, and is not recognised/,
+      );
+    },
+  );
 
   test.each<[string, Links]>([
     ['to a hidden file inside of what was named', { 'in/a.nii': '.env' }],
@@ -215,7 +218,7 @@ describe('a link', () => {
   });
 
   test.each(['in/*/*.nii', 'in/**/*.nii'])(
-    'of a directory to one with a secret is refused by a pattern: %s',
+    'A link of a directory to one with a secret is refused by a pattern: %s',
     async (named) => {
       const elsewhere = { 'home/key.nii': secret, 'in/own/ok.nii': pairHeader() };
       const { result } = await sent(elsewhere, { 'in/sub': '../home' }, [named]);
@@ -223,7 +226,7 @@ describe('a link', () => {
     },
   );
 
-  test('to a volume elsewhere is followed, and said', async () => {
+  test('A link to a volume elsewhere is followed, and said', async () => {
     for (const [links, name] of [
       [{ 'in/a.nii': '../home/scan.nii' }, 'in/a.nii'],
       [{ 'in/sub': '../home' }, 'in/sub/scan.nii'],
@@ -236,7 +239,7 @@ describe('a link', () => {
     }
   });
 
-  test('is not followed to files without a format, and refused with --all-files', async () => {
+  test('A link is not followed to files without a format, and refused with --all-files', async () => {
     const links = { 'in/notes': '../home/id_rsa' };
     expect((await sent(files, links, ['in'])).result).toEqual(['in/ok.nii']);
     expect((await sent(files, links, ['in'], true)).result).toMatch(/in\/notes' leads to/);
@@ -245,7 +248,7 @@ describe('a link', () => {
     );
   });
 
-  test('of a data set is held to the same', async () => {
+  test('A link of a data set is held to the same', async () => {
     await using root = await place(files, { 'in/a.nii': '../home/id_rsa' });
     const operation = operationOf('fine_tune');
     const archive = { field: fieldWithRole(operation, 'paths'), path: path.join(root.path, 'in') };
@@ -270,7 +273,7 @@ describe('a store of Zarr', () => {
   }
 
   test.each(['1', '{}', '{"zarr_format": 3}', '{"zarr_format": 3, "node_type": "x"}', 'not JSON', '[]'])(
-    'is none by a zarr.json of %j',
+    'A store of Zarr is none by a zarr.json of %j',
     async (content) => {
       const files = { 'in/zarr.json': content, 'in/.env': secret, 'in/a.nii': 'x' };
       expect(await keys(files)).toEqual(['in/a.nii']);
@@ -280,7 +283,7 @@ describe('a store of Zarr', () => {
     },
   );
 
-  test('is sent with its metadata and chunks alone, and the rest is named', async () => {
+  test('A store of Zarr is sent with its metadata and chunks alone, and the rest is named', async () => {
     const strays = {
       'in/s.zarr/.env': secret,
       'in/s.zarr/.git/config': secret,
@@ -350,7 +353,7 @@ describe('a store of Zarr', () => {
       },
       ['.zarray', '.zattrs', '0'],
     ],
-  ])('has the keys that an array implies %s', async (_, files, names) => {
+  ])('A store of Zarr has the keys that an array implies %s', async (_, files, names) => {
     const planted = Object.fromEntries(
       Object.entries(files).map(([name, content]) => [`in/${name}`, content]),
     );
@@ -379,7 +382,7 @@ describe('a store of Zarr', () => {
       /\.zattrs' leads to 'home\/a\.json'/,
     ],
     ['broken metadata', { 'in/s.zarr/0/.zarray': secret }, {}, /is not valid metadata of a Zarr store/],
-  ])('is refused with %s', async (_, files, links, sentence) => {
+  ])('A store of Zarr is refused with %s', async (_, files, links, sentence) => {
     const home = { 'home/id_rsa': secret, 'home/a.json': '{"token": "x"}' };
     expect(await keys({ ...zarrStore('in/s.zarr'), ...files, ...home }, links)).toMatch(sentence);
   });
@@ -403,7 +406,7 @@ describe('what is shown', () => {
       { 'in/a.hdr': pairHeader(348, secret.length), home: secret },
       { 'in/a.img': '../home' },
     ],
-  ])('holds %s to the same rule', async (_, files, links) => {
+  ])('What is shown holds %s to the same rule', async (_, files, links) => {
     await using root = await place(files, links);
     const units = await findVolumes([path.join(root.path, 'in')]);
     expect(units.length).toBeGreaterThan(0);

@@ -57,7 +57,7 @@ async function sent(archive: string | undefined, copy: string): Promise<string[]
 const annex = '../.git/annex/objects/Zx/9k/MD5E-s42--d41d8cd9.nii.gz/MD5E-s42--d41d8cd9.nii.gz';
 
 describe('links to files and directories', () => {
-  test('are followed, and a circle is walked once', async () => {
+  test('Links to files and directories are followed, and a circle is walked once', async () => {
     await using root = await place(
       { 'real/a.nii': nifti, 'scans/b.nii': 'b' },
       { 'scans/a.nii': '../real/a.nii', 'scans/up': '..' },
@@ -70,7 +70,7 @@ describe('links to files and directories', () => {
   });
 
   test.each([['scans/*'], ['scans/**'], ['sc*s/linked']])(
-    'are matched by the pattern %s',
+    'Links to files and directories are matched by the pattern %s',
     async (pattern) => {
       await using root = await place(
         { 'real/a.nii': nifti, 'scans/z/b.nii': nifti },
@@ -80,7 +80,7 @@ describe('links to files and directories', () => {
     },
   );
 
-  test('can be the files of a series or of a store', async () => {
+  test('Links to files and directories can be the files of a series or of a store', async () => {
     await using root = await place(
       {
         '.git/annex/objects/1': dicom,
@@ -107,7 +107,7 @@ describe('links to files and directories', () => {
     await remove();
   });
 
-  test('of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
+  test('Links to files and directories of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
     const object = '.git/annex/objects/Zx/MD5E-s1--a.nii.gz';
     await using root = await place(
       { [`set/${object}`]: 'voxels', 'other/b.nii': nifti, 'set/.hidden': 'x' },
@@ -131,7 +131,7 @@ describe('links to files and directories', () => {
 });
 
 describe('what cannot be sent is refused by name', () => {
-  test('a link that leads to nothing, with the number of the others', async () => {
+  test('A link that leads to nothing, with the number of the others', async () => {
     const links = { 'in/a.nii': 'nowhere', 'in/b/c.nii': '../gone/c.nii', 'in/d.nii': 'd.nii' };
     await using root = await place({ 'in/ok.nii': 'x' }, links);
     const refused = units(root.path, 'in');
@@ -144,7 +144,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(units(root.path, 'in/d.nii')).rejects.toThrow(/d\.nii' cannot be read: .*ELOOP/);
   });
 
-  test('content that git-annex or Git LFS did not fetch', async () => {
+  test('What cannot be sent is refused by name content that git-annex or Git LFS did not fetch', async () => {
     const oid = '4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393';
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`;
     await using root = await place(
@@ -175,7 +175,7 @@ describe('what cannot be sent is refused by name', () => {
     );
   });
 
-  test('a slice or a label that macOS has moved to iCloud', async () => {
+  test('A slice or a label that macOS has moved to iCloud', async () => {
     await using root = await place({
       'series/IM1.dcm': dicom,
       'series/.IM2.dcm.icloud': 'bplist00',
@@ -190,7 +190,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(stageDataSet(root.at('labels'))).rejects.toThrow(".b.nii.icloud' has no content");
   });
 
-  test('a FIFO in a directory, and one that is named', async () => {
+  test('A FIFO in a directory, and one that is named', async () => {
     await using root = await place({ 'in/a.nii': 'x' });
     execFileSync('mkfifo', [root.at('in/pipe.nii')]);
     for (const name of ['in', 'in/pipe.nii', 'in/*']) {
@@ -201,7 +201,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(stageDataSet(root.at('in'))).rejects.toThrow('but a FIFO');
   });
 
-  test('an empty volume, alone or among others', async () => {
+  test('An empty volume, alone or among others', async () => {
     await using root = await place({ 'in/a.nii': '', 'in/b.nii': 'x', 'ct/1.dcm': dicom, 'ct/2.dcm': '' });
     for (const name of ['in', 'in/a.nii', 'in/*.nii']) {
       await expect(units(root.path, name)).rejects.toThrow("a.nii' is empty (0 bytes)");
@@ -225,7 +225,7 @@ describe('what cannot be sent is refused by name', () => {
       "cannot be read as a zip archive: its entry 'a' is encrypted; make the archive again without a password",
     ],
     ['nothing', {}, 'set', 'No such file or directory'],
-  ])('a data set that is %s', async (_, files: Files, name, why) => {
+  ])('A data set that is %s', async (_, files: Files, name, why) => {
     await using root = await place(files);
     const refused = stageDataSet(root.at(name));
     await expect(refused).rejects.toThrow(UsageError);
@@ -233,7 +233,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(refused).rejects.toThrow(why);
   });
 
-  test('a volume in an archive that the server cannot extract', async () => {
+  test('A volume in an archive that the server cannot extract', async () => {
     const archive = zip([{ name: 'a', content: 'A', method: 9 }]);
     await using root = await place({ 'in/b.nii': 'x', 'in/ct.konfaidir.zip': archive, 'in/ct.zip': archive });
     for (const name of ['in', 'in/ct.konfaidir.zip']) {
@@ -244,7 +244,7 @@ describe('what cannot be sent is refused by name', () => {
     expect(await units(root.path, 'in/ct.zip')).toEqual(['file in/ct.zip']);
   });
 
-  test('a store without a file', async () => {
+  test('A store without a file', async () => {
     await using root = await place({ 'ct.zarr/': '' });
     await expect(units(root.path, 'ct.zarr')).rejects.toThrow("ct.zarr' contains no file to send");
   });

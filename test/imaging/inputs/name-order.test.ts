@@ -18,7 +18,7 @@ test.each([
   }
 });
 
-test('the order is total: no two names are equal, and no three contradict each other', () => {
+test('The order is total: no two names are equal, and no three contradict each other', () => {
   const parts = ['', '0', '1', '01', '10', 'a', '.', '_'];
   const names = [...new Set(parts.flatMap((a) => parts.flatMap((b) => parts.map((c) => a + b + c))))].sort(
     byName,

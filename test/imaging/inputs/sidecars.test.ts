@@ -37,7 +37,7 @@ async function send(groups: string[][], allFiles = false) {
 describe('files that go with volumes', () => {
   const volumes = ['sub-01_T1w.nii.gz', 'series.konfaidir.zip', 'sub-02_T1w.nii.gz'].sort();
 
-  test('are recognised in data sets of BIDS and FreeSurfer, and beside what people write themselves', async () => {
+  test('Files that go with volumes are recognised in data sets of BIDS and FreeSurfer, and beside what people write themselves', async () => {
     await using root = await temporary();
     const others = [
       'sub-01_physio.tsv.gz',
@@ -56,7 +56,7 @@ describe('files that go with volumes', () => {
     expect(staged.sending.skipped.map((each) => path.basename(each)).toSorted()).toEqual(others.toSorted());
   });
 
-  test('are left out of a directory, and named in one line', async () => {
+  test('Files that go with volumes are left out of a directory, and named in one line', async () => {
     const { names, skipped, notes, sent } = await send([['in']]);
     expect(names.toSorted()).toEqual(volumes);
     expect(skipped).toEqual([
@@ -78,7 +78,7 @@ describe('files that go with volumes', () => {
   test.each([
     ['a shell', ['in/README', 'in/participants.tsv', 'in/sub-01', 'in/sub-02']],
     ['the command', ['in/*']],
-  ])('are left out where %s expands a pattern', async (_, paths) => {
+  ])('Files that go with volumes are left out where %s expands a pattern', async (_, paths) => {
     const { names, skipped } = await send([paths]);
     expect(names.toSorted()).toEqual(volumes);
     expect(skipped).toEqual(
@@ -86,7 +86,7 @@ describe('files that go with volumes', () => {
     );
   });
 
-  test('are sent with --all-files, an empty one as well', async () => {
+  test('Files that go with volumes are sent with --all-files, an empty one as well', async () => {
     const { names, skipped, notes } = await send([['in']], true);
     expect(names).toEqual(
       expect.arrayContaining(['README', 'dwi.bval', 'sub-01_T1w.json', 'sub-01_T1w.nii.gz']),
@@ -95,14 +95,14 @@ describe('files that go with volumes', () => {
     expect(notes.some((note) => note.startsWith('Not sent'))).toBe(false);
   });
 
-  test('are sent if a group names nothing else', async () => {
+  test('Files that go with volumes are sent if a group names nothing else', async () => {
     expect(await send([['notes/a.txt']])).toMatchObject({ names: ['a.txt'], skipped: [], notes: [] });
     expect((await send([['notes/*.txt']])).names).toEqual(['a.txt', 'b.txt']);
     const beside = await send([['in/sub-01/T1w.nii.gz'], ['in/sub-01/T1w.json']]);
     expect(beside).toMatchObject({ groups: '1,1', names: ['T1w.nii.gz', 'T1w.json'], notes: [] });
   });
 
-  test('are refused if a directory has nothing else, and an empty one if a path names it', async () => {
+  test('Files that go with volumes are refused if a directory has nothing else, and an empty one if a path names it', async () => {
     await expect(send([['notes']])).rejects.toThrow(UsageError);
     await expect(send([['notes']])).rejects.toThrow(
       /notes\/a\.txt' is not a volume, nor are 1 more.*--all-files/,
@@ -112,7 +112,7 @@ describe('files that go with volumes', () => {
   });
 });
 
-test('for many renamed files, a few are shown with the number of the others', async () => {
+test('For many renamed files, a few are shown with the number of the others', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 12 }, (_, index) => `in/sub-${10 + index}/T1w.nii`);
   await plant(root.path, Object.fromEntries(names.map((name) => [name, 'x'])));
@@ -122,7 +122,7 @@ test('for many renamed files, a few are shown with the number of the others', as
   expect(staged.sending.sent.inputs?.[0]).toHaveLength(12);
 });
 
-test('slices that a pattern names one by one are said to be volumes of their own', async () => {
+test('Slices that a pattern names one by one are said to be volumes of their own', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'in/1.dcm': dicom,
@@ -138,7 +138,7 @@ test('slices that a pattern names one by one are said to be volumes of their own
   expect((await stageInputs(root.path, [['in']])).reporter.notes).toEqual([]);
 });
 
-test('a header that names its data file is not renamed', async () => {
+test('A header that names its data file is not renamed', async () => {
   await using root = await temporary();
   await plant(root.path, { 'a/v.mhd': 'x', 'a/v.raw': 'x', 'b/v.mhd': 'x', 'b/v.raw': 'x' });
   await expect(stageInputs(root.path, [['a', 'b']])).rejects.toThrow(

@@ -27,7 +27,7 @@ import { dicomFile, dicomSeries } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 describe('formats', () => {
-  test('are told by names', () => {
+  test('Formats are told by names', () => {
     expect(
       ['a.ome.tif', 'a.ome.zarr', 'A.NII.GZ', 'a.dcm.gz', 'a.seg.nrrd', 'a.txt', 'a'].map(
         withoutVolumeEnding,
@@ -55,7 +55,7 @@ describe('formats', () => {
     ]);
   });
 
-  test('are told by contents', () => {
+  test('Formats are told by contents', () => {
     const starts = (text: string, at = 0) => {
       const bytes = Buffer.alloc(400);
       bytes.write(text, at, 'latin1');
@@ -83,7 +83,7 @@ describe('formats', () => {
   });
 });
 
-test('files that were not fetched are told by their size, their names and where they lie', () => {
+test('Files that were not fetched are told by their size, their names and where they lie', () => {
   const fault = (name: string, size: number, blocks = 8) =>
     /since (.*) did not fetch it/.exec(placeholderFault(name, name, { size, blocks } as Stats) ?? '')?.[1];
   expect([
@@ -116,7 +116,7 @@ test('files that were not fetched are told by their size, their names and where 
   ]);
 });
 
-test('a placeholder is told by its content, and a file beside it that is there stands for itself', async () => {
+test('A placeholder is told by its content, and a file beside it that is there stands for itself', async () => {
   await using root = await temporary();
   const lfs = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
   await plant(root.path, {
@@ -137,7 +137,7 @@ test('a placeholder is told by its content, and a file beside it that is there s
   ]);
 });
 
-test('labels are the last of their entity, and words that choose nothing are named with those that would', () => {
+test('Labels are the last of their entity, and words that choose nothing are named with those that would', () => {
   expect(
     ['sub-01/ses-2/sub-02_ses-3_T1w.nii', 'a_sub-x', 'asub-01', 'sub-'].map((each) => labelOf(each, 'sub')),
   ).toEqual(['02', 'x', null, null]);
@@ -177,7 +177,7 @@ describe('a series', () => {
       ...more,
     }) as Series;
 
-  test('has a name for a file, and one for a person', () => {
+  test('A series has a name for a file, and one for a person', () => {
     expect(seriesName(series({}), true)).toBe('S1');
     expect(seriesName(series({}), false)).toBe('S1_3_T1-KM-x');
     expect(seriesName(series({ number: null, description: ' - ' }), false)).toBe('S1');
@@ -190,7 +190,7 @@ describe('a series', () => {
     ).toBe('without a number (1 image)');
   });
 
-  test('has a plane if it is nearly straight', () => {
+  test('A series has a plane if it is nearly straight', () => {
     const plane = (...orientation: number[]) =>
       planeOf({ orientation } as unknown as Parameters<typeof planeOf>[0]);
     expect([plane(1, 0, 0, 0, 1, 0), plane(1, 0, 0, 0, 0, -1), plane(0, 1, 0, 0, 0, -1)]).toEqual([
@@ -210,12 +210,12 @@ describe('a series', () => {
     ['', '', true],
     ['**', '', true],
     ['a', '', false],
-  ])('is chosen by %j out of %j: %s', (pattern, text, isMatch) =>
+  ])('A series is chosen by %j out of %j: %s', (pattern, text, isMatch) =>
     expect(matches(pattern, text)).toBe(isMatch),
   );
 });
 
-test('names that a form or another system cannot carry are changed, and are never shared', () => {
+test('Names that a form or another system cannot carry are changed, and are never shared', () => {
   expect(namesOf(['/a/x\\y%0Az%41.nii'])).toEqual(['x_y_0Az%41.nii']);
   expect(namesOf(['/p/a.b/T1.nii', '/p/.c/T1.nii'])).toEqual(['a-b_T1.nii', 'c_T1.nii']);
   expect(namesOf(['/p/a/x/T1.nii', '/p/b/x/T1.nii', '/p/b/x/T1.json'])).toEqual([
@@ -229,7 +229,7 @@ test('names that a form or another system cannot carry are changed, and are neve
   expect(namesOf(['/a/.x.nii', '/a/.y.nii'])).toEqual(['.x.nii', '.y.nii']);
 });
 
-test('what stands in the way is told once: the first with the reason, others by name', () => {
+test('What stands in the way is told once: the first with the reason, others by name', () => {
   const told = (purpose: 'sent' | 'shown', count: number) => {
     const obstacles = new Obstacles(purpose);
     for (let at = 1; at <= count; at += 1) obstacles.add(`${at}.nii`, 'is empty');
@@ -266,7 +266,7 @@ describe('cases that lack a file', () => {
     units: units(...names),
   });
 
-  test('are named with what they lack, and what belongs to none', () => {
+  test('Cases that lack a file are named with what they lack, and what belongs to none', () => {
     const inputs = group('inputs', 'a_T1.nii', 'b_T1.nii', 'c_T1.nii');
     const { lacking, groups } = withoutIncomplete([
       inputs,
@@ -289,7 +289,7 @@ describe('cases that lack a file', () => {
     ]);
   });
 
-  test('are all of them where names say nothing, and none where one file is for all', () => {
+  test('Cases that lack a file are all of them where names say nothing, and none where one file is for all', () => {
     const inputs = group('inputs', 'a.nii', 'b.nii');
     expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).lacking).toEqual([]);
     expect(withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')]).lacking).toHaveLength(2);
@@ -305,7 +305,7 @@ describe('cases that lack a file', () => {
     ]);
   });
 
-  test('keep the voxels of those that stay', () => {
+  test('Cases that lack a file keep the voxels of those that stay', () => {
     const inputs = group('inputs', 'a.hdr', 'b.hdr');
     const half = { path: '/in/b.img', name: 'b.img', isHalf: true, headers: ['/in/b.hdr'] };
     const all = {
@@ -320,7 +320,7 @@ describe('cases that lack a file', () => {
 describe('directories', () => {
   const field = fieldWithRole(operationOf('infer'), 'paths');
 
-  test('have all series of one place, and one beside a volume of several frames keeps its name', async () => {
+  test('Directories have all series of one place, and one beside a volume of several frames keeps its name', async () => {
     await using root = await temporary();
     const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
     const other = dicomSeries(2, { series: '2', number: 2, description: 'other' }, (at) => `b${at}`);
@@ -338,7 +338,7 @@ describe('directories', () => {
     expect(units).toMatchObject([{ wanted: 'mixed' }, { kind: 'file', series: { number: 6 } }]);
   });
 
-  test('of results in a data set of BIDS are walked with --all-files alone', async () => {
+  test('Directories of results in a data set of BIDS are walked with --all-files alone', async () => {
     await using root = await temporary();
     const names = ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'];
     await plant(root.path, {
@@ -354,7 +354,7 @@ describe('directories', () => {
     expect((await collect([root.path], { allFiles: true })).units).toHaveLength(7);
   });
 
-  test('are searched for what is chosen, and a word that chooses nothing is refused', async () => {
+  test('Directories are searched for what is chosen, and a word that chooses nothing is refused', async () => {
     await using root = await temporary();
     await plant(root.path, { 'in/sub-01/a.nii': '1', 'in/sub-02/a.nii': '2' });
     const files = [{ field, groups: [[path.join(root.path, 'in')]] }];
@@ -363,7 +363,7 @@ describe('directories', () => {
     await expect(find(['03'])).rejects.toThrow("--participant-label '03' chooses no file; there are 01, 02");
   });
 
-  test('of an annex have links to the voxels of a header, which are told', async () => {
+  test('Directories of an annex have links to the voxels of a header, which are told', async () => {
     await using root = await temporary();
     const repository = path.join(root.path, 'ds');
     const header =
@@ -389,7 +389,7 @@ describe('directories', () => {
     ]);
   });
 
-  test('of ground truth have none of the choices that are for inputs', async () => {
+  test('Directories of ground truth have none of the choices that are for inputs', async () => {
     await using root = await temporary();
     const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
     const seg = dicomFile({ kind: 'SEG', modality: 'SEG', image: 1, series: '9', number: 9 });
@@ -443,7 +443,7 @@ describe('directories', () => {
     ]);
   });
 
-  test('have one volume of a header and its voxels, and none of what is beside a store', async () => {
+  test('Directories have one volume of a header and its voxels, and none of what is beside a store', async () => {
     await using root = await temporary();
     const header =
       'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
@@ -469,7 +469,7 @@ describe('directories', () => {
   });
 });
 
-test('a directory with the name of a store that is none is refused with what it lacks', async () => {
+test('A directory with the name of a store that is none is refused with what it lacks', async () => {
   await using root = await temporary();
   await plant(root.path, { 'empty.zarr/': '', 'other.zarr/0/': '' });
   const sentenceOf = async (name: string) => {

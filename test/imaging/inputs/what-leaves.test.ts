@@ -21,7 +21,7 @@ describe('what may leave', () => {
   };
   const remedy = 'name it as well if it is meant';
 
-  test('is as large as its header says, by the byte', async () => {
+  test('What may leave is as large as its header says, by the byte', async () => {
     const zeros = (count: number) => Buffer.alloc(count);
     expect(await sentence(zeros(1_000_000), { voxels: 1_000_000 })).toBeNull();
     expect(await sentence(zeros(999_999), { voxels: 1_000_000 })).toBe(
@@ -37,7 +37,7 @@ describe('what may leave', () => {
     );
   });
 
-  test('is unpacked where it is packed, no further than it should be', async () => {
+  test('What may leave is unpacked where it is packed, no further than it should be', async () => {
     const packed = gzipSync(Buffer.alloc(9));
     expect(await sentence(packed, { voxels: 9, isPacked: true })).toBeNull();
     expect(await sentence(packed, { voxels: 9, isPacked: null }, 'x.gz')).toBeNull();
@@ -61,7 +61,7 @@ describe('what may leave', () => {
     expect(await sentence(Buffer.from('xylem of words'), { voxels: 14, isPacked: null })).toMatch(/^is text/);
   });
 
-  test('lies in what was named, and is not hidden in it, but for the metadata of a store', async () => {
+  test('What may leave lies in what was named, and is not hidden in it, but for the metadata of a store', async () => {
     await using root = await temporary();
     await plant(root.path, {
       'in/a': 'x',
@@ -122,7 +122,7 @@ describe('a store of Zarr', () => {
       chunk_grid: { name: 'regular', configuration: { chunk_shape: [2, 3] } },
     });
 
-  test('has the separator of its kind where it names none', async () => {
+  test('A store of Zarr has the separator of its kind where it names none', async () => {
     expect(await store({ 'zarr.json': array3({ name: 'default' }), 'c/1/0': '1', 'c.1.0': 'x' })).toEqual({
       ...{ files: ['zarr.json', 'c/1/0'], strays: ['s.zarr/c.1.0'], sentences: [] },
     });
@@ -148,7 +148,7 @@ describe('a store of Zarr', () => {
     ['.zarray', '{"zarr_format": 2, "shape": [3, 3], "chunks": [1]}'],
     ['.zattrs', '[]'],
     ['.zmetadata', '{}'],
-  ])('is refused with metadata that are none: %s %s', async (name, text) => {
+  ])('A store of Zarr is refused with metadata that are none: %s %s', async (name, text) => {
     const { sentences } = await store({
       ...(name === '.zgroup' ? {} : { '0/.zgroup': '{"zarr_format": 2}' }),
       [name]: text,
@@ -156,7 +156,7 @@ describe('a store of Zarr', () => {
     expect(sentences[0]).toBe(`'s.zarr/${name}' is not valid metadata of a Zarr store`);
   });
 
-  test('has all metadata of a group, and is looked into 32 levels deep', async () => {
+  test('A store of Zarr has all metadata of a group, and is looked into 32 levels deep', async () => {
     const deep = (levels: number) => `${Array(levels).fill('d').join('/')}/.zgroup`;
     const group = '{"zarr_format": 2}';
     const { files, sentences } = await store({
@@ -174,7 +174,7 @@ describe('a store of Zarr', () => {
   });
 });
 
-test('a data set has all files but hidden ones, its empty directories and its stores', async () => {
+test('A data set has all files but hidden ones, its empty directories and its stores', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, {

@@ -81,26 +81,26 @@ describe('cases', () => {
   }
 
   test.each([[['scan.nii.gz', 'mask.nii.gz']], [['mask.nii.gz', 'scan.nii.gz']], [['.']]])(
-    'a scan and a mask are one case, whatever they are called: %j',
+    'A scan and a mask are one case, whatever they are called: %j',
     async (paths) => {
       await write({ 'scan.nii.gz': 'scan', 'mask.nii.gz': 'mask' });
       expect(await casesOf(...paths)).toEqual([{ name: 'scan', scan: 'scan.nii.gz', mask: 'mask.nii.gz' }]);
     },
   );
 
-  test('a mask of another grid goes with the only scan that was named', async () => {
+  test('A mask of another grid goes with the only scan that was named', async () => {
     await write({ 'scan.nii': 'scan', 'mask.nii': 'mask 40' });
     expect(await casesOf('scan.nii', 'mask.nii')).toEqual([
       { name: 'scan', scan: 'scan.nii', mask: 'mask.nii' },
     ]);
   });
 
-  test('eight bits of brightness are a scan, an empty segmentation is a mask', async () => {
+  test('Cases eight bits of brightness are a scan, an empty segmentation is a mask', async () => {
     await write({ 'a.nii': 'bytes', 'b.nii': 'empty' });
     expect(await casesOf('b.nii', 'a.nii')).toEqual([{ name: 'a', scan: 'a.nii', mask: 'b.nii' }]);
   });
 
-  test('two scans are two cases, and a mask alone is one', async () => {
+  test('Two scans are two cases, and a mask alone is one', async () => {
     await write({ 'a.nii': 'scan', 'b.nii': 'scan', 'other/m.nii': 'mask' });
     expect(await casesOf('a.nii', 'b.nii')).toEqual([
       { name: 'a', scan: 'a.nii', mask: null },
@@ -123,7 +123,7 @@ describe('cases', () => {
     ['a folder and a name', 'scans/c1.nii.gz', 'scans/c2.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
     ['two folders', 'scans/c1/t1.nii.gz', 'scans/c2/t1.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
     ['a name in the middle', 'in/c1.nii.gz', 'in/c2.nii.gz', 'Out/seg_c1.nii.gz', 'Out/seg_c2.nii.gz'],
-  ])('pairs by %s', async (_, scan1, scan2, mask1, mask2) => {
+  ])('Cases pairs by %s', async (_, scan1, scan2, mask1, mask2) => {
     await write({ [scan1]: 'scan', [scan2]: 'scan', [mask2]: 'mask', [mask1]: 'mask' });
     const pairs = (await casesOf(mask2, mask1, scan2, scan1)).map(({ scan, mask }) => [scan, mask]);
     expect(pairs).toEqual([
@@ -132,12 +132,12 @@ describe('cases', () => {
     ]);
   });
 
-  test('cases of one name are told apart by their folders', async () => {
+  test('Cases of one name are told apart by their folders', async () => {
     await write({ 'in/c1/t1.nii': 'scan', 'in/c2/t1.nii': 'scan', 'in/c3/t2.nii': 'scan' });
     expect((await casesOf('in')).map(({ name }) => name)).toEqual(['c1_t1', 'c2_t1', 't2']);
   });
 
-  test('the grid decides where names do not', async () => {
+  test('The grid decides where names do not', async () => {
     await write({ 'a.nii': 'scan 0', 'b.nii': 'scan 40', 'x.nii': 'mask 40', 'y.nii': 'mask 0' });
     expect(await casesOf('a.nii', 'b.nii', 'x.nii', 'y.nii')).toEqual([
       { name: 'a', scan: 'a.nii', mask: 'y.nii' },
@@ -145,7 +145,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('a mask of no scan that was named is not drawn on the scan of another one', async () => {
+  test('A mask of no scan that was named is not drawn on the scan of another one', async () => {
     await write({ 'in/c1.nii': 'scan', 'out/c1.nii': 'mask', 'out/c2.nii': 'mask' });
     expect(await casesOf('in', 'out')).toEqual([
       { name: 'c1', scan: 'in/c1.nii', mask: 'out/c1.nii' },
@@ -153,7 +153,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('several sequences of one grid: the first is shown, and the others are named', async () => {
+  test('Several sequences of one grid: the first is shown, and the others are named', async () => {
     await write({ 'in/c1/t1.nii': 'scan', 'in/c1/t2.nii': 'scan', 'out/c1/labels.nii': 'mask' });
     expect((await casesOf('in', 'out'))[0]).toEqual({
       name: 't1',
@@ -193,15 +193,18 @@ describe('cases', () => {
       ],
       ['a name in the folder of the other', (s) => [`raw/${s}/anat/t1.nii`, `out/${s}_seg.nii`]],
       ['a numbered label', (s) => [`d/case_${s.slice(-1)}/ct.nii`, `d/case_${s.slice(-1)}/label_2.nii`]],
-    ])('in the layout of %s', async (_, nameOf) => {
-      await write(both(nameOf));
-      const paths = await casesOf('.');
-      const pairs = paths.map(({ scan, mask }) => [scan, mask]);
-      expect(pairs.sort()).toEqual(subjects.map(nameOf).sort());
-      expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
-    });
+    ])(
+      'The parts of paths that differ between subjects decide, and no name that all of them have in the layout of %s',
+      async (_, nameOf) => {
+        await write(both(nameOf));
+        const paths = await casesOf('.');
+        const pairs = paths.map(({ scan, mask }) => [scan, mask]);
+        expect(pairs.sort()).toEqual(subjects.map(nameOf).sort());
+        expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
+      },
+    );
 
-    test('also for sessions, and a tie between them is refused with both names', async () => {
+    test('The parts of paths that differ between subjects decide, and no name that all of them have also for sessions, and a tie between them is refused with both names', async () => {
       const scans = ['ses-1', 'ses-2'].map((ses) => `bids/sub-01/${ses}/anat/sub-01_${ses}_T1w.nii`);
       const [first = '', second = ''] = scans;
       await write({ [first]: 'scan', [second]: 'scan', 'out/sub-01_ses-2_mask.nii': 'mask' });
@@ -222,13 +225,13 @@ describe('cases', () => {
       });
     });
 
-    test('a mask of no subject among several is drawn on none', async () => {
+    test('A mask of no subject among several is drawn on none', async () => {
       await write({ ...both((s) => [`d/${s}/mri/T1.nii`, `d/${s}/mri/aseg.nii`]), 'd/mri/aseg.nii': 'mask' });
       const lost = (await casesOf('d')).find(({ mask }) => mask === 'd/mri/aseg.nii');
       expect(lost).toMatchObject({ scan: null });
     });
 
-    test('maps of results go with the scan of their subject', async () => {
+    test('The parts of paths that differ between subjects decide, and no name that all of them have maps of results go with the scan of their subject', async () => {
       await write(both((s) => [`in/${s}/T1.nii`, `Out/${s}/T1_mask.nii`]));
       await write(Object.fromEntries(subjects.map((s) => [`Out/${s}/T1_uncertainty.nii`, 'map'] as const)));
       const maps = (await casesOf('in', 'Out')).map(({ scan, maps }) => [scan, maps]);
@@ -236,14 +239,14 @@ describe('cases', () => {
     });
   });
 
-  test('several results on one scan are layers of one case', async () => {
+  test('Several results on one scan are layers of one case', async () => {
     await write({ 'c1.nii': 'scan', 'c1_liver.nii': 'mask', 'c1_spleen.nii': 'mask' });
     expect(await casesOf('.')).toEqual([
       { name: 'c1', scan: 'c1.nii', mask: 'c1_liver.nii', others: ['c1_spleen.nii'] },
     ]);
   });
 
-  test('maps go with the scan whose name they extend', async () => {
+  test('Cases maps go with the scan whose name they extend', async () => {
     await write({ 'c1.nii.gz': 'scan', 'c1_uncertainty.nii.gz': 'map', 'c1_seg.nii.gz': 'mask' });
     expect(await casesOf('.')).toEqual([
       { name: 'c1', scan: 'c1.nii.gz', mask: 'c1_seg.nii.gz', maps: ['c1_uncertainty.nii.gz'] },
@@ -257,7 +260,7 @@ describe('cases', () => {
       ['beside the result', 'scans/c1.nii.gz', 'Out/c1.nii.gz'],
       ['in a folder of the case', 'scans/c1/t1.nii.gz', 'Out/c1/labels.nii.gz'],
       ['right beside the result', 'c1.nii.gz', 'Out/c1_seg.nii.gz'],
-    ])('it is found %s', async (_, scan, mask) => {
+    ])('It is found %s', async (_, scan, mask) => {
       await write({ [scan]: 'scan', [mask]: 'mask', 'scans/other.nii.gz': 'scan' });
       await plant(at(''), { 'Out/result.zip': 'zip', 'Out/Evaluation.json': '{}' });
       const [only, ...others] = await casesOf('Out');
@@ -266,7 +269,7 @@ describe('cases', () => {
       expect(only?.notes?.[0]).toContain(path.basename(scan));
     });
 
-    test('a map of a result goes with the scan that is found, also under its name', async () => {
+    test('A map of a result goes with the scan that is found, also under its name', async () => {
       await write({ 'c1.nii': 'scan', 'Out/c1.nii': 'map', 'Out/c1_seg.nii': 'mask' });
       await plant(at(''), { 'Out/result.zip': 'zip' });
       expect(await casesOf('Out')).toEqual([
@@ -275,7 +278,7 @@ describe('cases', () => {
     });
 
     describe('by the record beside the result', () => {
-      test('a result is not drawn on a scan that has changed, whether that is named or found', async () => {
+      test('A result is not drawn on a scan that has changed, whether that is named or found', async () => {
         await write({ 'in/c1.nii': 'scan', 'Out/c1/mask.nii': 'mask' });
         await record('Out/c1', { 'c1.nii': 'in/c1.nii' });
         await plant(at(''), { 'Out/cases.csv': 'case,status,reason\r\nc1,done,\r\n' });
@@ -288,7 +291,7 @@ describe('cases', () => {
         expect(await casesOf('Out')).toEqual([{ name: 'c1', scan: null, mask: null, notes: [note] }]);
       });
 
-      test('cases of the table that failed, wait or were edited are there, and labels have the names of the record', async () => {
+      test('Cases of the table that failed, wait or were edited are there, and labels have the names of the record', async () => {
         await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask' });
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         const text = JSON.parse(await readFile(at('Out/a/remote-app-record.json'), 'utf8'));
@@ -319,7 +322,7 @@ describe('cases', () => {
         expect(cases[1]?.masks[0]).toMatchObject({ terminology: labels, units });
       });
 
-      test('cases of a table on equal scans stay apart, and so does each mark', async () => {
+      test('Cases of a table on equal scans stay apart, and so does each mark', async () => {
         await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask', 'Out/b/mask.nii': 'mask' });
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         await record('Out/b', { 'a.nii': 'in/a.nii' });
@@ -330,7 +333,7 @@ describe('cases', () => {
         ]);
       });
 
-      test('cases of two tables that share a name are two without a scan, and one on the same scan', async () => {
+      test('Cases of two tables that share a name are two without a scan, and one on the same scan', async () => {
         await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
         const names = ['O1', 'O2'];
         const inputs = JSON.stringify({ inputs: [] });
@@ -371,7 +374,7 @@ describe('cases', () => {
         await writeFile(at(`${directory}/remote-app-record.json`), JSON.stringify({ inputs }));
       }
 
-      test('of several, it is the one of this name and size', async () => {
+      test('Cases without a scan among the paths by the record beside the result of several, it is the one of this name and size', async () => {
         await write({
           'a/c1.nii': 'scan',
           'b/c1.nii': 'scan',
@@ -390,7 +393,7 @@ describe('cases', () => {
         }
       });
 
-      test('of several of one name and size, it is the one of this content', async () => {
+      test('Cases without a scan among the paths by the record beside the result of several of one name and size, it is the one of this content', async () => {
         await write({
           'p1/t1.nii': 'scan',
           'p2/t1.nii': 'bytes',
@@ -402,7 +405,7 @@ describe('cases', () => {
         expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'p3/t1.nii', notes: recorded('p3/t1.nii') });
       });
 
-      test('of scans that were named and have one name, it is the one of this content', async () => {
+      test('Cases without a scan among the paths by the record beside the result of scans that were named and have one name, it is the one of this content', async () => {
         const cases = ['p1', 'p2', 'p3'];
         for (const [index, each] of cases.entries()) {
           await write({ [`in/${each}/scan.nii`]: 'scan', [`Out/${each}/scan.nii`]: 'mask' });
@@ -418,7 +421,7 @@ describe('cases', () => {
         expect((await casesOf('Out/p2'))[0]?.scan).toBe(null);
       });
 
-      test('each of many is found in a BIDS tree, and has the name that it has in the table', async () => {
+      test('Each of many is found in a BIDS tree, and has the name that it has in the table', async () => {
         const subjects = ['sub-1', 'sub-2'];
         for (const each of subjects) {
           const scan = `study/bids/${each}/ses-1/anat/${each}_ses-1_T1w.nii`;
@@ -437,7 +440,7 @@ describe('cases', () => {
       });
     });
 
-    test('none is taken if several fit equally well', async () => {
+    test('Cases without a scan among the paths none is taken if several fit equally well', async () => {
       await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       const [only] = await casesOf('Out');
       expect(only).toMatchObject({ name: 'c1', scan: null, mask: 'Out/c1.nii' });
@@ -446,18 +449,18 @@ describe('cases', () => {
       ]);
     });
 
-    test('of several, the one with the grid of the result is taken', async () => {
+    test('Cases without a scan among the paths of several, the one with the grid of the result is taken', async () => {
       await write({ 'a/c1.nii': 'scan 40', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'b/c1.nii', mask: 'Out/c1.nii' });
     });
 
-    test('no more is searched than some thousand entries, two levels down', async () => {
+    test('No more is searched than some thousand entries, two levels down', async () => {
       await write({ 'deep/er/still/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       expect((await casesOf('Out'))[0]?.scan).toBe(null);
     });
   });
 
-  test('what is not a volume is named, and does not hide the others', async () => {
+  test('What is not a volume is named, and does not hide the others', async () => {
     await write({ 'a.nii': 'scan' });
     await plant(at(''), { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
     const { cases, problems } = await findCasesToShow([
@@ -470,7 +473,7 @@ describe('cases', () => {
     expect(problems[0]).toContain('broken.nii.gz');
   });
 
-  test('paths without a volume are refused', async () => {
+  test('Cases paths without a volume are refused', async () => {
     await plant(at(''), { 'Out/Evaluation.json': '{}' });
     await expect(findCasesToShow([at('Out')])).rejects.toThrow(
       /Evaluation\.json' is not a volume, and there is none beside it$/,

@@ -24,14 +24,14 @@ const asText = ({ pixels, width }: Picture, letters: Readonly<Record<string, str
 
 const flat = (...lines: readonly string[]) => Uint8Array.from(lines.join(''), Number);
 
-test('borders of labels are drawn within them, and are open where the picture ends', () => {
+test('Borders of labels are drawn within them, and are open where the picture ends', () => {
   const labels = flat('11100', '11122', '11122', '00000', '03330', '03330', '03330');
   expect(rows(contoursOf(labels, 5, 7), 5)).toEqual([
     ...['00100', '00122', '11122', '00000', '03330', '03030', '03030'],
   ]);
 });
 
-test('a picture of labels is made larger or smaller by the middles of its pixels', () => {
+test('A picture of labels is made larger or smaller by the middles of its pixels', () => {
   expect(rows(enlargedLabels(flat('12', '34'), [2, 2], [4, 3]), 4)).toEqual(['1122', '3344', '3344']);
   expect(rows(enlargedLabels(flat('1234', '5678'), [4, 2], [2, 1]), 2)).toEqual(['68']);
 });
@@ -43,7 +43,7 @@ const axis = (of: 0 | 1 | 2, count: number, spacing = 1, isReversed = false) => 
   isReversed,
 });
 
-test('pixels are square, and take the label of their middle and the brightness of what is around it', () => {
+test('Pixels are square, and take the label of their middle and the brightness of what is around it', () => {
   expect([pixelsOf(axis(0, 4, 2), 1), pixelsOf(axis(0, 4, 2), 4), pixelsOf(axis(0, 1, 0.1), 4)]).toEqual([
     8, 2, 1,
   ]);
@@ -68,7 +68,7 @@ test('pixels are square, and take the label of their middle and the brightness o
   ).toEqual([...[40, 50, 60, 10, 20, 30]]);
 });
 
-test('slices of all three axes are cut out in one pass, of one volume of the file', async () => {
+test('Slices of all three axes are cut out in one pass, of one volume of the file', async () => {
   const chosen: unknown[] = [];
   const source = (components: 1 | 3) => ({
     ...{ size: [2, 3, 2] as const, components },
@@ -94,7 +94,7 @@ test('slices of all three axes are cut out in one pass, of one volume of the fil
   );
 });
 
-test('planes are those that the axes of a volume are closest to, with places in millimetres', () => {
+test('Planes are those that the axes of a volume are closest to, with places in millimetres', () => {
   // The first axis runs downwards, the second to the left, the third to the front.
   const affine = [
     [0, -3, 0, 30],
@@ -147,7 +147,7 @@ test('planes are those that the axes of a volume are closest to, with places in 
   expect([turned(1.9), turned(10)]).toEqual([null, expect.closeTo(10, 6)]);
 });
 
-test('rectangles, pictures and texts go where they belong', () => {
+test('Rectangles, pictures and texts go where they belong', () => {
   const picture = blank(6, 4);
   fill(picture, [-1, -1, 3, 3], [255, 255, 255]);
   fill(picture, [5, 3, 9, 9], [255, 255, 255]);
@@ -202,7 +202,7 @@ const view: CaseView = {
   ],
 };
 
-test('a slice has the contours of its labels in their colours, as large as fits', () => {
+test('A slice has the contours of its labels in their colours, as large as fits', () => {
   const letters = { '100,100,100': 'g', '250,0,1': 'l', '0,250,2': 'c' };
   const drawn = drawSlice(view, plane('axial', [slice]), slice, { width: 8, height: 99, hasMarks: false });
   expect(asText(drawn, letters)).toEqual([
@@ -228,7 +228,7 @@ test('a slice has the contours of its labels in their colours, as large as fits'
   ]);
 });
 
-test('a sheet has the name, the window, the notes, each slice with its place, and a legend', () => {
+test('A sheet has the name, the window, the notes, each slice with its place, and a legend', () => {
   const sheet = decode(sheetOf([{ name: 'sub-01', views: [view], notes: ['found by its name'] }]));
   const counts = new Map<number, number>();
   const columns = new Map<number, Set<number>>();

@@ -52,7 +52,7 @@ const samplings = [
 ] as const;
 
 test.each(samplings)(
-  'a phantom with $title voxels is the same page however it is stored',
+  'A phantom with $title voxels is the same page however it is stored',
   async ({ title: _title, ...sampling }) => {
     const few = { slices: 1, maxPixels: 64 };
     const pages = new Map<string, string[]>();
@@ -67,7 +67,7 @@ test.each(samplings)(
   },
 );
 
-test('a hundred cases of noisy CT have less than 30 MB, and memory does not follow their number', async () => {
+test('A hundred cases of noisy CT have less than 30 MB, and memory does not follow their number', async () => {
   const { slices, maxPixels: side } = pageDefaults;
   // Each slice takes about as many bytes as another.
   const view = noisyCase(1, side);
@@ -86,7 +86,7 @@ test('a hundred cases of noisy CT have less than 30 MB, and memory does not foll
 /** What the script of a page is given of its first case. */
 const caseIn = (page: string) => JSON.parse(/id="case-0">(.*)<\/script>/.exec(page)?.[1] ?? '');
 
-test('labels have their voxels and their millilitres', async () => {
+test('Labels have their voxels and their millilitres', async () => {
   const data = Uint8Array.from({ length: 16 ** 3 }, (_, at) => (at < 1956 ? 1 : at < 2000 ? 2 : 0));
   const spaced = (x: number, y: number, z: number) =>
     ({
@@ -112,7 +112,7 @@ test('labels have their voxels and their millilitres', async () => {
   ]);
 });
 
-test('slices in colour keep their colours', async () => {
+test('Slices in colour keep their colours', async () => {
   const data = Uint8Array.from({ length: 16 * 16 * 3 }, (_, at) => [200, 40, 90][at % 3] ?? 0);
   const scan = volumeOf(data, [16, 16, 1], { components: 3 });
   const page = await textOf([{ view: await viewCase({ name: 'colour', scan, mask: null }, options) }]);
@@ -124,7 +124,7 @@ test('slices in colour keep their colours', async () => {
   });
 });
 
-test('volumes that browsers do not open together are refused, and so is a page without a case', async () => {
+test('Volumes that browsers do not open together are refused, and so is a page without a case', async () => {
   await using place = await temporary();
   const large = path.join(place.path, 'large.nii.gz');
   await writeFile(large, '');
@@ -140,7 +140,7 @@ test('volumes that browsers do not open together are refused, and so is a page w
   await expect(textOf([])).rejects.toThrow('There is no case to make a page of.');
 });
 
-test('a page of another result has another identity, so that marks of the earlier one do not appear on it', async () => {
+test('A page of another result has another identity, so that marks of the earlier one do not appear on it', async () => {
   const idOf = async (voxels: number) => {
     const data = [new Uint8Array(64), new Uint8Array(64).fill(1, 0, voxels)];
     const [scan, mask] = data.map((each) => volumeOf(each, [4, 4, 4]));
@@ -223,7 +223,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
 
   const times = (csv: string) => csv.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
 
-  test('the marker of a phantom is on the side of its letters, whatever its voxels are', async () => {
+  test('The marker of a phantom is on the side of its letters, whatever its voxels are', async () => {
     const views = await Promise.all(
       samplings.map(({ title, ...sampling }) => viewOf({ layout: usual, ...sampling }, title)),
     );
@@ -266,7 +266,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('contours can be hidden, one label or all of them', async () => {
+  test('In a browser contours can be hidden, one label or all of them', async () => {
     const view = await viewOf({ layout: usual, spacing: [2, 2, 2] });
     await using opened = await open([{ view }]);
     const { page, trouble } = opened;
@@ -289,7 +289,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('the wheel and keys go through slices, zoom and go back to the whole slice', async () => {
+  test('The wheel and keys go through slices, zoom and go back to the whole slice', async () => {
     const view = await viewOf({ layout: usual, spacing: [2, 2, 2] }, 'phantom', 3);
     await using opened = await open([{ view }]);
     const { page, trouble } = opened;
@@ -326,7 +326,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('keys mark cases, marks survive a reload, and the CSV has them', async () => {
+  test('In a browser keys mark cases, marks survive a reload, and the CSV has them', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     const cases = ['one', 'two, too', 'three', 'four'].map((name) => ({ view: { ...view, name } }));
     await using opened = await open(cases, { hasOwnProfile: true });
@@ -364,7 +364,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('a case of several layers has one mark, and its layers are switched', async () => {
+  test('A case of several layers has one mark, and its layers are switched', async () => {
     const { scan, mask } = phantom({ layout: usual, spacing: [4, 4, 4] });
     const empty = volumeOf(new Uint8Array(mask.size[0] * mask.size[1] * mask.size[2]), [...mask.size], {
       affine: mask.affine,
@@ -403,39 +403,42 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test.each([400, 1000])('at %i pixels nothing is cut off, and long names are told apart', async (width) => {
-    const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
-    const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
-    await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
-    const { page, trouble } = opened;
-    await page.setViewportSize({ width, height: 800 });
-    await drawn(page);
-    const wide = await page.evaluate('document.documentElement.scrollWidth');
-    expect(wide).toBeLessThanOrEqual(width);
-    for (const place of [
-      '#save',
-      '#help',
-      '.marks button >> nth=2',
-      '[data-plane=axial]',
-      '#labels tr',
-      '#name',
-    ]) {
-      await page.locator(place).first().scrollIntoViewIfNeeded();
-      const box = await page.locator(place).first().boundingBox();
-      expect(box?.x, place).toBeGreaterThanOrEqual(0);
-      expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
-      expect(box?.height, place).toBeGreaterThan(10);
-    }
-    const panel = await page.locator('[data-plane=axial]').boundingBox();
-    expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
-    const areCut = await page.evaluate(
-      "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
-    );
-    expect(areCut).toBe(false);
-    expect(trouble).toEqual([]);
-  });
+  test.each([400, 1000])(
+    'In a browser at %i pixels nothing is cut off, and long names are told apart',
+    async (width) => {
+      const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
+      const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
+      await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
+      const { page, trouble } = opened;
+      await page.setViewportSize({ width, height: 800 });
+      await drawn(page);
+      const wide = await page.evaluate('document.documentElement.scrollWidth');
+      expect(wide).toBeLessThanOrEqual(width);
+      for (const place of [
+        '#save',
+        '#help',
+        '.marks button >> nth=2',
+        '[data-plane=axial]',
+        '#labels tr',
+        '#name',
+      ]) {
+        await page.locator(place).first().scrollIntoViewIfNeeded();
+        const box = await page.locator(place).first().boundingBox();
+        expect(box?.x, place).toBeGreaterThanOrEqual(0);
+        expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
+        expect(box?.height, place).toBeGreaterThan(10);
+      }
+      const panel = await page.locator('[data-plane=axial]').boundingBox();
+      expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
+      const areCut = await page.evaluate(
+        "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
+      );
+      expect(areCut).toBe(false);
+      expect(trouble).toEqual([]);
+    },
+  );
 
-  test('the marks have a spreadsheet compute nothing', async () => {
+  test('The marks have a spreadsheet compute nothing', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     await using opened = await open([{ view: { ...view, name: 'x;=1+1' } }]);
     const { page } = opened;
@@ -449,7 +452,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     );
   });
 
-  test('without storage, marks are kept until the page is closed, and it says so', async () => {
+  test('In a browser without storage, marks are kept until the page is closed, and it says so', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     const script = `Object.defineProperty(window, 'localStorage', { get() { throw new Error('denied'); } })`;
     await using opened = await open([{ view }], { hasOwnProfile: true, script });
@@ -462,7 +465,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('names are text wherever they come from, and nothing can be requested', async () => {
+  test('Names are text wherever they come from, and nothing can be requested', async () => {
     const evil = `</script><script>alert(1)</script><img src="https://example.org/x" onerror="alert(2)">'\u2028`;
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] }, evil);
     const labels = view.labels.map((label) => ({ ...label, name: evil }));
@@ -480,7 +483,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(blocked).toBe('connect-src');
   });
 
-  test('a slice without others and a scan without a segmentation are shown', async () => {
+  test('A slice without others and a scan without a segmentation are shown', async () => {
     const data = Uint8Array.from({ length: 64 }, (_, at) => at * 4);
     const flat = await viewCase({ name: 'flat', scan: volumeOf(data, [8, 8, 1]), mask: null }, options);
     await using opened = await open([{ view: flat }]);
@@ -492,7 +495,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('a page with volumes shows them with the viewer that it carries', async () => {
+  test('A page with volumes shows them with the viewer that it carries', async () => {
     await using place = await temporary();
     const { scan, mask } = phantom({ layout: usual, spacing: [4, 4, 4] });
     const view = await viewCase({ name: 'phantom', scan, mask }, options);

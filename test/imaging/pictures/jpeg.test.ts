@@ -18,7 +18,7 @@ test.each([
   [61, 47, true],
   [1, 1, false],
   [300, 9, true],
-])('a picture of %i x %i pixels (in colour: %s) is what was drawn', async (width, height, isColour) => {
+])('A picture of %i x %i pixels (in colour: %s) is what was drawn', async (width, height, isColour) => {
   const pixels = Uint8Array.from({ length: width * height * (isColour ? 3 : 1) }, (_, at) => {
     const pixel = isColour ? Math.floor(at / 3) : at;
     return valueAt(pixel % width, Math.floor(pixel / width), isColour ? at % 3 : 0);
@@ -36,7 +36,7 @@ test.each([
   if (width > 1) expect((await (await openJpegEncoder(40))(raster)).length).toBeLessThan(fine.length);
 });
 
-test('hard edges and flat areas have the values that they had', async () => {
+test('Hard edges and flat areas have the values that they had', async () => {
   const pixels = Uint8Array.from({ length: 64 * 64 }, (_, at) => (at % 64 < 24 ? 0 : 255));
   const { rgb } = await decoded(
     await (await openJpegEncoder(75))({ width: 64, height: 64, pixels, isColour: false }),

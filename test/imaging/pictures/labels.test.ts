@@ -19,7 +19,7 @@ async function* slicesOf(values: Voxels | readonly number[], [ni, nj, nk]: reado
     yield { k, values: Float64Array.from([...values].slice(k * plane, (k + 1) * plane)) } satisfies Slice;
 }
 
-test('labels are counted, and by axis where they lie, each label as much as the others', async () => {
+test('Labels are counted, and by axis where they lie, each label as much as the others', async () => {
   const values = [
     0,
     0,
@@ -42,7 +42,7 @@ test('labels are counted, and by axis where they lie, each label as much as the 
   });
 });
 
-test('labels that a slope has moved are those that they are nearly, and a range of values has none', async () => {
+test('Labels that a slope has moved are those that they are nearly, and a range of values has none', async () => {
   const counted = (values: readonly number[]) =>
     countLabels(slicesOf(values, [values.length, 1, 1]), { size: [values.length, 1, 1] });
   const scaled = await counted([0.996, 2, 0.004, 0.996]);
@@ -85,11 +85,11 @@ test.each<[string, Parameters<typeof chooseSlices>, readonly number[], number]>(
     2,
   ],
   ['more of those with labels', [10, 4, Float64Array.of(0, 0, 0, 0, 0, 0, 2, 1, 2, 1)], [2, 4, 6, 8], 2],
-])('the slices that are shown are %s', (_, given, indices, best) => {
+])('The slices that are shown are %s', (_, given, indices, best) => {
   expect(chooseSlices(...given)).toEqual({ indices, best });
 });
 
-test('colours of labels differ round by round, and are read as HTML has them', () => {
+test('Colours of labels differ round by round, and are read as HTML has them', () => {
   expect([1, 7, 8, 15, 22].map(colourOf)).toEqual([
     [230, 159, 0],
     [0, 114, 178],
@@ -104,7 +104,7 @@ test('colours of labels differ round by round, and are read as HTML has them', (
   ]);
 });
 
-test('values become the indices of their labels', () => {
+test('Values become the indices of their labels', () => {
   const indexOf = new Map([
     [1, 1],
     [5, 2],
@@ -125,7 +125,7 @@ const fileOf = (values: readonly number[], more: Partial<VolumeFile> = {}): Volu
   slices: () => slicesOf(values, more.size ?? [values.length, 1, 1]),
 });
 
-test('a volume looks like a mask, a segmentation or a scan', async () => {
+test('A volume looks like a mask, a segmentation or a scan', async () => {
   expect(await looksOf(fileOf([0, 1, 1, 1, 0, 0]))).toBe('binary');
   expect(await looksOf(fileOf([0, 0, 0]))).toBe('binary');
   expect(await looksOf(fileOf([1, 1, 1, 0, 2, 2, 2]))).toBe('labels');
@@ -153,7 +153,7 @@ const cutsOf = (values: readonly number[]): Parameters<typeof windowOf>[1] => [
 const range = (count: number, from: number, to: number) =>
   Array.from({ length: count }, (_, at) => from + ((to - from) * at) / (count - 1));
 
-test('black and white are what was given, soft tissue of CT, or nearly the range of the values', () => {
+test('Black and white are what was given, soft tissue of CT, or nearly the range of the values', () => {
   const scan = (more: object = {}) => fileOf([], more as Partial<VolumeFile>);
   const values = range(1001, 0, 1000);
   const of = (...[file, cuts, ...more]: Parameters<typeof windowOf>) => windowOf(file, cuts, ...more);
@@ -186,7 +186,7 @@ test('black and white are what was given, soft tissue of CT, or nearly the range
   expect(of(scan(), cutsOf([3, 3, Number.NaN]), undefined).window).toEqual({ low: 2, high: 4, unit: null });
 });
 
-test('what says nothing of itself is taken for CT by its air', () => {
+test('What says nothing of itself is taken for CT by its air', () => {
   const guessed = (...parts: (readonly number[])[]) =>
     windowOf(fileOf([]), cutsOf(parts.flat()), undefined).isGuess;
   const [air, tissue] = [range(100, -1020, -980), range(900, -100, 200)];

@@ -3,7 +3,7 @@ import { ScanMatcher } from '../../../src/imaging/matching/match.js';
 
 const named = (stem: string, ...folders: string[]) => ({ stem, folders });
 
-test('a result fits the scans that have all the telling words of its folders, and no other', () => {
+test('A result fits the scans that have all the telling words of its folders, and no other', () => {
   const first = named('t1', 'sub-01', 'ses-1');
   const second = named('t1', 'sub-02', 'ses-2');
   const matcher = new ScanMatcher([first, second]);

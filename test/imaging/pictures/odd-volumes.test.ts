@@ -21,7 +21,7 @@ const affineAt = (x: number, y: number, z: number): Affine => [
   [0, 0, 1, z],
 ];
 
-test('an empty segmentation is said to be empty, and its scan is drawn', async () => {
+test('An empty segmentation is said to be empty, and its scan is drawn', async () => {
   const scan = volumeOf(
     cube(new Float32Array(512), (i) => i),
     size,
@@ -32,7 +32,7 @@ test('an empty segmentation is said to be empty, and its scan is drawn', async (
   expect(drawn.planes.map(({ slices }) => slices.length)).toEqual([3, 3, 3]);
 });
 
-test('of one slice, its plane alone is drawn', async () => {
+test('Of one slice, its plane alone is drawn', async () => {
   const flat = volumeOf(
     Uint8Array.from({ length: 64 }, (_, at) => at),
     [8, 8, 1],
@@ -46,7 +46,7 @@ test('of one slice, its plane alone is drawn', async () => {
   expect(sheetOf([{ name: 'flat', views: [drawn], notes: [] }]).length).toBeGreaterThan(100);
 });
 
-test('of several volumes in a file one is drawn, and a note says which', async () => {
+test('Of several volumes in a file one is drawn, and a note says which', async () => {
   const data = new Int16Array(1024);
   data.fill(5, 512);
   const drawn = await viewCase(
@@ -57,7 +57,7 @@ test('of several volumes in a file one is drawn, and a note says which', async (
   expect(new Set(drawn.planes[0].slices[0]?.pixels)).toEqual(new Set([128]));
 });
 
-test('voxels that are not numbers are black, and do not decide what is white', async () => {
+test('Voxels that are not numbers are black, and do not decide what is white', async () => {
   const data = cube(new Float32Array(512), (i) => (i < 4 ? Number.NaN : i === 7 ? Infinity : i * 10));
   const drawn = await view(volumeOf(data, size));
   expect(drawn.window).toEqual({ low: 40, high: 60, unit: null });
@@ -66,7 +66,7 @@ test('voxels that are not numbers are black, and do not decide what is white', a
   expect([...pixels.subarray(0, 8)]).toEqual([255, 255, 128, 0, 0, 0, 0, 0]);
 });
 
-test('labels may be 16-bit numbers, and more than there are colours', async () => {
+test('Labels may be 16-bit numbers, and more than there are colours', async () => {
   const labels = cube(new Uint16Array(512), (i, j, k) => 60_000 + i + 8 * j + 64 * k);
   const drawn = await view(null, volumeOf(labels, size, { path: '/data/atlas.nii' }));
   expect(drawn.labels).toHaveLength(255);
@@ -74,7 +74,7 @@ test('labels may be 16-bit numbers, and more than there are colours', async () =
   expect(drawn.notes).toContain('atlas.nii has 512 labels: the 255 largest are shown');
 });
 
-test('names and colours of labels come from the terminology, then from the file', async () => {
+test('Names and colours of labels come from the terminology, then from the file', async () => {
   const labels = cube(new Uint8Array(512), (i) => i);
   const mask = volumeOf(labels, size, {
     labels: [
@@ -92,7 +92,7 @@ test('names and colours of labels come from the terminology, then from the file'
   expect(new Set(drawn.labels.map(({ colour }) => colour.join())).size).toBe(7);
 });
 
-test('a volume in colour is drawn in its colours', async () => {
+test('A volume in colour is drawn in its colours', async () => {
   const rgb = Uint8Array.from({ length: 512 * 3 }, (_, at) => [200, 100, 0][at % 3] ?? 0);
   const drawn = await view(volumeOf(rgb, size, { components: 3 }));
   expect(drawn.window).toBeNull();
@@ -103,7 +103,7 @@ test('a volume in colour is drawn in its colours', async () => {
   expect([...picture.pixels.subarray(0, 6)]).toEqual([200, 100, 0, 200, 100, 0]);
 });
 
-test('a segmentation on another grid is drawn where it lies, and counted on its own grid', async () => {
+test('A segmentation on another grid is drawn where it lies, and counted on its own grid', async () => {
   const { scan } = phantom({ layout: layouts[5] ?? [], spacing: [1, 1, 1] });
   const { mask } = phantom({ layout: layouts[40] ?? [], spacing: [2, 2, 2] });
   const drawn = await view(scan, mask);
@@ -121,7 +121,7 @@ test('a segmentation on another grid is drawn where it lies, and counted on its 
   expect(hits / marked.length).toBeGreaterThan(0.85);
 });
 
-test('a segmentation that lies elsewhere is drawn nowhere, and a note asks', async () => {
+test('A segmentation that lies elsewhere is drawn nowhere, and a note asks', async () => {
   const scan = volumeOf(
     cube(new Uint8Array(512), (i) => i),
     size,
@@ -143,7 +143,7 @@ test('a segmentation that lies elsewhere is drawn nowhere, and a note asks', asy
   );
 });
 
-test('a volume of many values is no segmentation', async () => {
+test('A volume of many values is no segmentation', async () => {
   const scan = volumeOf(
     cube(new Float32Array(512), (i) => i),
     size,
@@ -158,12 +158,12 @@ test('a volume of many values is no segmentation', async () => {
   );
 });
 
-test('a volume of one value is drawn in grey', async () => {
+test('A volume of one value is drawn in grey', async () => {
   const drawn = await view(volumeOf(new Int16Array(512).fill(7), size));
   expect(drawn.planes[0].slices[0]?.pixels[0]).toBe(128);
 });
 
-test('the size of small volumes is that of their voxels, and long ones are reduced', async () => {
+test('The size of small volumes is that of their voxels, and long ones are reduced', async () => {
   const drawn = await view(
     volumeOf(new Uint8Array(4 * 4 * 100), [4, 4, 100], {
       affine: [

@@ -35,7 +35,7 @@ const grouped = (names: readonly (string | ReturnType<typeof named>)[], known?: 
     known,
   ).map(({ masks, prefix }) => [prefix, masks.map(({ name }) => name)]);
 
-test('masks of one folder, grid and patient are organs together', () => {
+test('Masks of one folder, grid and patient are organs together', () => {
   expect(grouped(['liver', 'kidney_left', 'rib_left_12'])).toEqual([
     ['', ['liver', 'kidney_left', 'rib_left_12']],
   ]);
@@ -60,7 +60,7 @@ test('masks of one folder, grid and patient are organs together', () => {
   expect(grouped(['zone_one', 'zone_two'])).toEqual([]);
 });
 
-test('a mask that names no organ belongs to them where nearly all others do', () => {
+test('A mask that names no organ belongs to them where nearly all others do', () => {
   expect(grouped(['liver', 'spleen', 'other'])).toEqual([['', ['liver', 'spleen', 'other']]]);
   expect(grouped(['liver', 'spleen', 'one', 'two'])).toEqual([['', ['liver', 'spleen']]]);
   expect(grouped(['liver', 'spleen', 'segmentation'])).toEqual([['', ['liver', 'spleen']]]);
@@ -69,7 +69,7 @@ test('a mask that names no organ belongs to them where nearly all others do', ()
   expect(grouped(['liver', 'spleen', named('other', 'b')])).toEqual([['', ['liver', 'spleen']]]);
 });
 
-test('organs are one segmentation, whose labels are in the order of their names', async () => {
+test('Organs are one segmentation, whose labels are in the order of their names', async () => {
   const masks = [
     { name: 'p1_spleen', file: maskOf('a/p1_spleen.nii', [0, 5, 1, 0]) },
     { name: 'p1_liver', file: maskOf('a/p1_liver.nii', [1, 1, 0, 0]) },
@@ -131,7 +131,7 @@ const caseOf = (name: string, notes: readonly string[] = []): ShownCase => ({
   ...{ name, scan: null, masks: [], maps: [], notes, recorded: null, status: null },
 });
 
-test('cases have what their tables say of them, and those without a volume are there too', async () => {
+test('Cases have what their tables say of them, and those without a volume are there too', async () => {
   await using directory = await temporary();
   const [one, two] = [path.join(directory.path, 'one'), path.join(directory.path, 'two')];
   const table = (...rows: readonly string[]) => ['case,status,reason', ...rows, ''].join('\r\n');

@@ -54,7 +54,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
 
   const usual = viewOf(coarser(sampling));
 
-  test('has its marker at the right front upper side, as seen from the feet and the front', async () => {
+  test('A phantom with $title voxels has its marker at the right front upper side, as seen from the feet and the front', async () => {
     const view = await viewOf(sampling);
     const [axial, coronal, sagittal] = view.planes.map((plane) => middleOf(pictureOf(view, plane), isWhite));
     // 14 of 80 mm to the right, 16 of 96 mm to the front, 8 of 64 mm upwards.
@@ -78,7 +78,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
 
   test.each(layouts.map((layout) => [layoutName(layout), layout] as const))(
     // All that a drawing is made of.
-    'has the same slices when it is stored as %s',
+    'A phantom with $title voxels has the same slices when it is stored as %s',
     async (_name, layout) => {
       const [{ planes, ...view }, { planes: expected, ...other }] = [
         await viewOf(coarser(sampling), layout),
@@ -100,7 +100,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
   );
 });
 
-test('letters on the sheet stand on the sides that they name', async () => {
+test('Letters on the sheet stand on the sides that they name', async () => {
   const { scan } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
   const view = await viewCase({ name: 'p', scan, mask: null }, { slices: 1, maxPixels: 128 });
   const plane = view.planes[0];
@@ -127,7 +127,7 @@ test('letters on the sheet stand on the sides that they name', async () => {
   expect(left.at(-1)).toMatch(/####/);
 });
 
-test('the sheet is a PNG, with the same bytes each time', async () => {
+test('The sheet is a PNG, with the same bytes each time', async () => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
   const view = await viewCase({ name: 'phantom', scan, mask }, options);
   const cases = [view, view].map((each) => ({ name: each.name, views: [each], notes: [] }));
@@ -140,7 +140,7 @@ test('the sheet is a PNG, with the same bytes each time', async () => {
   expect(marker.count).toBeGreaterThan(500);
 });
 
-test.each([2, 5, 26])('a sheet of %i cases is about as wide as it is high', async (count) => {
+test.each([2, 5, 26])('A sheet of %i cases is about as wide as it is high', async (count) => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [8, 8, 8] });
   const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 2, maxPixels: 64 });
   const drawn = Array.from({ length: count - 1 }, (_, at) => ({

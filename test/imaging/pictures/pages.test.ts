@@ -14,7 +14,7 @@ const named = (name: string, more: object = {}) => ({ path: `/data/${name}`, ...
 const options = { slices: 1, maxPixels: 8 };
 
 describe('a case', () => {
-  test('of a scan and a segmentation is drawn as its arrays say', async () => {
+  test('A case of a scan and a segmentation is drawn as its arrays say', async () => {
     const scan = volumeOf(
       bytes((at) => at * 10),
       size,
@@ -69,7 +69,7 @@ describe('a case', () => {
     });
   });
 
-  test('has notes about what a person should know', async () => {
+  test('A case has notes about what a person should know', async () => {
     const notesOf = async (
       scan: Parameters<typeof viewCase>[0]['scan'],
       mask: typeof scan,
@@ -118,7 +118,7 @@ describe('a case', () => {
     expect(last.notes[0]).toBe('m.nii holds 2 volumes: number 2 is shown');
   });
 
-  test('has the labels of the frame that is shown, on another grid as well, and the slice of a single voxel', async () => {
+  test('A case has the labels of the frame that is shown, on another grid as well, and the slice of a single voxel', async () => {
     const scan = volumeOf(
       bytes((at) => at),
       size,
@@ -142,7 +142,7 @@ describe('a case', () => {
     );
   });
 
-  test('that cannot be drawn says why', async () => {
+  test('A case that cannot be drawn says why', async () => {
     const view = (scan: Parameters<typeof viewCase>[0]['scan'], mask: typeof scan) =>
       viewCase({ name: 'a', scan, mask }, options);
     await expect(view(null, null)).rejects.toThrow('a has neither a scan nor a segmentation.');
@@ -171,7 +171,7 @@ describe('a case', () => {
     ).rejects.toThrow('m.nii does not say where it lies: its axes have no direction.');
   });
 
-  test('in colours leaves out how much of each can be seen through', async () => {
+  test('A case in colours leaves out how much of each can be seen through', async () => {
     const rgba = Uint8Array.from({ length: 24 * 4 }, (_, at) => [9, 8, 7, 255][at % 4] ?? 0);
     const view = await viewCase(
       { name: 'a', scan: volumeOf(rgba, size, { components: 4 }), mask: null },
@@ -208,7 +208,7 @@ describe('a page', () => {
       { ...options, window: { low: 0, high: 14 } },
     );
 
-  test('has each case with its layers, its pictures once, and what is said of it', async () => {
+  test('A page has each case with its layers, its pictures once, and what is said of it', async () => {
     const view = await viewOf(bytes((at) => (at === 0 ? 1 : 0)));
     const plain = await viewOf(null, { isInverted: true });
     const page = await textOf([
@@ -268,14 +268,14 @@ describe('a page', () => {
     );
   });
 
-  test('has other marks for other names, and the same for the same cases', async () => {
+  test('A page has other marks for other names, and the same for the same cases', async () => {
     const idOf = async (name: string) =>
       JSON.parse(blockIn(await textOf([{ name, layers: [], notes: [] }]), 'page')).id;
     expect(await idOf('a')).toBe(await idOf('a'));
     expect(await idOf('a')).not.toBe(await idOf('b'));
   });
 
-  test('with volumes carries them as they are packed, and others converted', async () => {
+  test('A page with volumes carries them as they are packed, and others converted', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'a.nii.GZ');
     // More than is read at once.

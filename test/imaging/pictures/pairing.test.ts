@@ -20,7 +20,7 @@ const at = ownStudy();
 const short = (each: string | null) => each && path.relative(at(''), each);
 
 describe('the result that a file is part of', () => {
-  test('is the directory above it with a record, a log or a zip, three levels up at most', async () => {
+  test('The result that a file is part of is the directory above it with a record, a log or a zip, three levels up at most', async () => {
     await plant(at(''), {
       'a/Out/remote-app-record.json': '{}',
       'a/Out/x/y/f.nii': 'x',
@@ -41,7 +41,7 @@ describe('the result that a file is part of', () => {
     expect(['b/f.nii', 'c/f.nii'].map((name) => resultOf(at(name))?.path)).toEqual(['b', 'c'].map(at));
   });
 
-  test('is among others in BIDS, with the table of the cases above it', async () => {
+  test('The result that a file is part of is among others in BIDS, with the table of the cases above it', async () => {
     const name = 'out/sub-01/ses-1/anat/sub-01_desc-brain';
     const record = JSON.stringify({
       case: 'sub-01_ses-1',
@@ -104,7 +104,7 @@ describe('the scan of a result', () => {
     await plant(at(''), { [`${directory}/remote-app-record.json`]: JSON.stringify({ inputs: all }) });
   };
 
-  test('is what its record names, by its content, wherever it is below', async () => {
+  test('The scan of a result is what its record names, by its content, wherever it is below', async () => {
     await plant(at(''), {
       'a/c1.nii': 'one',
       'b/deep/er/c1.nii': 'two',
@@ -125,7 +125,7 @@ describe('the scan of a result', () => {
     ]);
   });
 
-  test('is that of several inputs whose name fits, of the first group without one, and no other field', async () => {
+  test('The scan of a result is that of several inputs whose name fits, of the first group without one, and no other field', async () => {
     await plant(at(''), { 'a/c1.nii': '1', 'a/c2.nii': '2', 'Out/c2_mask.nii': 'm', 'Out/x.nii': 'm' });
     await record('Out', { 'c1.nii': 'a/c1.nii', 'c2.nii': 'a/c2.nii' });
     expect(await find('Out/c2_mask.nii')).toEqual([['a/c2.nii'], true, []]);
@@ -138,7 +138,7 @@ describe('the scan of a result', () => {
     }
   });
 
-  test('is a directory, by one of its files', async () => {
+  test('The scan of a result is a directory, by one of its files', async () => {
     await plant(at(''), {
       'a/ct/1.dcm': 'one',
       'a/ct/2.dcm': 'two',
@@ -150,7 +150,7 @@ describe('the scan of a result', () => {
     expect(await find('Out/m.nii')).toEqual([['a/ct'], true, []]);
   });
 
-  test('is found by its name two levels down, but not among results, and in the tree of derivatives', async () => {
+  test('The scan of a result is found by its name two levels down, but not among results, and in the tree of derivatives', async () => {
     await plant(at(''), {
       'Out/c1_seg.nii': 'm',
       'Out/result.zip': 'x',
@@ -214,7 +214,7 @@ describe('volumes that belong together', () => {
       ...notes,
     ]);
 
-  test('are a scan with its masks and maps, and what fits no other', async () => {
+  test('Volumes that belong together are a scan with its masks and maps, and what fits no other', async () => {
     expect(
       await paired(
         item('in/a.nii'),
@@ -239,7 +239,7 @@ describe('volumes that belong together', () => {
     ]);
   });
 
-  test('are told apart by their grids, and not at all where these are the same', async () => {
+  test('Volumes that belong together are told apart by their grids, and not at all where these are the same', async () => {
     const three = [item('in/1/c.nii'), item('in/2/d.nii'), item('in/3/e.nii')];
     expect(await paired(...three, item('o/x.nii', 'mask'))).toEqual([
       ...['c', 'd', 'e'].map((name) => [name, '', '']),
@@ -261,7 +261,7 @@ describe('volumes that belong together', () => {
     ]);
   });
 
-  test('are maps of maps, of the scan in the end', async () => {
+  test('Volumes that belong together are maps of maps, of the scan in the end', async () => {
     const items = [item('in/a.nii'), item('in/a_mean.nii'), item('in/a_mean_std.nii'), item('in/b.nii')];
     expect(await paired(...items)).toEqual([
       ['a', '', 'a_mean a_mean_std'],
@@ -279,7 +279,7 @@ describe('volumes that belong together', () => {
     expect(await paired(item('in/a_t1w.nii'), item('o/a.nii', 'map'))).toEqual([['a_t1w', '', 'a']]);
   });
 
-  test('say how a scan was found that nobody named, if it is one volume and no mask', async () => {
+  test('Volumes that belong together say how a scan was found that nobody named, if it is one volume and no mask', async () => {
     await plant(at(''), { 'scans/c1.nii': 'x', 'Out/result.zip': 'x' });
     const opened: (string | null)[] = [];
     const found = async (...volumes: readonly Item[]) =>

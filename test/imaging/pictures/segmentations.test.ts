@@ -53,7 +53,7 @@ describe('Labels of a header with a slope', () => {
   test.each<[string, Type, number, number]>([
     ['0.996 and 1.992', 'uint8', 0.007843137718737125, 0],
     ['1.000015', 'int16', 3.051804378628731e-5, 1.0000152587890625],
-  ])('are labels: %s', async (_, type, slope, intercept) => {
+  ])('Labels of a header with a slope are labels: %s', async (_, type, slope, intercept) => {
     const stored = (value: number) => Math.round((value - intercept) / slope);
     const mask = nifti((...at) => stored(box(1, 3)(...at) + box(4, 7, 2)(...at)), type, { slope, intercept });
     const folder = await folderOf({ 'c1.nii': nifti(noise, 'int16'), 'c1_seg.nii': mask });
@@ -71,7 +71,7 @@ describe('Labels of a header with a slope', () => {
     ['a map of small values', (x) => x / 200],
     ['a map around 1', (x) => 1 + (x - 4) / 100],
     ['probabilities', (x, y) => (x * y) / 49],
-  ])('are not %s', async (_, value) => {
+  ])('Labels of a header with a slope are not %s', async (_, value) => {
     const folder = await folderOf({
       'c1.nii': nifti(noise, 'int16'),
       'c1_map.nii': nifti(value, 'float32'),
@@ -127,25 +127,28 @@ describe('A .seg.nrrd', () => {
   ];
   const layers = [box(0, 4), (...at: [number, number, number]) => box(1, 3)(...at) + box(5, 7, 2)(...at)];
 
-  test.each([true, false])('shows the segments of all layers (list first: %s)', async (isFirst) => {
-    const folder = await folderOf({ 'c1.seg.nrrd': layered(layers, isFirst, ...fields) });
-    const { shown, view } = await only([folder]);
-    expect(view.labels.map(({ name, colour, voxels }) => [name, colour, voxels])).toEqual([
-      ['Leber', [255, 0, 0], 64],
-      ['Tumör', [0, 51, 255], 8],
-      ['Milz', [0, 255, 0], 8],
-    ]);
-    expect(view.notes).toContain(
-      'Segments of c1.seg.nrrd overlap in 8 voxels: volumes count each of them whole, and the last one is drawn',
-    );
-    // Read by an app, it is one volume of labels.
-    const { data, frames } = await readVolume(maskOf(shown) ?? '');
-    expect(frames).toBe(1);
-    const counts = [1, 2, 3].map((label) => data.filter((value) => value === label).length);
-    expect(counts).toEqual([56, 8, 8]);
-  });
+  test.each([true, false])(
+    'A .seg.nrrd shows the segments of all layers (list first: %s)',
+    async (isFirst) => {
+      const folder = await folderOf({ 'c1.seg.nrrd': layered(layers, isFirst, ...fields) });
+      const { shown, view } = await only([folder]);
+      expect(view.labels.map(({ name, colour, voxels }) => [name, colour, voxels])).toEqual([
+        ['Leber', [255, 0, 0], 64],
+        ['Tumör', [0, 51, 255], 8],
+        ['Milz', [0, 255, 0], 8],
+      ]);
+      expect(view.notes).toContain(
+        'Segments of c1.seg.nrrd overlap in 8 voxels: volumes count each of them whole, and the last one is drawn',
+      );
+      // Read by an app, it is one volume of labels.
+      const { data, frames } = await readVolume(maskOf(shown) ?? '');
+      expect(frames).toBe(1);
+      const counts = [1, 2, 3].map((label) => data.filter((value) => value === label).length);
+      expect(counts).toEqual([56, 8, 8]);
+    },
+  );
 
-  test('of an older Slicer has a layer of ones for each segment, and says neither', async () => {
+  test('A .seg.nrrd of an older Slicer has a layer of ones for each segment, and says neither', async () => {
     const fields = [segment(0, 'Leber', '1 0 0', 1, 0), segment(1, 'Milz', '0 1 0', 1, 1)];
     const bytes = layered([box(0, 4), box(5, 7)], true, ...fields.flatMap((each) => each.slice(0, 3)));
     const { view } = await only([await folderOf({ 'c1.seg.nrrd': bytes })]);
@@ -155,7 +158,7 @@ describe('A .seg.nrrd', () => {
     ]);
   });
 
-  test('of one layer has the names of its values, also where they are not in order', async () => {
+  test('A .seg.nrrd of one layer has the names of its values, also where they are not in order', async () => {
     const bytes = layered(
       [(...at) => box(1, 3, 7)(...at) + box(4, 6, 3)(...at)],
       true,
@@ -218,7 +221,7 @@ describe('One file for each organ of a patient', () => {
       Object.entries(organs).map(([name, value]) => [`${folder}${prefix}${name}.nii`, nifti(value)]),
     );
 
-  test('is one case, whose labels have the names of the files', async () => {
+  test('One file for each organ of a patient is one case, whose labels have the names of the files', async () => {
     const folder = await folderOf({ 's1/ct.nii': nifti(noise, 'int16'), ...files('s1/segmentations/') });
     const { shown, view } = await only([folder]);
     expect([shown.scan?.path, maskOf(shown)?.path]).toEqual(
@@ -234,7 +237,7 @@ describe('One file for each organ of a patient', () => {
     expect((await readVolume(maskOf(shown) ?? '')).data.filter((value) => value === 3)).toHaveLength(8);
   });
 
-  test('has with it what names no organ, unless that lies on another grid', async () => {
+  test('One file for each organ of a patient has with it what names no organ, unless that lies on another grid', async () => {
     const [here, there] = [nifti(box(0, 2)), nifti(box(0, 2), 'uint8', { sform: sform.with(3, 5) })];
     const folder = await folderOf({ ...files(''), 'x1.nii': here, 'x2.nii': there });
     const { cases } = await findCasesToShow([folder]);
@@ -245,7 +248,7 @@ describe('One file for each organ of a patient', () => {
     ]);
   });
 
-  test('is a case for each patient whose name is in front', async () => {
+  test('One file for each organ of a patient is a case for each patient whose name is in front', async () => {
     const folder = await folderOf({ ...files('', 'p1_'), ...files('', 'p2_') });
     const { cases } = await findCasesToShow([folder]);
     const views = await Promise.all(cases.map(look));
@@ -260,21 +263,21 @@ describe('One file for each organ of a patient', () => {
     ['two masks of one organ', ['liver_gt', 'liver_pred']],
     ['members of an ensemble', ['liver_fold_0', 'liver_fold_1']],
     ['the same organ of patients', ['p1_liver', 'p2_liver']],
-  ])('is not taken of %s', async (_, names) => {
+  ])('One file for each organ of a patient is not taken of %s', async (_, names) => {
     const folder = await folderOf(
       Object.fromEntries(names.map((name, at) => [`${name}.nii`, nifti(box(at, at + 3))])),
     );
     expect((await findCasesToShow([folder])).cases).toHaveLength(2);
   });
 
-  test('has no label for what names none of them', async () => {
+  test('One file for each organ of a patient has no label for what names none of them', async () => {
     const folder = await folderOf({ ...files('out/'), 'out/segmentation.nii': nifti(box(0, 8)) });
     const { cases } = await findCasesToShow([folder]);
     const views = await Promise.all(cases.map(look));
     expect(views.map(({ labels }) => labels.length).sort()).toEqual([1, 4]);
   });
 
-  test('of 117 organs has 117 labels', async () => {
+  test('One file for each organ of a patient of 117 organs has 117 labels', async () => {
     const many = Array.from({ length: 117 }, (_, at) => {
       const value: Value = (x, y, z) => Number(x + side * y + side ** 2 * z === at);
       return [`out/organ_${at}.nii`, nifti(value)] as const;

@@ -45,7 +45,7 @@ async function shown(...paths: readonly string[]) {
 }
 const plain = { notes: [], status: null, recorded: null };
 
-test('layers that share a name are called by their paths', async () => {
+test('Layers that share a name are called by their paths', async () => {
   await write({
     'in/a.nii': 'scan',
     'x/a_seg.nii': 'labels',
@@ -65,7 +65,7 @@ test('layers that share a name are called by their paths', async () => {
   ]);
 });
 
-test('a series is a scan with the name of its directory, and a damaged one a problem', async () => {
+test('A series is a scan with the name of its directory, and a damaged one a problem', async () => {
   const within = (directory: string, files: object) =>
     Object.fromEntries(
       Object.entries(files).map(([name, bytes]) => [`${directory}/${name}`, bytes as Buffer]),
@@ -96,7 +96,7 @@ test('a series is a scan with the name of its directory, and a damaged one a pro
   expect(problems[1]).toMatch(/^'key\/a\.mhd' has its voxels in 'key\/id', which is text, .*\.$/);
 });
 
-test('masks of organs are one segmentation, with the name of their folder or of their patient', async () => {
+test('Masks of organs are one segmentation, with the name of their folder or of their patient', async () => {
   await write({
     'Out/s1/liver.nii': 'mask',
     'Out/s1/spleen.nii': 'mask',
@@ -110,7 +110,7 @@ test('masks of organs are one segmentation, with the name of their folder or of 
   ]);
 });
 
-test('a table has all of its cases shown, though none has a volume', async () => {
+test('A table has all of its cases shown, though none has a volume', async () => {
   await plant(at(''), {
     'Out/cases.csv': 'case,status,reason\r\nb,failed,no memory\r\na,waiting,\r\n',
     'none/result.zip': 'x',

@@ -83,7 +83,7 @@ const columnsOfFirst = (drawing: string): number =>
     .indexOf(null);
 
 test.each(['true colour', '256 colours'] as const)(
-  'half blocks in %s have the marker at the right front side, however the volume is stored',
+  'Half blocks in %s have the marker at the right front side, however the volume is stored',
   async (look) => {
     for (const layout of [layouts[0], layouts[7], layouts[21], layouts[46]]) {
       const view = await head(layout);
@@ -97,7 +97,7 @@ test.each(['true colour', '256 colours'] as const)(
   },
 );
 
-test('the sides of the patient are written around each picture', async () => {
+test('The sides of the patient are written around each picture', async () => {
   const rows = new Screen(120).write(drawForTerminal(await usual, canvas).replaceAll('\n', '\r\n')).rows;
   expect(rows[0]).toMatch(/^axial S \d+ mm +coronal A \d+ mm +sagittal R \d+ mm$/);
   expect(rows[1]?.trim().split(/ +/)).toEqual(['A', 'S', 'S']);
@@ -107,7 +107,7 @@ test('the sides of the patient are written around each picture', async () => {
   expect(rows.filter((row) => /A ▀+ P$/.test(row))).toHaveLength(1);
 });
 
-test('characters show borders of labels by their digits, and no control sequence', async () => {
+test('Characters show borders of labels by their digits, and no control sequence', async () => {
   const drawing = drawForTerminal(await usual, { ...canvas, look: 'characters' });
   expect(drawing).toMatch(/^[\x20-\x7e\n]+$/);
   expect(drawing).toMatch(/1+.*2+.*1/);
@@ -115,12 +115,12 @@ test('characters show borders of labels by their digits, and no control sequence
   expect(drawing).toMatch(/2@+2/);
 });
 
-test('labels have borders where they end, and none where the picture ends', () => {
+test('Labels have borders where they end, and none where the picture ends', () => {
   const labels = Uint8Array.from([0, 1, 1, 0, 1, 1, 0, 1, 1]);
   expect([...contoursOf(labels, 3, 3)]).toEqual([0, 1, 0, 0, 1, 0, 0, 1, 0]);
 });
 
-test.each([200, 120, 100, 72, 50, 36, 24, 10])('fits a terminal of %i columns', async (columns) => {
+test.each([200, 120, 100, 72, 50, 36, 24, 10])('Fits a terminal of %i columns', async (columns) => {
   for (const look of ['true colour', '256 colours', 'characters'] as const) {
     const screen = new Screen(columns);
     const drawing = drawForTerminal(await usual, { ...canvas, look, columns });
@@ -130,7 +130,7 @@ test.each([200, 120, 100, 72, 50, 36, 24, 10])('fits a terminal of %i columns', 
   }
 });
 
-test('a narrow terminal has the planes below each other', async () => {
+test('A narrow terminal has the planes below each other', async () => {
   const titles = (drawing: string) =>
     drawing.split('\n').filter((line) => /axial|coronal|sagittal/.test(line));
   expect(titles(drawForTerminal(await usual, { ...canvas, columns: 120 }))).toHaveLength(1);
@@ -138,12 +138,12 @@ test('a narrow terminal has the planes below each other', async () => {
   expect(titles(drawForTerminal(await usual, { ...canvas, columns: 60 }))).toHaveLength(3);
 });
 
-test('no picture is higher than the screen', async () => {
+test('No picture is higher than the screen', async () => {
   const drawing = drawForTerminal(await usual, { ...canvas, columns: 400, rows: 30 });
   expect(drawing.split('\n').length).toBeLessThan(28);
 });
 
-test('a legend has blocks in the colours of the labels, or the characters that stand for them', async () => {
+test('A legend has blocks in the colours of the labels, or the characters that stand for them', async () => {
   const [, label] = (await usual).labels;
   if (!label) throw new Error('no label');
   expect(swatchOf(label, { look: 'characters' })).toBe('2');
@@ -151,7 +151,7 @@ test('a legend has blocks in the colours of the labels, or the characters that s
   expect(swatchOf(label, { look: '256 colours' })).toMatch(/38;5;\d+m■/);
 });
 
-test('a volume of one slice has one picture, and an empty segmentation no border', async () => {
+test('A volume of one slice has one picture, and an empty segmentation no border', async () => {
   const { scan } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 64] });
   const view = await viewCase({ name: 'flat', scan, mask: null }, { slices: 1, maxPixels: 512 });
   for (const look of looks) {

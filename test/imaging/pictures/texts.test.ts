@@ -20,7 +20,7 @@ import { temporary } from '../../support/temporary.js';
 
 const named = (stem: string, ...folders: string[]) => ({ stem, folders });
 
-test('names of results fit those of scans, the better the more they share', () => {
+test('Names of results fit those of scans, the better the more they share', () => {
   const rank = (result: string, scan: string, only?: 'extends') => rankOf(named(result), named(scan), only);
   expect([rank('case1', 'case1'), rank('case1_seg', 'case1'), rank('case12', 'case1')]).toEqual([
     4000, 3005, 0,
@@ -39,7 +39,7 @@ test('names of results fit those of scans, the better the more they share', () =
   ]).toEqual([true, true, false]);
 });
 
-test('places, volumes and windows are written as a person reads them', () => {
+test('Places, volumes and windows are written as a person reads them', () => {
   expect([0, 0.4, -0.4, 12.4, -3, 2.5].map((each) => placeText({ name: 'axial' }, each))).toEqual([
     ...['0 mm', '0 mm', '0 mm', 'S 12 mm', 'I 3 mm', 'S 3 mm'],
   ]);
@@ -56,7 +56,7 @@ test('places, volumes and windows are written as a person reads them', () => {
   ]).toEqual(['', 'black 1.235, white 33330', 'black 33330, white 1.235 HU']);
 });
 
-test('letters have their pixels, and what has none is a question mark', () => {
+test('Letters have their pixels, and what has none is a question mark', () => {
   const rows = (character: string) => Array.from(glyphOf(character));
   expect(rows('é')).toEqual([0, 12, 24, 48, 0, 126, 198, 198, 254, 192, 192, 126, 0, 0, 0, 0]);
   expect(rows('ÿ')).toEqual([0, 0, 108, 108, 0, 198, 198, 198, 198, 198, 198, 126, 6, 6, 252, 0]);
@@ -66,7 +66,7 @@ test('letters have their pixels, and what has none is a question mark', () => {
   expect(['?', '\u0100', '\u007f', '\u009f', '\n', '😀'].map(rows)).toEqual(Array(6).fill(mark));
 });
 
-test('texts of a sheet are broken at spaces, where they are longer than it is wide', () => {
+test('Texts of a sheet are broken at spaces, where they are longer than it is wide', () => {
   const sheet = (...notes: readonly string[]) => Buffer.from(sheetOf([{ name: 'a', views: [], notes }]));
   const [x, y] = ['x'.repeat(78), 'y'.repeat(50)];
   expect(sheet(`${x} y`)).toEqual(sheet(x, 'y'));
@@ -81,7 +81,7 @@ test('texts of a sheet are broken at spaces, where they are longer than it is wi
   expect(decode(long).height).toBe(2 * 6 + 2 * 18);
 });
 
-test('a label is what a value nearly is, and the same wherever it is', () => {
+test('A label is what a value nearly is, and the same wherever it is', () => {
   const labels = new WholeLabels();
   expect([labels.of(0), labels.hasAny, labels.isScaled]).toEqual([0, false, false]);
   expect([labels.of(2), labels.of(2), labels.of(2.01), labels.of(3.05), labels.of(4.06)]).toEqual([
@@ -95,7 +95,7 @@ test('a label is what a value nearly is, and the same wherever it is', () => {
 });
 
 describe('the names of labels', () => {
-  test('are those of an app, or of a list', async () => {
+  test('The names of labels are those of an app, or of a list', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'labels.json');
     const read = (document: unknown) => {
@@ -137,7 +137,7 @@ const viewOf = (slice: SliceView): CaseView => ({
 describe('a terminal', () => {
   const esc = '\u001b';
 
-  test('has a legend in its colours, or in characters', () => {
+  test('A terminal has a legend in its colours, or in characters', () => {
     const swatch = (index: number, colour: Colour, look: Canvas['look']) =>
       swatchOf({ index, colour } as ShownLabel, { look });
     expect(
@@ -158,7 +158,7 @@ describe('a terminal', () => {
     ]);
   });
 
-  test('shows a slice in characters, with its place, its sides and the borders of labels', () => {
+  test('A terminal shows a slice in characters, with its place, its sides and the borders of labels', () => {
     const slice: SliceView = {
       ...{ position: -12.5, width: 8, height: 6, isColour: false },
       pixels: Uint8Array.from({ length: 48 }, (_, at) => (at % 8) * 36),
@@ -181,7 +181,7 @@ describe('a terminal', () => {
     ]);
   });
 
-  test('shows two rows of pixels in a line, and a colour only where it changes', () => {
+  test('A terminal shows two rows of pixels in a line, and a colour only where it changes', () => {
     const pixels = flat('000', '000', '000', '000', '000', '000').map(
       (_, at) => [9, 9, 9, 5, 0, 0][at % 6] ?? 0,
     );

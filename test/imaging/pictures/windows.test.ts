@@ -33,7 +33,7 @@ describe('A volume that says nothing of itself', () => {
     ['of fractions of HU', (...at) => body(...at) + 0.25],
     ['with a circle outside of which all is -3024', (x, y, z) => (x < 3 ? -3024 : body(x, y, z))],
     ['with air at -1024', (...at) => (body(...at) < -900 ? -1024 : body(...at))],
-  ])('is guessed to be CT by its air: %s', async (_, value) => {
+  ])('A volume that says nothing of itself is guessed to be CT by its air: %s', async (_, value) => {
     const drawn = await windowOf(value);
     expect(drawn.window).toEqual({ ...softTissue, unit: null });
     expect(drawn.notes).toContain(guess);
@@ -49,7 +49,7 @@ describe('A volume that says nothing of itself', () => {
       (x, y, z) => ((x + y + z) % 64 === 30 && x > 12 ? -1000 : noise(x, y, z)),
     ],
     ['PET', (x, y, z) => (x * y * z) % 500],
-  ])('is not taken for CT: %s', async (_, value) => {
+  ])('A volume that says nothing of itself is not taken for CT: %s', async (_, value) => {
     const drawn = await windowOf(value);
     expect(drawn.window).not.toMatchObject(softTissue);
     expect(drawn.notes).not.toContain(guess);
