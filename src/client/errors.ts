@@ -149,7 +149,7 @@ export class WriteError extends ClientError {
   constructor(target: string, cause: unknown, next: string) {
     const remedy = isOutOfInodes(cause, target)
       ? 'the disk has space, but no room for another file: remove some files there'
-      : (remedies[errorCode(cause)] ?? 'look at what is there');
+      : (remedies[errorCode(cause)] ?? 'check that path');
     super(
       `Cannot write ${quotePath(target)}: ${faultWithoutPath(cause, target)}; ${remedy}, then ${next}`,
       exitCodes.failed,
@@ -234,7 +234,7 @@ export class JobFailed extends ClientError {
 /** A person, or the system, asked the command to stop. */
 export class Interrupted extends ClientError {
   override readonly name = 'Interrupted';
-  /** What the command leaves if it has to exit at once, as the end of a sentence. */
+  /** What keeps running if the command has to exit at once, as the end of a sentence. */
   leaves: string | null = null;
 
   /**

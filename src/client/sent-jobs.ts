@@ -2,16 +2,16 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { makeDirectory, readSmallFile, writeJsonFile } from '../files/index.js';
 
-/** The command that sent a job, what the record of its result will say of its inputs, or the names that a person knows of them. */
+/** The command that sent a job, the facts about its inputs for the record of its result, or the original names of its inputs. */
 type Part = 'command' | 'inputs' | 'names';
 
-/** Of how many jobs something is kept: of the newest. */
+/** How many jobs are remembered. Older ones are forgotten. */
 export const maxSentJobs = 200;
 
 /** Files whose names have the job's id: `sent/ID.command.json`. */
 const directoryIn = (configDir: string): string => path.join(configDir, 'sent');
 
-/** Where a part is kept of a job. */
+/** The file that holds a part of what is remembered of a job. */
 export const sentJobFile = (configDir: string, jobId: string, part: Part): string =>
   path.join(directoryIn(configDir), `${jobId}.${part}.json`);
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hintsOfFailed } from '../../src/cli/command/failed-job.js';
+import { hintsOfFailed } from '../../src/cli/command/base-command.js';
 import { formatLocal } from '../../src/cli/terminal/time-text.js';
 import { JobFailed } from '../../src/client/errors.js';
 

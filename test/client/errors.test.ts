@@ -144,7 +144,7 @@ test('What the system refuses to write says what to do, and what is explained st
     message: expect.stringMatching(/^Cannot write '\/nowhere\/a': .*; free some space, then run it again$/),
   });
   expect(new WriteError('a', systemError('EMFILE', -24), 'go on').message).toMatch(
-    /; look at what is there, then go on$/,
+    /; check that path, then go on$/,
   );
   const damaged = systemError('Z_DATA_ERROR', -3);
   const explained = new ClientError('x', 1);

@@ -77,7 +77,7 @@ describe('the log of KonfAI', () => {
     expect([code, stdout]).toEqual([6, '']);
     expect(stderr).toContain(
       `Error: The log of job ${id} is being read already, and ${here.server.url} gives it to one reader at a time; ` +
-        `'remote-app status ${id} --server ${here.server.url}' tells how the job does`,
+        `'remote-app status ${id} --server ${here.server.url}' shows the state of the job`,
     );
   });
 

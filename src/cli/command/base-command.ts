@@ -1,10 +1,17 @@
 import type { Config } from '@oclif/core';
 import { Command } from '@oclif/core/command';
 import * as Errors from '@oclif/core/errors';
+import { leftText } from '../../client/connection/index.js';
 import { ClientError, HttpError, JobFailed } from '../../client/errors.js';
 import { counted, type ExitCode, exitCodes } from '../../contract/index.js';
-import { type CommandIo, type ErrorDocument, forJson, ioOf } from '../terminal/index.js';
-import { hintsOfFailed } from './failed-job.js';
+import {
+  type CommandIo,
+  type ErrorDocument,
+  forJson,
+  formatDistance,
+  formatTime,
+  ioOf,
+} from '../terminal/index.js';
 import { FlagValueError, sentenceOf } from './usage-errors.js';
 
 /** The exit code of a process that ends with this error. */
@@ -12,6 +19,23 @@ function exitCodeFor(error: unknown): number {
   if (error instanceof ClientError) return error.exitCode;
   if (error instanceof Errors.CLIError) return error.oclif.exit ?? exitCodes.usage;
   return exitCodes.failed satisfies ExitCode;
+}
+
+/** Until when a job is kept, by the server's clock; null if the server does not say. */
+export function keptUntil(expiresAt: string | null, now: number): string | null {
+  return formatTime(expiresAt, (time) => formatDistance(time, now));
+}
+
+/** Hints that follow the error of a failed job. */
+export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
+  const { expiresAt, leftFiles, now, fetch } = facts;
+  const until = keptUntil(expiresAt, now);
+  return [
+    ...(leftFiles
+      ? [`Job ${jobId} left ${leftText(leftFiles)}; ${fetch} fetches ${leftFiles === 1 ? 'it' : 'them'}`]
+      : []),
+    ...(until === null ? [] : [`Job ${jobId} is kept until ${until}`]),
+  ];
 }
 
 /** What all commands share: one error handler, and `--json`, which makes stdout a single JSON document. */

@@ -5,8 +5,8 @@ import type { Reporter } from '../../client/reporter.js';
 import {
   type CommandIo,
   type ErrorDocument,
+  JsonLogReporter,
   type OpenReporter,
-  openJsonLogReporter,
   openReporter,
 } from '../terminal/index.js';
 import { BaseCommand } from './base-command.js';
@@ -127,8 +127,7 @@ export abstract class ClientCommand extends BaseCommand {
 
   /** The same for a command whose output is a log: with `--json` each line is a document. */
   protected async logReporter(all: boolean): Promise<Reporter> {
-    if (!this.jsonEnabled()) return this.reporter({ all });
-    return openJsonLogReporter(this.io);
+    return this.jsonEnabled() ? new JsonLogReporter(this.io) : this.reporter({ all });
   }
 
   /** Prints the command's output; with `--json` the returned value is printed instead. */

@@ -25,7 +25,7 @@ export const deidentifyFlag = Flags.custom<Mode | 'no'>({
   },
 })();
 
-/** How a submission leaves. */
+/** The flags that say how a submission is de-identified. */
 export const deidentifyFlags = {
   deidentify: deidentifyFlag,
   'no-deidentify': Flags.boolean({
@@ -50,7 +50,7 @@ export function withValue(words: readonly string[]): string[] {
   );
 }
 
-/** Whether environment or profile want what leaves to be de-identified: for a command that cannot do it. */
+/** Whether the environment or the profile asks for de-identification. For commands that cannot de-identify. */
 export function wantsDeidentified(
   { REMOTE_APP_DEIDENTIFY: said = '' }: NodeJS.ProcessEnv,
   { deidentify }: Pick<Settings, 'deidentify'>,

@@ -1,8 +1,7 @@
 /** What all commands share: parsing, settings, connections, errors and interruptions. */
-export { BaseCommand } from './base-command.js';
+export { BaseCommand, keptUntil } from './base-command.js';
 export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-command.js';
 export { deidentifyChoice, deidentifyFlag, deidentifyFlags, wantsDeidentified } from './deidentify-flags.js';
-export { keptUntil } from './failed-job.js';
 export {
   appFlag,
   appVariable,

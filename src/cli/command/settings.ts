@@ -40,7 +40,7 @@ export interface Settings {
   readonly appNamedBy?: string | undefined;
   /** File of additional trusted certificates. */
   readonly ca: string | undefined;
-  /** What the profile says of what leaves. It counts for other servers as well. */
+  /** How the profile says that files are de-identified. It holds for other servers as well. */
   readonly deidentify: Profile['deidentify'];
 }
 

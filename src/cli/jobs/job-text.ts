@@ -45,7 +45,7 @@ export interface JobsDocument {
   readonly jobs: readonly JobAnswer[];
 }
 
-/** The selected jobs of a server, as `jobs` and its watch read and show them. */
+/** Reads and shows the selected jobs of a server, for `jobs` with and without `--watch`. */
 export function selectedJobs(
   connection: Connection,
   colours: Colours,
@@ -192,7 +192,7 @@ export function listJobs(
   columns?: number,
 ): string[] {
   if (jobs.length === 0) return [];
-  // A column without values is left out: tags are optional, and an older server has neither.
+  // A column without values is left out: tags are optional, and KonfAI's server has neither.
   const tags = jobs.some(({ tag }) => tag !== null);
   const inputs = jobs.some((job) => job.inputs.length > 0);
   const sizes = jobs.some((job) => job.bytes_kept !== null);

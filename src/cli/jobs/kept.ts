@@ -29,7 +29,7 @@ function keptWords(view: JobAnswer, now: number): string | null {
 }
 
 /**
- * Tells a person how long the server says it keeps a job: an older server ignores the field. Never throws.
+ * Reports how long the server says it keeps a job: KonfAI's server ignores the field. Never throws.
  * @param isAsked whether a time was requested, so that a missing answer is worth a note
  * @returns the server's view of the job; null if it does not answer
  */

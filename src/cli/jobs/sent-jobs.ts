@@ -59,7 +59,7 @@ export function keptCommand(configDir: string, jobId: string): SentCommand {
   }
 }
 
-/** The server that a kept command was given for; undefined for a file of an earlier version without it. */
+/** The server that a kept command was sent to; undefined if the file does not name one. */
 function serverOf({ words }: SentCommand): string | undefined {
   const text = words.find(({ flag }) => flag === 'server')?.text.replace(/^--server=/, '');
   return text === undefined ? undefined : showServerUrl(readServerUrl(text));

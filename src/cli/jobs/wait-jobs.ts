@@ -33,7 +33,7 @@ export interface WaitSummary {
   readonly jobs: readonly WaitedJob[];
 }
 
-/** The jobs to wait for, and those that are done with. */
+/** The jobs to wait for, and those that the wait is over for. */
 class WaitedJobs {
   readonly #views = new Map<string, JobAnswer>();
   readonly #over = new Map<string, WaitedJob>();
@@ -139,7 +139,7 @@ const [longestPause, shortestPause] = [2000, 200];
 /**
  * Waits until these jobs have ended, and prints the line of each when it does. Asks for one after the other, to keep the load
  * on the server low. The command then exits with the highest of their exit codes.
- * @throws the reason of an interruption, which leaves the jobs alone
+ * @throws the reason of an interruption, which does not end the jobs
  */
 export async function waitForJobs(
   connection: Connection,
@@ -164,7 +164,7 @@ export async function waitForJobs(
     }
   };
 
-  /** Why a job has no result. The answer of its result also tells whether its app refused the input. */
+  /** Why a job has no result. The answer to the request for the result also says whether the app refused the input. */
   const explain = async (view: JobAnswer): Promise<JobFailed> =>
     (await askFailure(connection, view.job_id)) ?? failureIn(view, connection);
 

@@ -19,7 +19,7 @@ interface WatchOptions {
 
 /** Where the values of a watch go. */
 interface Screen<T> {
-  /** False once the reader has left. */
+  /** False once the reader has closed the output. */
   show(value: T): Promise<boolean>;
   /** The server is unreachable for now. */
   away(error: Error): void;
@@ -65,7 +65,7 @@ function plainScreen<T>(io: CommandIo, watched: Watched<T>, json: boolean): Scre
 }
 
 /**
- * Shows something on the server until Ctrl-C, or until the reader of the output leaves; both are a normal end. If the
+ * Shows something on the server until Ctrl-C, or until the reader closes the output; both are a normal end. If the
  * server disappears after its first answer, it is retried until it returns.
  */
 export async function watch<T>(

@@ -1,6 +1,5 @@
 import type { Canvas } from '../../imaging/pictures/index.js';
-import { hasColour } from './colours.js';
-import type { CommandIo } from './command-io.js';
+import { type CommandIo, hasColour } from './command-io.js';
 
 /** Characters in a row, and rows, of a terminal that does not say it. */
 const [usualColumns, usualRows] = [80, 24];

@@ -1,10 +1,12 @@
 import { closeSync, fstatSync, writeFileSync } from 'node:fs';
 import { type Readable, Writable } from 'node:stream';
 import { isatty } from 'node:tty';
+import type { Interfaces } from '@oclif/core';
+import { Config } from '@oclif/core/config';
+import { Chalk, type ChalkInstance } from 'chalk';
 import { OutputError } from '../../client/errors.js';
-import { type ExitCode, exitCodes } from '../../contract/index.js';
+import { type ExitCode, exitCodes, type JobState } from '../../contract/index.js';
 import { errorCode, faultWithoutPath } from '../../files/index.js';
-import { Colours } from './colours.js';
 import { forJson, forTerminal } from './terminal-text.js';
 
 /** A stream for output. One that is a terminal has a size in characters. */
@@ -18,6 +20,36 @@ export interface OutputStream extends Writable {
 export interface InputStream extends Readable {
   readonly isTTY?: boolean;
   setRawMode?(isRaw: boolean): unknown;
+}
+
+type Paint = (text: string) => string;
+
+/** Whether a stream gets colours: a terminal does, unless the environment says otherwise. */
+export function hasColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
+  if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);
+  return Boolean(stream.isTTY) && !NO_COLOR && !CI && TERM !== 'dumb';
+}
+
+/** The colours of messages and states on one stream. On a stream without colours every function returns the text unchanged. */
+export class Colours {
+  readonly error: Paint;
+  readonly warning: Paint;
+  readonly hint: Paint;
+  readonly #states: Readonly<Record<JobState, ChalkInstance>>;
+
+  constructor(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv) {
+    const { red, yellow, green, cyan, dim } = new Chalk({ level: hasColour(stream, env) ? 1 : 0 });
+    this.error = red;
+    this.warning = yellow;
+    this.hint = dim;
+    this.#states = { queued: dim, waiting: dim, running: cyan, done: green, error: red, killed: yellow };
+  }
+
+  /** A job's state; a server may know others, which have no colour. */
+  state(name: string): Paint {
+    return Object.hasOwn(this.#states, name) ? this.#states[name as JobState] : (text) => text;
+  }
 }
 
 /** The part of a process that a command uses. */
@@ -52,7 +84,7 @@ function fileOf(stream: OutputStream): number | null {
 const textFor = (stream: OutputStream, text: string): string => (stream.isTTY ? forTerminal(text) : text);
 
 /**
- * The streams, environment and exit code of one command: those of the process, or those that a test made. All output of
+ * The streams, environment and exit code of one command: those of the process, or those of a test. All output of
  * a command goes through here. A terminal gets no control sequences except colours; a pipe or a file gets the text as it is. A
  * reader that closes its pipe is not an error.
  */
@@ -71,7 +103,7 @@ export class CommandIo {
     this.stdout = stdout;
     this.stderr = stderr;
     this.env = env;
-    // Whoever writes is told of its error. Without listeners an error would end the process with a stack trace, and
+    // Each write reports its own error. Without listeners an error would end the process with a stack trace, and
     // oclif's listener ends it for every error but a closed pipe.
     for (const stream of [stdout, stderr]) stream.removeAllListeners('error').on('error', () => {});
   }
@@ -110,7 +142,7 @@ export class CommandIo {
 
   /** A stream to stdout whose end leaves stdout open. It fails once the reader has left. */
   outStream(): Writable {
-    // Whoever writes is told of an error.
+    // Each write reports its own error.
     const ignored = () => {};
     return new Writable({
       write: (chunk: Buffer, _encoding, done) => {
@@ -150,6 +182,23 @@ export class CommandIo {
     const document: ErrorDocument = { error: { message, exit_code: exitCode } };
     await this.writeOut(`${forJson(JSON.stringify(document, null, 2))}\n`);
   }
+}
+
+/**
+ * Loads the configuration with which oclif runs commands that have these streams, environment and exit code. oclif makes a new
+ * configuration for each command, with the options of this one.
+ * @param root a directory of the package
+ */
+export async function loadConfig(root: string, io: CommandIo): Promise<Config> {
+  const options: Interfaces.Options & { readonly io: CommandIo } = { root, io };
+  const config = new Config(options);
+  await config.load();
+  return config;
+}
+
+/** The streams, environment and exit code of the commands of a configuration: by default those of the process. */
+export function ioOf({ options }: Config): CommandIo {
+  return 'io' in options && options.io instanceof CommandIo ? options.io : new CommandIo(process);
 }
 
 /** Writes to a pipe, a terminal or a socket; resolves when it has taken the content. */

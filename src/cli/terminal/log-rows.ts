@@ -53,7 +53,7 @@ export class LogRows {
     return text === '' ? [state] : [state, text];
   }
 
-  /** The rows that the end of the log leaves. */
+  /** The rows that remain at the end of the log. */
   end(): string[] {
     const state = this.#state;
     this.#clear();

@@ -1,8 +1,7 @@
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
 import { counted, formatBytes, oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import type { Colours } from './colours.js';
-import type { CommandIo } from './command-io.js';
+import type { Colours, CommandIo } from './command-io.js';
 import { LogRows } from './log-rows.js';
 import { forJson } from './terminal-text.js';
 import { formatDuration } from './time-text.js';
@@ -242,4 +241,16 @@ export class JsonLogReporter extends TextReporter {
     const document = { line: number, text, ...(isRedraw ? { redraw: true } : {}) };
     return this.io.writeOut(`${forJson(JSON.stringify(document))}\n`);
   }
+}
+
+/** A reporter that a command closes at its end. */
+export interface OpenReporter extends Reporter {
+  close(): void;
+}
+
+/** Bars and spinners on a terminal, plain lines elsewhere. */
+export async function openReporter(io: CommandIo, options: ReporterOptions): Promise<OpenReporter> {
+  if (!io.isInteractive()) return new TextReporter(io, options);
+  const { TerminalReporter } = await import('./terminal-reporter.js');
+  return new TerminalReporter(io, options);
 }

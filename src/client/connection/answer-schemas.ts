@@ -42,7 +42,7 @@ const whole = z.int().check(z.minimum(0));
 /** Seconds, at most a thousand years, so that date arithmetic works. */
 const duration = figure.check(z.maximum(3e10));
 
-const jobFields = () => ({
+const jobFields = {
   status: z.enum(jobStates),
   error: textOrNull,
   app: textOrNull,
@@ -65,23 +65,23 @@ const jobFields = () => ({
   version: textOrNull,
   queue_position: orNull(whole),
   waiting_for: textOrNull,
-});
-const listedJob = z.lazy(() => z.object({ job_id: jobId, ...jobFields() }));
+};
+const listedJob = z.object({ job_id: jobId, ...jobFields });
 export type JobAnswer = z.infer<typeof listedJob>;
 
-/**
- * @param make called for the first answer, because building all schemas takes 4 ms and a command uses only two or three
- */
-function answer<T>(what: string, make: () => z.ZodMiniType<T>, maxBytes = mebibyte): Answer<T> {
-  const schema = z.lazy(make);
-  return { what, check: (document) => schema.safeParse(document), maxBytes };
-}
+const answer = <T>(what: string, schema: z.ZodMiniType<T>, maxBytes = mebibyte): Answer<T> => ({
+  what,
+  check: (document) => schema.safeParse(document),
+  maxBytes,
+});
 
-export const healthAnswer = answer('the health of a service', () =>
+export const healthAnswer = answer(
+  'the health of a service',
   z.object({ status: z.literal(healthy.status) }),
 );
 
-export const devicesAnswer = answer('a list of GPUs', () =>
+export const devicesAnswer = answer(
+  'a list of GPUs',
   z.object({
     devices_index: listOf(whole, maxGpus),
     devices_name: listOf(text, maxGpus),
@@ -94,36 +94,34 @@ export const devicesAnswer = answer('a list of GPUs', () =>
   }),
 );
 
-export const memoryAnswer = answer('a use of memory', () => z.object({ used_gb: figure, total_gb: figure }));
+export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
 
-const limits = z.lazy(() =>
-  z.object({
-    version: textOrNull,
-    max_file_size: orNull(figure),
-    max_upload_size: orNull(figure),
-    max_dataset_size: orNull(figure),
-    max_jobs: orNull(figure),
-    max_gpus: orNull(figure),
-    max_kept: orNull(figure),
-    grace: orNull(figure),
-    max_keep: orNull(figure),
-    max_run_time: orNull(figure),
-    max_fine_tune_time: orNull(figure),
-    require_deidentified: orNull(z.boolean()),
-    uploads: orNull(z.object({ keep: figure })),
-    of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
-  }),
-);
+const limits = z.object({
+  version: textOrNull,
+  max_file_size: orNull(figure),
+  max_upload_size: orNull(figure),
+  max_dataset_size: orNull(figure),
+  max_jobs: orNull(figure),
+  max_gpus: orNull(figure),
+  max_kept: orNull(figure),
+  grace: orNull(figure),
+  max_keep: orNull(figure),
+  max_run_time: orNull(figure),
+  max_fine_tune_time: orNull(figure),
+  require_deidentified: orNull(z.boolean()),
+  uploads: orNull(z.object({ keep: figure })),
+  of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
+});
 export type LimitsAnswer = z.infer<typeof limits>;
-export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', () => limits);
+export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
 
 export const appsAnswer = answer(
   'a list of apps',
-  () => z.object({ apps: listOf(appId), loaded: z.optional(listOf(appId)) }),
+  z.object({ apps: listOf(appId), loaded: z.optional(listOf(appId)) }),
   16 * mebibyte,
 );
 
-const anyJob = z.lazy(() => z.object({ job_id: z.optional(text), ...jobFields() }));
+const anyJob = z.object({ job_id: z.optional(text), ...jobFields });
 
 /**
  * The answer about one job that was requested by its id, so the id may be missing. All jobs share a schema, since a command may ask
@@ -137,42 +135,38 @@ export const jobAnswer = (id: string): Answer<JobAnswer> => ({
     const { job_id, ...fields } = checked.data;
     // Of another job: the error says so.
     if (job_id !== undefined && job_id !== id)
-      return z.object({ job_id: z.literal(id), ...jobFields() }).safeParse(document);
+      return z.object({ job_id: z.literal(id), ...jobFields }).safeParse(document);
     return { success: true, data: { job_id: id, ...fields } };
   },
   maxBytes: mebibyte,
 });
 
-export const jobsAnswer = answer(
-  'a list of jobs',
-  () => z.object({ jobs: listOf(listedJob) }),
-  16 * mebibyte,
-);
+export const jobsAnswer = answer('a list of jobs', z.object({ jobs: listOf(listedJob) }), 16 * mebibyte);
 
 export const usageAnswer = answer(
   'what jobs have used',
-  () =>
-    z.object({
-      since: textOrNull,
-      usage: listOf(
-        z.object({
-          owner: textOrNull,
-          app: text,
-          jobs: figure,
-          gpu_hours: figure,
-          bytes_in: figure,
-          bytes_out: figure,
-          bytes_kept: z.optional(figure),
-          last_used: z.optional(text),
-        }),
-      ),
-      uploads: z.optional(listOf(z.object({ owner: textOrNull, uploads: figure, bytes_kept: figure }))),
-    }),
+  z.object({
+    since: textOrNull,
+    usage: listOf(
+      z.object({
+        owner: textOrNull,
+        app: text,
+        jobs: figure,
+        gpu_hours: figure,
+        bytes_in: figure,
+        bytes_out: figure,
+        bytes_kept: z.optional(figure),
+        last_used: z.optional(text),
+      }),
+    ),
+    uploads: z.optional(listOf(z.object({ owner: textOrNull, uploads: figure, bytes_kept: figure }))),
+  }),
   16 * mebibyte,
 );
 
 export const killAnswer = (id: string): Answer<KillReply> =>
-  answer('what became of a job', () =>
+  answer(
+    'what became of a job',
     z.object({
       job_id: z._default(z.literal(id), id),
       status: z.enum(jobStates),
@@ -180,130 +174,120 @@ export const killAnswer = (id: string): Answer<KillReply> =>
     }),
   );
 
-export const drainAnswer = answer('whether the server accepts new jobs', () =>
+export const drainAnswer = answer(
+  'whether the server accepts new jobs',
   z.object({ draining: z.boolean(), active: figure }),
 );
 
 export const removedAnswer = (id: string): Answer<RemovedJob> =>
-  answer('the removal of a job', () =>
+  answer(
+    'the removal of a job',
     z.object({ job_id: z._default(z.literal(id), id), status: z.literal('removed') }),
   );
 
 /**
  * The paths in it are ignored, because they follow from the id. Options that it does not list count as not acknowledged.
  */
-export const envelopeAnswer = answer('an accepted job', () =>
+export const envelopeAnswer = answer(
+  'an accepted job',
   z.object({ job_id: jobId, accepted_options: z.catch(z.array(text), []) }),
 );
 
-const volumes = z.lazy(() =>
-  z.record(
-    z.string(),
-    z.object({
-      display_name: z._default(text, ''),
-      volume_type: z._default(text, ''),
-      required: orNull(z.boolean()),
-      default: orNull(z.union([text, z.number(), z.boolean()])),
-      unit: z.optional(text),
-    }),
-  ),
+const volumes = z.record(
+  z.string(),
+  z.object({
+    display_name: z._default(text, ''),
+    volume_type: z._default(text, ''),
+    required: orNull(z.boolean()),
+    default: orNull(z.union([text, z.number(), z.boolean()])),
+    unit: z.optional(text),
+  }),
 );
 const names = orNull(z.array(text));
 const count = orNull(z.number());
 
 const problem = textOrNull;
-const origin = z.lazy(() =>
-  z.object({
-    name: text,
-    revision: text,
-    commit: text,
-    checked_at: textOrNull,
-    problem,
-  }),
-);
-const repositoryApps = z.lazy(() =>
-  z.object({
-    refreshing: z.boolean(),
-    apps: listOf(
-      z.object({
-        app: appId,
-        available: z.boolean(),
-        commit: textOrNull,
-        checked_at: textOrNull,
-        problem,
-      }),
-    ),
-  }),
-);
+const origin = z.object({
+  name: text,
+  revision: text,
+  commit: text,
+  checked_at: textOrNull,
+  problem,
+});
+const repositoryApps = z.object({
+  refreshing: z.boolean(),
+  apps: listOf(
+    z.object({
+      app: appId,
+      available: z.boolean(),
+      commit: textOrNull,
+      checked_at: textOrNull,
+      problem,
+    }),
+  ),
+});
 export type RefreshAnswer = z.infer<typeof repositoryApps>;
 export const refreshAnswer: Answer<RefreshAnswer> = answer(
   'what is known of the repositories',
-  () => repositoryApps,
+  repositoryApps,
   16 * mebibyte,
 );
 
 const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), undefined);
 
 /** Unknown keys are kept, because apps report more than we show. */
-const availableApp = z.lazy(() =>
-  z.looseObject({
-    app: appId,
-    available: z._default(z.literal(true), true),
-    display_name: text,
-    description: z._default(text, ''),
-    short_description: z._default(text, ''),
-    checkpoints_name: names,
-    checkpoints_name_available: names,
-    maximum_tta: count,
-    mc_dropout: count,
-    patch_size: orNull(z.array(z.number())),
-    has_capabilities: z._default(z.array(z.boolean()), []),
-    finetunable: z.optional(z.boolean()),
-    inputs: z._default(volumes, {}),
-    outputs: z._default(volumes, {}),
-    inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
-    terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed }))),
-    task: z.optional(z.unknown()),
-    vram_plan: z.optional(z.unknown()),
-    parameters: z.optional(z.unknown()),
-    repository: z.catch(z.optional(origin), undefined),
-    version: z.catch(z.optional(z.nullable(text)), undefined),
-  }),
-);
-const unavailableApp = z.lazy(() =>
-  z.object({ app: appId, available: z.literal(false), reason: textOrNull }),
-);
+const availableApp = z.looseObject({
+  app: appId,
+  available: z._default(z.literal(true), true),
+  display_name: text,
+  description: z._default(text, ''),
+  short_description: z._default(text, ''),
+  checkpoints_name: names,
+  checkpoints_name_available: names,
+  maximum_tta: count,
+  mc_dropout: count,
+  patch_size: orNull(z.array(z.number())),
+  has_capabilities: z._default(z.array(z.boolean()), []),
+  finetunable: z.optional(z.boolean()),
+  inputs: z._default(volumes, {}),
+  outputs: z._default(volumes, {}),
+  inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
+  terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed }))),
+  task: z.optional(z.unknown()),
+  vram_plan: z.optional(z.unknown()),
+  parameters: z.optional(z.unknown()),
+  repository: z.catch(z.optional(origin), undefined),
+  version: z.catch(z.optional(z.nullable(text)), undefined),
+});
+const unavailableApp = z.object({ app: appId, available: z.literal(false), reason: textOrNull });
 export type AvailableAppAnswer = z.infer<typeof availableApp>;
 export type AppAnswer = AvailableAppAnswer | z.infer<typeof unavailableApp>;
 
-export const appAnswer: Answer<AppAnswer> = answer('the description of an app', () =>
+export const appAnswer: Answer<AppAnswer> = answer(
+  'the description of an app',
   z.union([unavailableApp, availableApp]),
 );
 
 /** The body of an error answer, of our server or KonfAI's: a sentence, or a list of problems with their places. */
-export const refusalBody = z.lazy(() =>
-  z.object({
-    detail: z.catch(
-      z.optional(
-        z.union([
-          text,
-          listOf(z.object({ loc: z.optional(z.array(z.unknown())), msg: z.optional(text) }), 1000),
-        ]),
-      ),
-      undefined,
+export const refusalBody = z.object({
+  detail: z.catch(
+    z.optional(
+      z.union([
+        text,
+        listOf(z.object({ loc: z.optional(z.array(z.unknown())), msg: z.optional(text) }), 1000),
+      ]),
     ),
-    error: z.catch(z.optional(text), undefined),
-    uploads: z.catch(z.optional(listOf(text.check(z.regex(uploadNamePattern)))), undefined),
-  }),
-);
+    undefined,
+  ),
+  error: z.catch(z.optional(text), undefined),
+  uploads: z.catch(z.optional(listOf(text.check(z.regex(uploadNamePattern)))), undefined),
+});
 
 /** The body of the answer to `/result` for a job that has not ended. Another server may have other states. */
-export const unfinishedBody = z.lazy(() => z.object({ status: text }));
+export const unfinishedBody = z.object({ status: text });
 
 /** The body of the answer to `/result` for a job that failed or was killed. */
-export const endBody = z.lazy(() =>
-  z.object({
-    status: z.enum(['error', 'killed']),
-    error: z.catch(textOrNull, null),
-  }),
-);
+export const endBody = z.object({
+  status: z.enum(['error', 'killed']),
+  error: z.catch(textOrNull, null),
+});

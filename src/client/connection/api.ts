@@ -227,7 +227,7 @@ export const setDraining = (connection: Connection, isDraining: boolean): Promis
 export interface Gpu extends Partial<MemoryUse> {
   readonly id: number;
   readonly name: string;
-  /** Whether no job holds it. An older server reports this only for the GPUs of a cluster. */
+  /** Whether no job holds it. KonfAI's server does not report this. */
   readonly free?: boolean;
   /** The job that holds it, if the sender may know. */
   readonly job?: DeviceJob;

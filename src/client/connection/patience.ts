@@ -105,7 +105,7 @@ const isOutage = (error: unknown): boolean =>
 /**
  * Repeats a request that is safe to repeat until it is answered or the patience runs out. A server that was never reached
  * is not waited for; one that only cuts connections is retried as often as a GET is.
- * @param ask is told whether an earlier request may have been carried out although no answer came
+ * @param ask gets whether an earlier request may have been carried out although it was not answered
  * @param left milliseconds after which the caller gives up for reasons of its own
  * @throws the error of the last attempt; the reason of an interruption
  */

@@ -11,7 +11,7 @@ export interface Profile {
   readonly app?: string | undefined;
   /** Absolute path of certificates that are trusted for it. */
   readonly ca?: string | undefined;
-  /** Whether what leaves is de-identified, or the names of files alone are neutral. */
+  /** Whether files are de-identified before they are sent, or only get neutral names. */
   readonly deidentify?: 'full' | 'names' | undefined;
 }
 

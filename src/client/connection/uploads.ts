@@ -4,7 +4,7 @@ import { AnswerError } from './answers.js';
 import type { Call, Connection } from './connection.js';
 import { header, type Reply } from './reply.js';
 
-/** How much of an upload is there (docs/http.md, Uploads). Both are in bytes. */
+/** How much of an upload the server has (docs/http.md, Uploads). Both are in bytes. */
 export interface UploadState {
   readonly offset: number;
   readonly length: number;

@@ -11,8 +11,8 @@ import { followLog } from './log-stream.js';
 const quiet = 300;
 
 /**
- * The last lines of a log, and what comes after them, from a server that does not know `tail` and replays the whole log: it
- * numbers no lines. Such a replay comes without a pause. Numbered lines are passed on: the server has left out the others.
+ * The last lines of a log and all that follow, from a server that does not know `tail`, does not number lines and replays the
+ * whole log without a pause. Numbered lines are passed on as they are, because that server has already skipped the others.
  */
 async function* lastLines(events: AsyncIterator<LogEvent>, count: number): AsyncGenerator<LogEvent> {
   const kept: LogEvent[] = [];
@@ -48,7 +48,7 @@ async function* lastLines(events: AsyncIterator<LogEvent>, count: number): Async
   }
 }
 
-/** Milliseconds without a new line after which a person is told that the command is still waiting for the job. */
+/** Milliseconds without a new line after which the terminal shows that the command is still waiting for the job. */
 const silence = 2000;
 
 /** The errors of jobs that somebody killed. */
@@ -88,11 +88,11 @@ interface FollowToEndOptions {
   readonly persistent?: boolean;
   /** Whether to read on when the reader of the output has left. */
   readonly readOn?: boolean;
-  /** Whether a person has already been told that the job is accepted, which is also the first line of the log. */
+  /** Whether the command has already reported that the job is accepted, which is also the first line of the log. */
   readonly isAnnounced?: boolean;
   /** Keeps the lines that the server does not number: it cannot be asked for them again. */
   readonly followed?: FollowedLog | undefined;
-  /** Puts the names that a person knows into a line, in place of those under which their files have left. */
+  /** Replaces the neutral names in a line, under which files were sent, by those that the person knows. */
   readonly translate?: ((text: string) => string) | undefined;
 }
 
@@ -155,8 +155,8 @@ export async function followToEnd(
       if (event.id === null) options.followed?.push(event.line, event.isRedraw);
       if (announced !== null && event.line.startsWith(announced)) continue;
       starts(event.line);
-      // The service's own lines are about the queue: those that are redrawn tell the place in it, and the wait is over with
-      // the app's first line.
+      // The service's own lines are about the queue. Redrawn ones give the job's place in it, and the app's first line ends
+      // the wait.
       if (!event.line.startsWith(servicePrefix)) waitFor(null);
       else waitFor(event.isRedraw ? event.line.slice(servicePrefix.length) : forJob);
       if (!(await reporter.line(event.line, event.isRedraw, number)) && !options.readOn) return null;

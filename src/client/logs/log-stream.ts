@@ -126,7 +126,7 @@ async function* readOnce(
 
 /**
  * A job's log, line by line, up to and including its terminal marker (docs/http.md, Log). A stream that drops is reopened
- * after the last line that was read, so that no line is lost and none comes twice. Where another reader has the stream, the
+ * after the last line that was read, so that no line is lost or repeated. Where another reader has the stream, the
  * log is read as text from then on.
  * @throws HttpError for an unknown job; the error of the last attempt when the patience is over
  */

@@ -54,13 +54,13 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
 export const readAlready = (connection: Connection, jobId: string): ClientError =>
   new ClientError(
     `The log of job ${jobId} is being read already, and ${connection.server} gives it to one reader at a time; ` +
-      `'${connection.nextCommand(`status ${jobId}`)}' tells how the job does, '${connection.nextCommand(`result ${jobId}`)}' waits for its result`,
+      `'${connection.nextCommand(`status ${jobId}`)}' shows the state of the job, '${connection.nextCommand(`result ${jobId}`)}' waits for its result`,
     exitCodes.busy,
     { job_id: jobId },
   );
 
 /**
- * Why streams are cut before anything comes: the end of a job that has ended, or the error for a log that another program
+ * Why streams are cut before anything arrives: the end of a job that has ended, or the error for a log that another program
  * reads; null while the server is gone.
  * @throws HttpError if the server does not know the job
  */

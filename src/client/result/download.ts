@@ -49,7 +49,7 @@ export function fileSink(file: FileHandle, name: string, next: string): Sink {
   };
 }
 
-/** Writes into a pipe, which cannot go back. A reader that leaves ends the download without an error. */
+/** Writes into a pipe, which cannot go back. A reader that closes the pipe ends the download without an error. */
 export function streamSink(stream: Writable, name = 'stdout', next = 'run the command again'): Sink {
   let position = 0;
   return {

@@ -266,7 +266,7 @@ export async function saveResult(
   return saved;
 }
 
-/** Waits for a job's result and writes the zip to a stream. A reader that leaves is not an error. */
+/** Waits for a job's result and writes the zip to a stream. A reader that closes it early is not an error. */
 async function streamResult(
   connection: Connection,
   jobId: string,

@@ -150,7 +150,7 @@ const reasonOf = (cause: ArchiveError, free: number): string =>
     : oneLine(cause.message);
 
 /**
- * Extracts the archive that has come, and moves everything to its place.
+ * Extracts the downloaded archive, and moves everything to its place.
  * @throws ArchiveError for one that must not be extracted, or where something else has places of its files. An archive that
  * cannot be extracted gets its place alone
  */

@@ -124,7 +124,7 @@ interface SshOptions {
   readonly timeout: number;
   /** A reconnect: nobody is asked for anything. */
   readonly isAgain: boolean;
-  /** Called with what ssh says while it waits for a person, such as where to log in. */
+  /** Called with what ssh prints while it waits for a person, such as where to log in. */
   readonly onWords: (line: string) => void;
 }
 
@@ -231,7 +231,7 @@ export class SshProcess {
     return this.#hasEnded;
   }
 
-  /** Waits until the tunnel is there. @throws ClientError that says why it is not */
+  /** Waits until the tunnel is open. @throws ClientError that says why it is not */
   async ready(): Promise<void> {
     while (!existsSync(this.socket)) {
       if (this.#hasEnded) throw this.explain(await this.ended);

@@ -22,7 +22,7 @@ export class SshTunnel implements Transport {
 
   /**
    * @param timeout of a connection to the ssh server, in seconds
-   * @param onWords is told what ssh says while it waits for a person
+   * @param onWords gets what ssh prints while it waits for a person
    */
   constructor(
     private readonly address: SshAddress,

@@ -39,7 +39,7 @@ function checkDataSet({ source, size, extracted = 0 }: SizedSource, max: number,
 
 /**
  * Checks files against the limits of a server.
- * @throws UsageError naming the file, or about all of them together
+ * @throws UsageError for a file that is too large, which it names, or for all files together
  */
 export function checkSizes(files: readonly SizedSource[], limits: LimitsAnswer, server: string): void {
   const {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mediaTypes, partSizeHeader } from '../../contract/index.js';
 import {
   contentOf,
@@ -9,16 +10,8 @@ import {
   sizeOf,
 } from './segments.js';
 
-/**
- * 32 random hexadecimal digits. They are not secret, so `node:crypto` is not used: loading it takes 8 ms
- * at the start.
- */
-export const uniqueText = (): string =>
-  Array.from({ length: 4 }, () =>
-    Math.floor(Math.random() * 2 ** 32)
-      .toString(16)
-      .padStart(8, '0'),
-  ).join('');
+/** 32 random hexadecimal digits. */
+export const uniqueText = (): string => randomBytes(16).toString('hex');
 
 const lineEnd = Buffer.from('\r\n');
 
@@ -29,7 +22,7 @@ const quoted = (text: string): string =>
 /** Converts a position in the body to the number of file bytes before it; called with increasing positions. */
 function fileByteCounter(segments: readonly Segment[]): (sent: number) => number {
   let index = 0;
-  /** Bytes of the segments before this one, and those of them that are of files. */
+  /** Bytes of the segments before this one, and how many of these belong to files. */
   let before = 0;
   let ofFiles = 0;
   return (sent) => {
@@ -89,7 +82,7 @@ export class Multipart {
 
   /**
    * The body from its beginning. All pieces share one buffer: the bytes of one are gone when the next is asked for.
-   * @param onBytes called with the bytes handed out so far, and with how many of them are of files
+   * @param onBytes called with the bytes handed out so far, and with how many of these belong to files
    * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
    */
   async *stream(

@@ -11,7 +11,7 @@ interface SizedFile {
   readonly size: number;
 }
 
-/** A range of the bytes of a file; `end` is behind the last. */
+/** A range of the bytes of a file, without the byte at `end`. */
 interface FileRange {
   readonly path: string;
   readonly start: number;

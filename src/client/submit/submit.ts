@@ -30,7 +30,7 @@ interface Attempt {
   readonly body: Body;
   readonly key: string;
   readonly isFirst: boolean;
-  /** Called with the bytes that have been handed out, and with how many of them are of files. */
+  /** Called with the bytes that have been handed out, and with how many of these belong to files. */
   readonly onBytes: (sent: number, ofFiles: number) => void;
   /** Called when an interruption arrives while only the answer is missing. */
   readonly onAnswerWait: () => void;

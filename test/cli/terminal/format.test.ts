@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
 import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
-import { hasColour } from '../../../src/cli/terminal/colours.js';
+import { hasColour } from '../../../src/cli/terminal/command-io.js';
 import {
   columnsOf,
   formatMemory,

@@ -195,7 +195,7 @@ test('A file that cannot be made leaves nothing', async () => {
   const { result, names } = await save(zip([good]), {}, { name: 'none/all.zip', there: { mine: 'mine' } });
   expect([result, names]).toEqual([
     [
-      "Cannot write 'ROOT/Output/none/all.zip': no such file or directory (ENOENT); look at what is there, then run 'app again'",
+      "Cannot write 'ROOT/Output/none/all.zip': no such file or directory (ENOENT); check that path, then run 'app again'",
       { code: 'ENOENT' },
     ],
     ['mine'],
