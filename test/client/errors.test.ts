@@ -58,20 +58,6 @@ test.each([
   expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
 });
 
-test.each([
-  ['ENOSPC', 'free some space'],
-  ['EDQUOT', 'free some of your quota'],
-  ['EFBIG', 'allow larger files there (ulimit -f), or choose another file system'],
-  ['EROFS', 'choose a directory that can be written'],
-  ['EACCES', 'choose a directory that you may write to'],
-  ['EPERM', 'choose a directory that you may write to'],
-  ['EIO', 'check the disk'],
-] as const)('What cannot be written with %s has its remedy', (code, remedy) => {
-  const cause = Object.assign(new Error(`${code}: x`), { code, errno: -constants.errno[code] });
-  const { message, details } = new WriteError('/nowhere/a', cause, 'go on');
-  expect([message.slice(message.indexOf(')') + 1), details]).toEqual([`; ${remedy}, then go on`, { code }]);
-});
-
 describe('a command that no longer follows its job', () => {
   const logs = "'remote-app logs ab --profile 'lab two'' follows it";
   const result = "'remote-app result ab --profile 'lab two'' fetches its result";

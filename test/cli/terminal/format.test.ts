@@ -12,19 +12,8 @@ import {
 import { Colours, fitted } from '../../../src/cli/terminal/index.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
 import { nextCommand } from '../../../src/client/next-command.js';
-import { formatBytes } from '../../../src/contract/text.js';
 
 const plain = new Colours({}, {});
-
-test('Bytes are counted in powers of 1024', () => {
-  expect([0, 1023, 1024, 1536, 6 * 1024 ** 3].map(formatBytes)).toEqual([
-    '0 B',
-    '1023 B',
-    '1.0 KiB',
-    '1.5 KiB',
-    '6.0 GiB',
-  ]);
-});
 
 test('Memory is shown as used of total', () => {
   expect(formatMemory({ used_gb: 1.25, total_gb: 64 })).toBe('1.3 of 64.0 GB');

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { cutToWidth } from '../../../src/cli/terminal/cut-text.js';
 import { Transfer } from '../../../src/cli/terminal/text-reporter.js';
 
 const mebi = 2 ** 20;
@@ -63,12 +62,4 @@ test('Cases that take seconds each are counted without a speed, and have a time 
   for (let at = 1; at <= 4; at += 1) transfer.moved(at, at * 4000);
   expect(transfer.words(16_000)).toBe('Drawing: 80 %, 4 of 5 cases, 4 s left');
   expect(transfer.summary(16_000)).toBe('Drawn 4 cases in 16 s');
-});
-
-test('Text is cut by its width on a terminal', () => {
-  expect(
-    ['abc', 'abcdef', '肝臓腫瘍', 'e\u0301e\u0301e\u0301e\u0301e\u0301e\u0301'].map((text) =>
-      cutToWidth(text, 5),
-    ),
-  ).toEqual(['abc', 'abcde', '肝臓', 'e\u0301e\u0301e\u0301e\u0301e\u0301']);
 });

@@ -3,10 +3,9 @@ import type { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { app, health, job, kill, vram } from '../../../src/client/connection/api.js';
-import { Patience } from '../../../src/client/connection/patience.js';
 import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { speaksTls } from '../../../src/client/connection/tls.js';
-import { ClientError, TransportError } from '../../../src/client/errors.js';
+import { ClientError } from '../../../src/client/errors.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
@@ -61,15 +60,6 @@ describe('a connection', () => {
     expect(connection.server).toBe(`${server.url}/lab/service`);
   });
 
-  test('A connection sends the token, if there is one', async () => {
-    await using server = await ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
-    await using open = connectTo(server.url);
-    await using closed = connectTo(server.url, { token: 'secret' });
-    await health(open, 2);
-    await health(closed, 2);
-    expect(server.received.map(({ headers }) => headers.authorization)).toEqual([undefined, 'Bearer secret']);
-  });
-
   test('A connection asks for the memory of several GPUs by repeating the parameter', async () => {
     await using server = await ScriptedServer.start((_, response) =>
       json(response, 200, { used_gb: 1, total_gb: 2 }),
@@ -120,13 +110,6 @@ describe('a connection', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('A connection to a port where nothing listens is not reached', async () => {
-    const server = await ScriptedServer.start(() => {});
-    await server[Symbol.asyncDispose]();
-    await using connection = connectTo(server.url);
-    expect(await failure(health(connection, 2))).toMatchObject({ exitCode: 5, fault: 'unreached' });
-  });
-
   test('A connection to a silent server ends with the time-out of the call or of the connection', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
@@ -164,14 +147,6 @@ describe('a connection', () => {
       exitCode: 3,
       message: `${server.url} did not answer in time`,
     });
-  });
-
-  test('A connection that is cut is reported as broken', async () => {
-    await using server = await ScriptedServer.start((_, __, raw) => void raw.socket.destroy());
-    await using connection = connectTo(server.url);
-    const error = await failure(health(connection, 20));
-    expect(error).toBeInstanceOf(TransportError);
-    expect(error).toMatchObject({ exitCode: 5, fault: 'broken' });
   });
 
   test('A connection ends every request but a kill with the reason of an interruption', async () => {
@@ -219,31 +194,6 @@ test('A proxy that is silent is named with its variable, and as late', async () 
     `The proxy http://127.0.0.1:${silent.port} (https_proxy) cannot be reached: it did not answer in time`,
   );
 });
-
-test('A second outage is waited for as long as the first', async () => {
-  let now = 0;
-  showMonotonicTime(() => now);
-  const notes: string[] = [];
-  const patience = new Patience(10, undefined, { note: (text) => notes.push(text), waiting: () => {} });
-  const fails = (at: number) => {
-    now = at;
-    return patience.after(new Error('away'), 1);
-  };
-  await fails(0);
-  await fails(9000);
-  patience.renew();
-  await fails(12_000);
-  await expect(fails(22_000)).rejects.toThrow('away');
-  expect(notes).toHaveLength(2);
-});
-
-test('After an outage the next attempt is made as soon as after the first', async () => {
-  const patience = new Patience(60, undefined);
-  for (let time = 0; time < 8; time += 1) await patience.after(new Error('away'), 1);
-  patience.renew();
-  // Otherwise it would be ten seconds.
-  await patience.after(new Error('away'));
-}, 5000);
 
 test('A port that takes a connection and does not speak is taken to speak no TLS after two seconds', async () => {
   await using silent = await SilentPort.start();

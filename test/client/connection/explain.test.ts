@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Reply } from '../../../src/client/connection/index.js';
 import { refusal } from '../../../src/client/connection/reply.js';
-import { explainTls } from '../../../src/client/connection/tls.js';
 import {
   explainTransport,
   mayBeTls,
   type Transport,
-  type Trust,
   wasClosed,
 } from '../../../src/client/connection/transport.js';
 import { Interrupted, UsageError } from '../../../src/client/errors.js';
@@ -78,40 +76,6 @@ describe('a failure below HTTP', () => {
     expect(explainTransport(known, server)).toBe(known);
     expect(explainTransport(failing('ECONNREFUSED'), server, undefined, 'The proxy p').message).toBe(
       'The proxy p cannot be reached: nothing listens there',
-    );
-  });
-});
-
-describe('a failure of TLS', () => {
-  const trust = { file: '/etc/ca.pem' } as Trust;
-  const told = (code: string, more: object = {}, message = 'x') =>
-    explainTls(failing(code, message), {
-      ...{ server: 'https://gpu:8443', hostname: 'gpu', certificate: undefined, trust: undefined },
-      ...more,
-    });
-
-  test('A failure of TLS says which certificates do not vouch for it, and what is spoken', () => {
-    expect(told('UNABLE_TO_VERIFY_LEAF_SIGNATURE').message).toBe(
-      "https://gpu:8443 shows the certificate, which this machine does not know; get the issuer's certificate from the server's admin and give it with --ca FILE",
-    );
-    expect(told('DEPTH_ZERO_SELF_SIGNED_CERT', { trust }).message).toBe(
-      "https://gpu:8443 shows a certificate that it has signed itself, and the certificates in '/etc/ca.pem' do not vouch for it; " +
-        "get it from the server's admin and give it with --ca FILE",
-    );
-    expect(told('ERR_TLS_CERT_ALTNAME_INVALID').message).toContain("is for another name, not for 'gpu';");
-    expect(told('CERT_NOT_YET_VALID').message).toBe(
-      'The certificate of https://gpu:8443 is not valid yet; check the clock of this machine',
-    );
-    expect(told('EPROTO').message).toBe(
-      'https://gpu:8443 does not speak TLS; use http://gpu:8443, which is not encrypted, or the port on which it does',
-    );
-    expect(told('ERR_SSL_NO_CIPHER', {}, ' no cipher ')).toMatchObject({
-      fault: 'unusable',
-      message: 'TLS with https://gpu:8443 fails: no cipher',
-    });
-    const other = failing('ECONNREFUSED');
-    expect(explainTls(other, { server: 'x', hostname: 'x', certificate: undefined, trust: undefined })).toBe(
-      other,
     );
   });
 });

@@ -9,14 +9,6 @@ import { temporary } from '../../support/temporary.js';
 const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
 
 describe('profiles', () => {
-  test('Profiles are read as they were written, each under its name', async () => {
-    await using directory = await temporary();
-    writeProfile(directory.path, 'default', { server: 'http://127.0.0.1:8000' });
-    writeProfile(directory.path, 'lab', lab);
-    expect(readProfile(directory.path, 'lab')).toEqual(lab);
-    expect(readProfile(directory.path, null)).toEqual({ server: 'http://127.0.0.1:8000' });
-  });
-
   test('Profiles in something other than a regular file, or in a very long one, are refused at once', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');

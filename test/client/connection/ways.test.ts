@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import * as api from '../../../src/client/connection/api.js';
-import { chooseProxy, proxyTo } from '../../../src/client/connection/proxy.js';
+import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
@@ -42,33 +42,6 @@ describe('a proxy', () => {
       vi.stubEnv(name, env[name]);
     onTestFinished(() => void vi.unstubAllEnvs());
   };
-
-  test('A proxy has the user and the password of its variable, which its name does not show', () => {
-    const env = { HTTP_PROXY: ' http://ana%40x:hu%3Ash@p.test:3128/ ' };
-    expect(chooseProxy(new URL('http://gpu.test'), env)).toEqual({
-      ...{
-        origin: 'http://p.test:3128',
-        name: 'The proxy http://p.test:3128 (HTTP_PROXY)',
-        variable: 'HTTP_PROXY',
-      },
-      authorization: `Basic ${Buffer.from('ana@x:hu:sh').toString('base64')}`,
-    });
-    const plain = chooseProxy(new URL('http://gpu.test'), { http_proxy: 'p.test' });
-    expect([plain?.origin, plain?.variable, plain?.authorization]).toEqual([
-      'http://p.test',
-      'http_proxy',
-      null,
-    ]);
-    const wrong = (value: string) => () => chooseProxy(new URL('http://gpu.test'), { http_proxy: value });
-    const remedy = '; it must be like http://proxy.example.org:3128';
-    expect(wrong('socks5://p')).toThrow(
-      `The variable http_proxy names a proxy of a kind that is not supported ('socks5:')${remedy}`,
-    );
-    expect(wrong('http://:x')).toThrow(`The variable http_proxy holds no address of a proxy${remedy}`);
-    expect(wrong('http://a:%zz@p')).toThrow(
-      `The variable http_proxy holds a user or a password with a % that is not written as %25${remedy}`,
-    );
-  });
 
   test('A proxy for a server without TLS gets its requests, and says which logins it takes', () => {
     stub({ http_proxy: 'http://ana:hush@p.test:1' });

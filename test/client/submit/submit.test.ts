@@ -91,12 +91,6 @@ describe('a submission', () => {
     expect(reporter.notes.at(-1)).toMatch(/^http:\S+ takes the upload$/);
   });
 
-  test('A submission is not sent again if the server refused it', async () => {
-    const { result, received } = await send((_, response) => json(response, 503, { detail: 'No GPU' }));
-    expect(result).toMatchObject({ message: 'No GPU', exitCode: 6 });
-    expect(received).toHaveLength(1);
-  });
-
   test('A submission reads a refusal that comes before the body is sent', async () => {
     const refuse: Handler = (_, response) =>
       json(response, 413, { detail: 'Upload too large' }, { connection: 'close' });
