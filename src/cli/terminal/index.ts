@@ -1,5 +1,9 @@
 /** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
 
+import type { Reporter } from '../../client/reporter.js';
+import type { CommandIo } from './command-io.js';
+import { type ReporterOptions, TextReporter } from './text-reporter.js';
+
 export { canvasOfTerminal } from './canvas.js';
 export {
   Colours,
@@ -15,5 +19,17 @@ export { fitted, type Narrowing } from './fit-columns.js';
 export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
 export { LiveBlock } from './live-block.js';
 export { forJson } from './terminal-text.js';
-export { JsonLogReporter, type OpenReporter, openReporter } from './text-reporter.js';
+export { JsonLogReporter } from './text-reporter.js';
 export { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
+
+/** A reporter that a command closes at its end. */
+export interface OpenReporter extends Reporter {
+  close(): void;
+}
+
+/** Bars and spinners on a terminal, plain lines elsewhere. */
+export async function openReporter(io: CommandIo, options: ReporterOptions): Promise<OpenReporter> {
+  if (!io.isInteractive()) return new TextReporter(io, options);
+  const { TerminalReporter } = await import('./terminal-reporter.js');
+  return new TerminalReporter(io, options);
+}

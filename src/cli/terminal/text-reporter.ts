@@ -242,15 +242,3 @@ export class JsonLogReporter extends TextReporter {
     return this.io.writeOut(`${forJson(JSON.stringify(document))}\n`);
   }
 }
-
-/** A reporter that a command closes at its end. */
-export interface OpenReporter extends Reporter {
-  close(): void;
-}
-
-/** Bars and spinners on a terminal, plain lines elsewhere. */
-export async function openReporter(io: CommandIo, options: ReporterOptions): Promise<OpenReporter> {
-  if (!io.isInteractive()) return new TextReporter(io, options);
-  const { TerminalReporter } = await import('./terminal-reporter.js');
-  return new TerminalReporter(io, options);
-}
