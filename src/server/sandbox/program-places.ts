@@ -107,25 +107,27 @@ function packageOf(directory: string): Readonly<Record<string, unknown>> {
   }
 }
 
+/** The packages that this one depends on and that are links in one of these `node_modules`, and those that they need in turn. */
+function linksOf(directory: string, packages: readonly string[], seen: Set<string>): string[] {
+  const names = Object.keys(packageOf(directory).dependencies ?? {}).filter((name) => packageName.test(name));
+  return names.flatMap((name) => {
+    const linked = packages.map((each) => path.join(each, name)).find((each) => existsSync(each));
+    if (linked === undefined || linkText(linked) === undefined) return [];
+    const target = realpathSync(linked);
+    const content = packageOf(target);
+    if (content.name !== name || seen.has(target)) return [];
+    seen.add(target);
+    const files = Array.isArray(content.files) ? content.files.map(String) : ['.'];
+    const installed = ['package.json', ...files].map((each) => path.join(target, each));
+    const above = packagesAbove(path.join(target, 'package.json'));
+    return [...installed.filter((each) => existsSync(each)), ...above, ...linksOf(target, above, seen)];
+  });
+}
+
 /**
  * The packages that an app depends on and that are links in a `node_modules` above it, as in a workspace: of each what npm
  * would install, and the packages that it finds in turn. Links inside the app do not count, because an app must not choose
  * what its jobs see.
  */
-export function linkedPackages(directory: string): string[] {
-  const names = Object.keys(packageOf(directory).dependencies ?? {}).filter((name) => packageName.test(name));
-  return names.flatMap((name) => {
-    const found = packagesAbove(directory).map((packages) => path.join(packages, name));
-    const linked = found.find((each) => existsSync(each));
-    if (linked === undefined || linkText(linked) === undefined) return [];
-    const target = realpathSync(linked);
-    const content = packageOf(target);
-    if (content.name !== name) return [];
-    const files = Array.isArray(content.files) ? content.files.map(String) : ['.'];
-    const installed = ['package.json', ...files].map((each) => path.join(target, each));
-    return [
-      ...installed.filter((each) => existsSync(each)),
-      ...packagesAbove(path.join(target, 'package.json')),
-    ];
-  });
-}
+export const linkedPackages = (directory: string): string[] =>
+  linksOf(directory, packagesAbove(directory), new Set());

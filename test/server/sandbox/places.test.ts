@@ -18,7 +18,10 @@ test('of the packages above an app those are seen that it names, as npm would in
     'members/listed/package.json': '{"name":"@lab/listed","files":["lib","missing"]}',
     'members/listed/lib/a.js': '',
     'members/listed/secret': '',
-    'members/whole/package.json': '{"name":"whole"}',
+    // It depends on a link in turn, which depends on it.
+    'members/whole/package.json': '{"name":"whole","dependencies":{"inner":"1"}}',
+    'members/inner/package.json': '{"name":"inner","files":["dist"],"dependencies":{"whole":"1"}}',
+    'members/inner/dist/': '',
     'members/other/package.json': '{"name":"another"}',
     'members/broken/package.json': '[',
     'members/unnamed/package.json': '{"name":"unnamed"}',
@@ -40,7 +43,7 @@ test('of the packages above an app those are seen that it names, as npm would in
     'apps/broken/package.json': '"text"',
   });
   symlinkSync('../../members/listed', at('work/node_modules/@lab/listed'));
-  for (const name of ['whole', 'other', 'broken', 'unnamed'])
+  for (const name of ['whole', 'inner', 'other', 'broken', 'unnamed'])
     symlinkSync(`../members/${name}`, at(`work/node_modules/${name}`));
   const below = (places: readonly string[]) =>
     places.filter((each) => isWithin(at('work'), each)).map((each) => path.relative(at('work'), each));
@@ -53,6 +56,10 @@ test('of the packages above an app those are seen that it names, as npm would in
     'node_modules',
     'members/whole/package.json',
     'members/whole',
+    'members/node_modules',
+    'node_modules',
+    'members/inner/package.json',
+    'members/inner/dist',
     'members/node_modules',
     'node_modules',
   ]);
