@@ -35,7 +35,7 @@ export {
 export { isStillNamed, lockPath } from './file-lock.js';
 export { findProgram, isOnPath, startError } from './find-program.js';
 export { hashFile } from './hash-file.js';
-export { appendLine, appendLines, appendWhole, lastLines, openLines } from './lines.js';
+export { appendLine, appendLines, lastLines, openLines } from './lines.js';
 export { privateMode, sharedMode } from './modes.js';
 export {
   byName,

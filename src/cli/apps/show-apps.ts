@@ -174,7 +174,7 @@ function about(view: AppAnswer | null): string {
 }
 
 /** The apps with a short description each; only the identifier if the server gives none. */
-export async function listApps(
+async function listApps(
   connection: Connection,
   { apps: ids, loaded = [] }: AppList,
   columns: number,

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 
 /** Whether a terminal shows nothing of a text. */
-export const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
+const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
 
 /** A bar's text without its figures and its drawing. */
 const wordsOf = (text: string): string =>

@@ -53,7 +53,7 @@ async function* bodyOf(request: IncomingMessage, response: ServerResponse): Asyn
 }
 
 /** Answers with one sentence, as the service does. */
-export function answerError(response: ServerResponse, status: number, detail: string): void {
+function answerError(response: ServerResponse, status: number, detail: string): void {
   const body: ErrorBody = { detail };
   const isLogin = status === errorKinds.missingToken.status;
   response.writeHead(status, {

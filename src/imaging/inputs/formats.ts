@@ -38,7 +38,7 @@ const beginsAsFreeSurfer = (start: Buffer): boolean =>
   [4, 8, 12].every((at) => start.readUInt32BE(at) > 0 && start.readUInt32BE(at) < 0x1_0000) &&
   [0, 1, 3, 4, 10].includes(start.readInt32BE(20));
 
-export const formats: readonly Format[] = [
+const formats: readonly Format[] = [
   { name: 'packed directory', endings: [volumeSuffix] },
   { name: 'NIfTI', endings: ['.nii', '.nii.gz'], wholeEndings: ['.nii', '.nii.gz'], begins: beginsAsNifti },
   { name: 'NIfTI or ANALYZE pair', endings: ['.hdr', '.hdr.gz', '.img', '.img.gz'] },

@@ -21,7 +21,7 @@ export type {
   ShownLabel,
   SliceView,
 } from './picture.js';
-export { millilitresText, placeText, type SheetCase, SheetTooLarge, sheetOf, windowText } from './sheet.js';
+export { millilitresText, type SheetCase, SheetTooLarge, sheetOf, windowText } from './sheet.js';
 export type { Layer, ShownCase } from './shown-case.js';
 export { type Canvas, drawForTerminal, swatchOf } from './terminal.js';
 export { type CaseVolumes, type ViewOptions, viewCase } from './view-case.js';

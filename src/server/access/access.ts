@@ -54,7 +54,7 @@ export function readTokenFile(file: string): TokenDocument {
  * second for requests in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens
  * stay valid.
  */
-export class NamedTokens {
+class NamedTokens {
   #document: TokenDocument;
   /** The state of the file when it was last read. */
   #stamp: string;

@@ -187,7 +187,7 @@ function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument)
 }
 
 /** Writes a line for each job that ends, each upload that came whole, each request that is refused, and each change of a token. */
-export function auditEvents(events: ServerEvents, log: AuditLog): void {
+function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('ended', ({ id, owner, app, operation, state, isRefused, gpus, seconds, bytes }) =>
     log.write({
       event: 'end',

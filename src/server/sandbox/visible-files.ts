@@ -43,7 +43,7 @@ export const cover = (place: string, isDirectory: boolean): string[] =>
   isDirectory ? ['--tmpfs', place] : ['--ro-bind', '/dev/null', place];
 
 /** Where a file or directory is visible: under its real path, and under that of each visible link. */
-export function placesOf(real: string, visible: readonly string[]): string[] {
+function placesOf(real: string, visible: readonly string[]): string[] {
   const places = visible.flatMap((each) => {
     const shown = realPath(each);
     return isWithin(shown, real) ? [path.join(each, path.relative(shown, real))] : [];

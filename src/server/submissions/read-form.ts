@@ -69,7 +69,7 @@ function formNames(operation: Operation): Set<string> {
 const ownerOf = (name: string) => operationNames.find((each) => formNames(operationOf(each)).has(name));
 
 /** Names of unknown fields. @throws FieldError for the name of another operation's field, or of an option */
-export function unknownNames(operation: Operation, names: readonly string[]): string[] {
+function unknownNames(operation: Operation, names: readonly string[]): string[] {
   const known = formNames(operation);
   const foreign = [...new Set(names)].filter((name) => !known.has(name));
   for (const name of foreign) {
@@ -85,7 +85,7 @@ export function unknownNames(operation: Operation, names: readonly string[]): st
 }
 
 /** The text of a field; undefined if it was not sent. */
-export function textOf(fields: readonly ReceivedField[], name: string, isList: boolean): string | undefined {
+function textOf(fields: readonly ReceivedField[], name: string, isList: boolean): string | undefined {
   const texts = fields.filter((field) => field.name === name).map(({ text }) => text);
   if (texts.length > 1 && !isList) throw new FieldError(name, `was sent ${texts.length} times; send it once`);
   return texts.length === 0 ? undefined : texts.join(',');
@@ -109,7 +109,7 @@ function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
  * Reads the texts of a form by the operations table: of the whole form, or of the part before its files.
  * @throws FieldError (422) for the first field of the wrong type or out of range
  */
-export function readFields(operation: Operation, fields: readonly ReceivedField[]): FormFields {
+function readFields(operation: Operation, fields: readonly ReceivedField[]): FormFields {
   // An empty value counts as absent, even for a field of another operation.
   const names = fields.filter(({ text }) => text.trim() !== '').map(({ name }) => name);
   const ignored = unknownNames(operation, names);
@@ -130,7 +130,7 @@ export function readFields(operation: Operation, fields: readonly ReceivedField[
 }
 
 /** @throws FieldError for a file in a field that takes none */
-export function checkFileField(operation: Operation, name: string): void {
+function checkFileField(operation: Operation, name: string): void {
   const isKnown = unknownNames(operation, [name]).length === 0;
   const field = operation.fields.find((each) => each.name === name);
   if (isKnown && !(field && carriesFiles(field)))

@@ -15,7 +15,7 @@ const columns = [
 ] as const;
 
 /** The columns that sinfo prints for each node of each partition. */
-export const nodeFormat = columns.map(([name, width]) => `${name}:${width}`).join(',');
+const nodeFormat = columns.map(([name, width]) => `${name}:${width}`).join(',');
 
 /** A GPU of a node. */
 export interface NodeGpu {

@@ -6,7 +6,7 @@ import { oneLine } from '../../../contract/index.js';
 export const slurmName = (jobId: string): string => `remote-app-${jobId}`;
 
 /** What squeue prints of a job. The name and the directory come last because they may contain any character. */
-export const rowFormat = '%i|%T|%Q|%N|%l|%r|%j|%Z';
+const rowFormat = '%i|%T|%Q|%N|%l|%r|%j|%Z';
 
 /** One submission of a job of this service, as Slurm sees it. */
 export interface QueueRow {
