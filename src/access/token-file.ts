@@ -112,7 +112,7 @@ function firstRepeated(texts: readonly string[]): string | undefined {
 }
 
 /** @throws Error with a message that quotes nothing from the file except names */
-export function parseTokens(text: string): TokenDocument {
+function parseTokens(text: string): TokenDocument {
   let json: unknown;
   try {
     json = JSON.parse(text);

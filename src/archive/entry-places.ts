@@ -22,11 +22,7 @@ export const maxParts = 64;
  * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
  * or has a part that is not safe (see `isSafeName`).
  */
-export function entryPath(
-  root: string,
-  name: string,
-  platform: NodeJS.Platform = process.platform,
-): string | null {
+function entryPath(root: string, name: string, platform: NodeJS.Platform = process.platform): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
   if (drivePath.test(name) || parts.length > maxParts || !parts.every((part) => isSafeName(part, platform)))
     return null;

@@ -18,7 +18,7 @@ export function tableCell(value: string | number | null): string {
 }
 
 /** The cells of CSV, as in RFC 4180. */
-export function readCsv(text: string): string[][] {
+function readCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
   for (const [, quoted, plain = '', end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/g)) {

@@ -50,7 +50,7 @@ export {
   windowsName,
   withoutEnding,
 } from './names.js';
-export { closeInherited, NotOurFile, openDirectory, openOwnFile, readOwnFile } from './own-file.js';
+export { closeInherited, NotOurFile, openOwnFile, readOwnFile } from './own-file.js';
 export { isGroupAlive, isSignalable } from './process-status.js';
 export { decodedText, firstBytes, readScriptStart, readSmallFile } from './read-file.js';
 export { syncDirectory, syncDirectorySync, syncFile, syncTree } from './sync.js';

@@ -2,7 +2,6 @@
 export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
 export {
-  identify,
   isAlive,
   removedButOpen,
   runnerIn,

@@ -7,7 +7,7 @@ import { appendWhole } from '../files/lines.js';
 import { openOwnFile } from '../files/own-file.js';
 
 /** Maximum number of characters of a line of the log. A longer line is continued on the next one. */
-export const maxLineLength = 64 * 1024;
+const maxLineLength = 64 * 1024;
 
 /** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */
 interface OutputLine {
@@ -94,7 +94,7 @@ const unseen = /^(?:\p{Cc}\[[\d;:?]*[ -/]*[@-~]|[\p{Cc}\p{Cf}])*$/u;
  * A line of the command as it is written to the log. One that looks like a line of the service gets a space in front, so that only
  * lines of the service begin with its prefix.
  */
-export function asCommandLine(line: OutputLine): OutputLine {
+function asCommandLine(line: OutputLine): OutputLine {
   const at = line.text.indexOf(servicePrefix.trimEnd());
   return at >= 0 && unseen.test(line.text.slice(0, at)) ? { ...line, text: ` ${line.text}` } : line;
 }
@@ -112,15 +112,11 @@ const moves = /\u001b\[\d{0,2}A/;
  * Limits the rate of progress redraws, so that a bar which is drawn ten thousand times a second does not fill the log.
  * The newest redraw is held back: it is written before the next line, or once the rate allows it.
  */
-export class RedrawLimiter {
+class RedrawLimiter {
   #tokens = burst;
-  #refilledAt: number;
+  #refilledAt = performance.now();
   /** The redraw that is held back, as the log has it. */
   #held: string | null = null;
-
-  constructor(private readonly now: () => number = () => performance.now()) {
-    this.#refilledAt = now();
-  }
 
   /** The lines to write to the log now, in order; redraws keep their carriage return. */
   pass(lines: readonly OutputLine[]): string[] {
@@ -148,7 +144,7 @@ export class RedrawLimiter {
   }
 
   #take(): boolean {
-    const now = this.now();
+    const now = performance.now();
     this.#tokens = Math.min(burst, this.#tokens + ((now - this.#refilledAt) / 1000) * perSecond);
     this.#refilledAt = now;
     if (this.#tokens < 1) return false;

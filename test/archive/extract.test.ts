@@ -14,7 +14,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { crc32, gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
-import { entryPath, entryPaths } from '../../src/archive/entry-places.js';
+import { entryPaths } from '../../src/archive/entry-places.js';
 import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
 import { checkArchive } from '../../src/archive/extract-plan.js';
 import { ArchiveSource, archiveEnd, readDirectory } from '../../src/archive/read-archive.js';
@@ -556,6 +556,9 @@ describe('the number of entries', () => {
 });
 
 describe('a name', () => {
+  const entryPath = (root: string, name: string, platform?: NodeJS.Platform) =>
+    entryPaths(root, platform)(name);
+
   test('A name stays under its root', () => {
     expect(entryPath('/root', 'a/b.nii')).toBe('/root/a/b.nii');
     expect(entryPath('/root', 'a/')).toBe('/root/a');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { hintsOfFailed } from '../../src/cli/command/base-command.js';
-import { formatLocal } from '../../src/cli/terminal/time-text.js';
+import { formatTime } from '../../src/cli/terminal/time-text.js';
 import { JobFailed } from '../../src/client/errors.js';
 
 test.each([
@@ -20,7 +20,7 @@ test('What a failed job left has the time until which it is kept, by the clock o
   const now = Date.parse('2026-03-01T12:00:00Z');
   const facts = { expiresAt: '2026-03-03T12:00:00Z', leftFiles: 0, now, fetch: 'x' };
   expect(hintsOfFailed(new JobFailed('ab', 'error', 'why', facts))).toEqual([
-    `Job ab is kept until ${formatLocal(now + 2 * 86_400_000)} (in 2 days)`,
+    `Job ab is kept until ${formatTime(facts.expiresAt, () => 'in 2 days')}`,
   ]);
   expect(hintsOfFailed(new JobFailed('ab', 'error', 'why', { ...facts, expiresAt: null }))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readCaseTable, readCsv, tableCell } from '../../src/client/case-table.js';
+import { readCaseTable, tableCell } from '../../src/client/case-table.js';
 import {
   bidsRecordOf,
   isBidsResult,
@@ -65,17 +65,21 @@ test('A table is read as it was written', async () => {
     { name: '=a', status: 'failed', reason: 'say "no", please', job: 'j1', subject: '01', session: '2' },
     { ...empty, name: 'b', status: 'done' },
   ]);
-  expect(readCsv('a,"b ""c"" d"\n\n"x\ny",\n')).toEqual([
+  const cellsOf = (text: string) => {
+    writeFileSync(path.join(root.path, 'cases.csv'), text);
+    return readCaseTable(root.path).map(({ name, status }) => [name, status]);
+  };
+  expect(cellsOf('case,status\na,"b ""c"" d"\n\n"x\ny",\n')).toEqual([
     ['a', 'b "c" d'],
     ['x\ny', ''],
   ]);
-  expect(readCsv('a,b\r\n,x\r\n\r\n,\r\n"",""')).toEqual([
+  expect(cellsOf('case,status\r\na,b\r\n,x\r\n\r\n,\r\n"",""')).toEqual([
     ['a', 'b'],
     ['', 'x'],
     ['', ''],
     ['', ''],
   ]);
-  expect(readCsv('')).toEqual([]);
+  expect(cellsOf('')).toEqual([]);
   expect(cells.map(tableCell)).toEqual([`"'=a;""b"", c"`, "'@x", 'plain', "'own", 'two lines', `"'-1;'=2"`]);
   for (const heading of [['case'], ['status'], ['name', 'state']]) {
     write([heading, ['a']]);

@@ -40,7 +40,7 @@ export interface LogSettings {
 }
 
 /** The flags of `serve` that say what jobs see of the machine. */
-export const sandboxFlags = {
+const sandboxFlags = {
   sandbox: Flags.option({
     options: ['auto', 'bwrap', 'off'] as const,
     default: 'auto',

@@ -28,7 +28,7 @@ function processors(quota: string | undefined, period: string | undefined): numb
  * of version 2, `cpu.cfs_quota_us` in version 1. Infinite if there is none.
  * @param root of the file system, for tests
  */
-export function processorQuota(root = '/'): number {
+function processorQuota(root = '/'): number {
   const at = (...names: string[]) => read(path.join(root, ...names));
   const quotas = at('proc/self/cgroup')
     .split('\n')

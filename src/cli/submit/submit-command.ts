@@ -106,7 +106,7 @@ function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unkn
 }
 
 /** The flags of an operation: one for each field in the operations table that a person sets, and no other; those that people use often come first. */
-export function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
+function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
   const fields = operationOf(name).fields.filter(isTyped);
   const known = often.flatMap((each) => fields.filter((field) => field.name === each));
   return Object.fromEntries(

@@ -50,7 +50,7 @@ export function formatDistance(time: number, now: number): string {
 const two = (value: number): string => String(value).padStart(2, '0');
 
 /** A time in this machine's time zone, to the minute: `2026-03-01 14:05`. */
-export function formatLocal(time: number): string {
+function formatLocal(time: number): string {
   const date = new Date(time);
   const [month, dayOfMonth] = [date.getMonth() + 1, date.getDate()].map(two);
   return `${date.getFullYear()}-${month}-${dayOfMonth} ${two(date.getHours())}:${two(date.getMinutes())}`;

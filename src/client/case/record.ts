@@ -194,7 +194,7 @@ export const namesBelow = (directory: string): string[] =>
 const besides = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
-export function settingsOf({
+function settingsOf({
   operation,
   fields,
   options,

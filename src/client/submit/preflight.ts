@@ -95,10 +95,7 @@ function checkDescribed(
  * server does not have
  * @returns its description; null if the server cannot describe it
  */
-export async function checkApp(
-  connection: Connection,
-  submission: Submission,
-): Promise<AvailableAppAnswer | null> {
+async function checkApp(connection: Connection, submission: Submission): Promise<AvailableAppAnswer | null> {
   let isMissing = false;
   const view = await ifItCanSay(connection, () =>
     describe(connection, submission.app, maxWait).catch((error: unknown) => {
@@ -132,7 +129,7 @@ export async function checkOperation(connection: Connection, submission: Submiss
  * later.
  * @throws UsageError for an id that it does not have; ClientError (exit 6) if it has no GPU at all
  */
-export async function checkGpus(
+async function checkGpus(
   connection: Connection,
   { operation, fields }: Pick<Submission, 'operation' | 'fields'>,
 ): Promise<void> {
@@ -197,7 +194,7 @@ export interface ServerTerms {
 }
 
 /** For a server that does not say what its limits are. */
-export const unknownTerms: ServerTerms = {
+const unknownTerms: ServerTerms = {
   checkKinds: () => {},
   checkSizes: () => {},
   fields: {},

@@ -37,7 +37,7 @@ export interface Draft {
 }
 
 /** The case that a file belongs to, if it is of a result of a table. */
-export function tableCaseOf(file: string): TableCase | null {
+function tableCaseOf(file: string): TableCase | null {
   const result = resultOf(file);
   if (result === null || !existsSync(path.join(result.root, tableName))) return null;
   const name = caseNameOf(result);

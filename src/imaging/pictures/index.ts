@@ -1,6 +1,5 @@
 /** Pictures of scans and of what came back: for the terminal, as PNG and as an HTML page. */
 export { findCasesToShow } from './cases.js';
-export { drawSlice } from './draw.js';
 export {
   htmlPage,
   type PageCase,

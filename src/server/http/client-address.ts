@@ -9,8 +9,11 @@ const plain = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i,
 /** A set of addresses. */
 export type AddressSet = Pick<BlockList, 'check'>;
 
-/** @throws Error for a text that is neither an address nor a network, such as 10.0.0.0/8 */
-export function addressList(texts: readonly string[]): AddressSet {
+/**
+ * The proxies that the admin trusts: `serve --trusted-proxy`.
+ * @throws SetupError for a text that is neither an address nor a network, such as 10.0.0.0/8
+ */
+export function proxyList(texts: readonly string[]): AddressSet {
   const list = new BlockList();
   for (const text of texts) {
     const [address = '', bits, ...more] = text.split('/');
@@ -19,24 +22,14 @@ export function addressList(texts: readonly string[]): AddressSet {
     const most = family === 6 ? 128 : 32;
     const isNetwork = bits !== undefined && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
     if (family === 0 || more.length > 0 || (bits !== undefined && !isNetwork)) {
-      throw new Error(`'${text}' is neither an address nor a network such as 10.0.0.0/8`);
+      throw new SetupError(
+        `--trusted-proxy: '${text}' is neither an address nor a network such as 10.0.0.0/8`,
+      );
     }
     if (bits === undefined) list.addAddress(address, kind);
     else list.addSubnet(address, Number(bits), kind);
   }
   return list;
-}
-
-/**
- * The proxies that the admin trusts: `serve --trusted-proxy`.
- * @throws SetupError for a text that is neither an address nor a network
- */
-export function proxyList(texts: readonly string[]): AddressSet {
-  try {
-    return addressList(texts);
-  } catch (cause) {
-    throw new SetupError(`--trusted-proxy: ${cause instanceof Error ? cause.message : cause}`, { cause });
-  }
 }
 
 const isIn = (list: AddressSet, address: string): boolean => {
@@ -55,7 +48,7 @@ function entryAddress(entry: string): string {
  * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
  * that the first of them saw. The header is ignored if it comes from any other address.
  */
-export function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
+function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);
   const entries = forwarded === '' ? [] : forwarded.split(',').map(entryAddress);
   for (let entry = entries.pop(); entry !== undefined && isIn(trusted, address); entry = entries.pop()) {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { expect, test } from 'vitest';
-import { processorQuota, usableProcessors } from '../../../src/cli/serve/processors.js';
+import { usableProcessors } from '../../../src/cli/serve/processors.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 test.for([
@@ -41,7 +41,6 @@ test.for([
 ] as const)('A quota of the processor time is found: %s', async ([, files, quota]) => {
   await using root = await temporary();
   await plant(root.path, files);
-  expect(processorQuota(root.path)).toBe(quota);
   const usable = Math.max(1, Math.floor(Math.min(quota, availableParallelism())));
   expect(usableProcessors(root.path)).toBe(usable);
 });

@@ -2,7 +2,7 @@ import stringWidth from 'fast-string-width';
 import { expect, test } from 'vitest';
 import { describeJob, endLine, killedLine, listJobs, noJobs } from '../../../src/cli/jobs/job-text.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
-import { formatLocal } from '../../../src/cli/terminal/time-text.js';
+import { formatTime } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
 import { notRunning } from '../../../src/contract/index.js';
 
@@ -68,7 +68,7 @@ test('The time that a job took is the one that the server says, also where it is
 });
 
 test('One job is described fact by fact', () => {
-  const at = (seconds: number) => formatLocal(now - seconds * 1000);
+  const at = (seconds: number, besides: string) => formatTime(ago(seconds), () => besides);
   const ended = job(1, {
     ...{ status: 'error', error: 'out of memory', operation: 'fine_tune', deidentified: true },
     ...{ inputs: ['a', 'b', 'c', 'd', 'e', 'f', 'g'], assigned_gpus: [0, 2], start: 'warm', keep: 3600 },
@@ -86,12 +86,12 @@ test('One job is described fact by fact', () => {
     'Owner          ana',
     'GPUs           0,2',
     'App was        loaded already',
-    `Created        ${at(4000)} (1 h ago)`,
-    `Started        ${at(3000)} (50 min ago)`,
-    `Finished       ${at(2900)} (48 min ago, took 2 min)`,
+    `Created        ${at(4000, '1 h ago')}`,
+    `Started        ${at(3000, '50 min ago')}`,
+    `Finished       ${at(2900, '48 min ago, took 2 min')}`,
     "Left           2 files: 'remote-app result aa01bc23de41 --partial --profile lab'",
     'Time limit     2 h',
-    `Kept until     ${at(-86_400)} (in 1 day)`,
+    `Kept until     ${at(-86_400, 'in 1 day')}`,
     'Size           3.0 MiB on the server',
   ]);
 });
@@ -105,7 +105,7 @@ test('Of a job that waits or runs it says what is known', () => {
     'Inputs       sub-01_ses-baseline_T1w.nii.gz',
     'Position     3 in the queue',
     'Waiting for  a GPU',
-    `Created      ${formatLocal(now - 4_000_000)} (1 h ago)`,
+    `Created      ${formatTime(ago(4000), () => '1 h ago')}`,
     'Kept         for 1 h after it ends',
   ]);
   const many = Array.from({ length: 100 }, (_, at) => `scan${at}`);

@@ -10,7 +10,6 @@ import {
   hashOutputs,
   keyOf,
   makeRecord,
-  settingsOf,
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
@@ -181,7 +180,7 @@ test('A record is read as it was written, and its key has the version that the j
     operation: 'infer',
     app: 'tissue',
     app_version: 'sha256:2',
-    options: settingsOf(submission),
+    options: computationOf(submission, null, null).settings,
     inputs: [input],
     outputs,
     deidentified: null,
@@ -259,7 +258,7 @@ describe('a record from outside', () => {
 
 test('The settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
   const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
-  const settings = settingsOf({ ...submission, fields, options: { batch_size: 4 } });
+  const { settings } = computationOf({ ...submission, fields, options: { batch_size: 4 } }, null, null);
   expect(settings).toMatchObject({ tta: 2, ensemble: 3, batch_size: 4, mc: 0, patch_size: null });
   expect(Object.keys(settings)).toEqual(Object.keys(settings).toSorted());
   for (const name of ['gpu', 'cpu', 'keep', 'tag', 'quiet', 'time_limit', 'deidentified', 'inputs'])

@@ -8,7 +8,6 @@ import { BackgroundRecorder, type Converting, serverFacts } from '../../../src/c
 import type { Case } from '../../../src/client/case/run-case.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
-import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
 import { fakeService, jobId } from '../../support/fake-service.js';
@@ -17,6 +16,7 @@ import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
 import { asTheyAre } from '../support/stage.js';
+import { unknownTerms } from '../support/terms.js';
 
 const submissionOf = (name: 'infer' | 'uncertainty') => ({
   ...{ operation: operationOf(name), app: 'tissue', fields: {}, options: {} },

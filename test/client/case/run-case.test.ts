@@ -5,7 +5,6 @@ import { stampOfInputs } from '../../../src/client/case/file-times.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { errorKinds } from '../../../src/contract/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
@@ -15,6 +14,7 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { unknownTerms } from '../support/terms.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
 async function run(

@@ -7,7 +7,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { planLeaving } from '../../../src/client/submit/index.js';
 import type { SizedSource } from '../../../src/client/submit/limits.js';
-import { type ServerTerms, unknownTerms } from '../../../src/client/submit/preflight.js';
+import type { ServerTerms } from '../../../src/client/submit/preflight.js';
 import { stage as stageFound } from '../../../src/client/submit/staging.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
@@ -19,6 +19,7 @@ import { zipOf } from '../../support/zip.mjs';
 import { memoryReporter } from '../support/connect.js';
 import { outgoing } from '../support/outgoing.js';
 import { stage } from '../support/stage.js';
+import { unknownTerms } from '../support/terms.js';
 
 const bounds = { maxBytes: 1e6, maxEntries: 100 };
 

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { checkApp, checkGpus, checkOperation, preflight } from '../../../src/client/submit/preflight.js';
+import { checkOperation, preflight } from '../../../src/client/submit/preflight.js';
 import { type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -19,6 +19,8 @@ const described = {
   mc_dropout: 0,
   has_capabilities: [true, false, false],
 };
+/** What comes of a submission that nothing is known against. */
+const accepted = { knowsKeys: false };
 type Answers = Readonly<Record<string, readonly [status: number, body: unknown]>>;
 
 /** Asks a server that answers so, and 404 to anything else; tells what came of it, and what was asked. */
@@ -109,27 +111,27 @@ describe('what a server says of itself', () => {
 
 test('An app is described, unless the server cannot, and one that it lacks is refused', async () => {
   const check = async (answers: Answers, more: Partial<Submission> = {}) =>
-    ask(answers, (connection) => checkApp(connection, submission('infer', more)));
-  expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject({ maximum_tta: 4 });
+    ask(answers, (connection) => preflight(connection, submission('infer', more)));
+  expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject(accepted);
   expect((await check({ '/repo_apps/x': [200, described] }, { fields: { tta: '5' } })).end).toMatchObject({
     exitCode: 2,
     message: "--tta 5: the app 'x' takes at most 4",
   });
   const unavailable = { app: 'x', available: false };
-  expect((await check({ '/repo_apps/x': [200, unavailable] })).end).toBeNull();
+  expect((await check({ '/repo_apps/x': [200, unavailable] })).end).toMatchObject(accepted);
   expect(
     (await check({ '/repo_apps/x': [200, { ...unavailable, reason: 'It is broken' }] })).end,
   ).toMatchObject({
     message: "The app 'x' is not available: It is broken",
   });
-  expect((await check({ '/repo_apps/x': [500, {}] })).asked).toEqual(['/repo_apps/x']);
+  expect((await check({ '/repo_apps/x': [500, {}] })).asked).toEqual(['/limits', '/repo_apps/x']);
   const missing = await check({ '/repo_apps_list': [200, { apps: ['y'] }] });
   expect([missing.end, missing.asked]).toMatchObject([
     { status: 404, message: "Unknown app 'x'" },
-    ['/repo_apps/x', '/repo_apps_list'],
+    ['/limits', '/repo_apps/x', '/repo_apps_list'],
   ]);
-  expect((await check({ '/repo_apps_list': [200, { apps: ['x'] }] })).end).toBeNull();
-  expect((await check({})).end).toBeNull();
+  expect((await check({ '/repo_apps_list': [200, { apps: ['x'] }] })).end).toMatchObject(accepted);
+  expect((await check({})).end).toMatchObject(accepted);
 });
 
 test('An operation that the app lacks is told before its files are looked at, and inference is not asked about', async () => {
@@ -168,11 +170,13 @@ test('GPUs that a server does not have are refused with those that it has', asyn
           }
         : {},
       (connection) =>
-        checkGpus(connection, submission('infer', { fields: gpu === undefined ? {} : { gpu } })),
+        preflight(connection, submission('infer', { fields: gpu === undefined ? {} : { gpu } })),
     );
-  expect(await check(undefined, [])).toMatchObject({ end: undefined, asked: [] });
-  expect((await check('0,2', [0, 2])).end).toBeUndefined();
-  expect((await check('5', null)).end).toBeUndefined();
+  const unasked = await check(undefined, []);
+  expect(unasked.end).toMatchObject(accepted);
+  expect(unasked.asked).not.toContain('/available_devices');
+  expect((await check('0,2', [0, 2])).end).toMatchObject(accepted);
+  expect((await check('5', null)).end).toMatchObject(accepted);
   const some = await check('0,5,6', [0, 2]);
   expect(some.end).toMatchObject({
     ...{ exitCode: 2, message: `--gpu 0,5,6: ${some.url} has no GPU 5, 6; it has: 0 ('G0'), 2 ('G2')` },

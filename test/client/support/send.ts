@@ -4,7 +4,6 @@ import path from 'node:path';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import { stage, submit } from '../../../src/client/submit/index.js';
-import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
@@ -15,6 +14,7 @@ import { until } from '../../support/until.mjs';
 import { WireTap } from '../../support/wire-tap.js';
 import { connectTo, memoryReporter } from './connect.js';
 import { outgoing } from './outgoing.js';
+import { unknownTerms } from './terms.js';
 
 const terms = { ...unknownTerms, takesUploads: true, knowsKeys: true };
 const operation = operationOf('infer');

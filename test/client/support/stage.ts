@@ -3,7 +3,6 @@ import type { FoundFiles } from '../../../src/client/found-files.js';
 import type { DeidentifyChoice, Outgoing } from '../../../src/client/outgoing.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { unknownTerms } from '../../../src/client/submit/preflight.js';
 import {
   type SentFiles,
   type Staged,
@@ -11,6 +10,7 @@ import {
   stage as stageFound,
 } from '../../../src/client/submit/staging.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
+import { unknownTerms } from './terms.js';
 
 /** Sends files as they are. */
 export const asTheyAre: DeidentifyChoice = {

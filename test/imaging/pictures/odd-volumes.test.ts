@@ -1,6 +1,7 @@
 import type { Affine, VolumeFile, Voxels } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
-import { drawSlice, sheetOf, viewCase } from '../../../src/imaging/pictures/index.js';
+import { drawSlice } from '../../../src/imaging/pictures/draw.js';
+import { sheetOf, viewCase } from '../../../src/imaging/pictures/index.js';
 import { layouts, phantom, volumeOf } from './phantom.js';
 
 const options = { slices: 3, maxPixels: 64 };

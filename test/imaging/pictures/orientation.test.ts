@@ -1,8 +1,8 @@
 import { decode } from 'fast-png';
 import { describe, expect, test } from 'vitest';
+import { drawSlice } from '../../../src/imaging/pictures/draw.js';
 import {
   type CaseView,
-  drawSlice,
   type Picture,
   type PlaneView,
   type SliceView,

@@ -11,7 +11,7 @@ import {
   resultOf,
   ScanSearch,
 } from '../../../src/imaging/matching/find-scan.js';
-import { type Item, pair, tableCaseOf } from '../../../src/imaging/matching/pair.js';
+import { type Item, pair } from '../../../src/imaging/matching/pair.js';
 import { plant } from '../../support/temporary.js';
 import { volumeOf } from './phantom.js';
 import { ownStudy } from './study.js';
@@ -61,9 +61,7 @@ describe('the result that a file is part of', () => {
     expect(result).toEqual({
       ...{ record: at(`${name}_record.json`), path: at(name), root: at('out'), isAmongOthers: true },
     });
-    expect([result && caseNameOf(result), tableCaseOf(at(`${name}_mask.nii`))]).toEqual([
-      ...['sub-01_ses-1', { table: at('out'), name: 'sub-01_ses-1' }],
-    ]);
+    expect(result && caseNameOf(result)).toBe('sub-01_ses-1');
     expect(recordedMaker(at(`${name}_record.json`))).toEqual({
       app: 'brain',
       app_version: null,
@@ -79,12 +77,8 @@ describe('the result that a file is part of', () => {
     ]).toEqual([...[null, null, { labels: {}, units }, { labels: {}, units }]]);
     expect(resultOf(at('out/sub-02/anat/sub-02_desc-brain_mask.nii'))).toBeNull();
     const other = resultOf(at('other/sub-01_desc-brain_mask.nii'));
-    // No table is above it, and its record names no case.
-    expect([
-      other?.root,
-      other && caseNameOf(other),
-      tableCaseOf(at('other/sub-01_desc-brain_mask.nii')),
-    ]).toEqual([...[at('other'), null, null]]);
+    // Its record names no case.
+    expect([other?.root, other && caseNameOf(other)]).toEqual([at('other'), null]);
   });
 });
 

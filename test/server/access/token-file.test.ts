@@ -3,7 +3,7 @@ import { chownSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { withToken } from '../../../src/access/change-tokens.js';
-import { newToken, noTokens, parseTokens, readTokens } from '../../../src/access/token-file.js';
+import { newToken, noTokens, readTokens } from '../../../src/access/token-file.js';
 import { lacks } from '../../support/needs.mjs';
 import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -11,22 +11,29 @@ import { plant, temporary } from '../../support/temporary.js';
 const withNamed = (name: string) =>
   withToken(noTokens, { name, role: 'user', expires: null, token: newToken() });
 
+/** Reads a document as a server reads its file of tokens. */
+async function read(document: object) {
+  await using directory = await temporary();
+  await plant(directory.path, { 'tokens.json': JSON.stringify(document) });
+  return readTokens(path.join(directory.path, 'tokens.json'));
+}
+
 const rule = 'up to 64 letters, digits and . _ @ -, beginning with a letter or a digit';
 
 test.each(['ana', '7', 'Ana.Maria_2@example-1.org', 'x'.repeat(64)])(
   'a token may have the name %j',
-  (name) => {
-    expect(parseTokens(JSON.stringify(withNamed(name))).tokens).toMatchObject([{ name }]);
+  async (name) => {
+    expect((await read(withNamed(name))).tokens).toMatchObject([{ name }]);
   },
 );
 
 test.each(['ana maria', '../ana', '', '-ana', '.ana', 'ana\n', 'an\u00e4', 'ana:x', 'x'.repeat(65)])(
   'no token has the name %j, neither from a command nor in a file that a person has written',
-  (name) => {
+  async (name) => {
     expect(() => withNamed(name)).toThrow(`A token's name is ${rule}; got `);
     const document = withNamed('ana');
-    const written = JSON.stringify({ ...document, tokens: [{ ...document.tokens[0], name }] });
-    expect(() => parseTokens(written)).toThrow(`tokens.0.name: must be ${rule}`);
+    const written = { ...document, tokens: [{ ...document.tokens[0], name }] };
+    await expect(read(written)).rejects.toThrow(`tokens.0.name: must be ${rule}`);
   },
 );
 
@@ -95,16 +102,16 @@ test.each<[string, object, string]>([
     { tokens: [withNamed('ana').tokens[0], withNamed('ANA').tokens[0]] },
     "there are two tokens named 'ana'",
   ],
-])('a file of tokens with %s is refused', (_, change, sentence) => {
-  expect(() => parseTokens(JSON.stringify({ ...noTokens, ...change }))).toThrow(sentence);
+])('a file of tokens with %s is refused', async (_, change, sentence) => {
+  await expect(read({ ...noTokens, ...change })).rejects.toThrow(sentence);
 });
 
-test('two revoked tokens without hashes are no fault, and limits may be nothing or none', () => {
+test('two revoked tokens without hashes are no fault, and limits may be nothing or none', async () => {
   const revoked = { ...withNamed('ana').tokens[0], hash: null, revoked_at: time };
   const document = {
     ...noTokens,
     roles: { user: { max_jobs: 0 }, admin: { max_gpus: null } },
     tokens: [revoked, { ...revoked, name: 'bob' }],
   };
-  expect(parseTokens(JSON.stringify(document))).toMatchObject(document);
+  expect(await read(document)).toMatchObject(document);
 });

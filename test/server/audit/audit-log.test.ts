@@ -2,10 +2,11 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
+import type { Context } from 'koa';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { AuditLog } from '../../../src/server/audit/audit-log.js';
-import { addressList, clientAddress } from '../../../src/server/http/client-address.js';
+import { fromClient, proxyList } from '../../../src/server/http/client-address.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { RawConnection } from '../../support/raw-http.js';
@@ -303,7 +304,7 @@ describe('a start', () => {
 });
 
 describe('where a request comes from', () => {
-  const trusted = addressList(['127.0.0.1', '10.0.0.0/8', '::1']);
+  const trusted = proxyList(['127.0.0.1', '10.0.0.0/8', '::1']);
 
   test.for([
     ['192.0.2.1', '203.0.113.9', '192.0.2.1'],
@@ -318,14 +319,17 @@ describe('where a request comes from', () => {
     ['127.0.0.1', 'not an address', '127.0.0.1'],
     ['127.0.0.1', '203.0.113.9, <script>', '127.0.0.1'],
   ] as const)('%s with "%s" is %s', ([remote, forwarded, expected]) => {
-    expect(clientAddress(remote, forwarded, trusted)).toBe(expected);
+    const request = { ip: '' };
+    const ctx = { req: { socket: { remoteAddress: remote } }, get: () => forwarded, request };
+    fromClient(trusted)(ctx as unknown as Context, async () => {});
+    expect(request.ip).toBe(expected);
   });
 
   test.for(['10.0.0.0/33', '10.0.0.0/', '::1/129', '10.0.0.0/8/8x', 'localhost', ''])(
     'no proxy is at %j',
     (text) => {
-      expect(() => addressList([text])).toThrow(
-        `'${text}' is neither an address nor a network such as 10.0.0.0/8`,
+      expect(() => proxyList([text])).toThrow(
+        `--trusted-proxy: '${text}' is neither an address nor a network such as 10.0.0.0/8`,
       );
     },
   );

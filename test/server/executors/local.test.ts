@@ -2,7 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { identify } from '../../../src/runner/index.js';
+import { identify } from '../../../src/runner/process-table.js';
 import type { RunOrder } from '../../../src/server/executors/index.js';
 import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
 import { Runners } from '../../../src/server/executors/local/runners.js';

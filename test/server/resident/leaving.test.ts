@@ -6,12 +6,12 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
 import {
   frameKinds,
-  identify,
   sendFrame,
   type WorkerRequest,
   type WorkerState,
   workerFiles,
 } from '../../../src/runner/index.js';
+import { identify } from '../../../src/runner/process-table.js';
 import { Worker } from '../../../src/server/executors/resident/worker.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { sandboxFlags } from '../../../src/cli/serve/flags.js';
+import { serveFlags } from '../../../src/cli/serve/flags.js';
 import { type JobLimits, limitWords } from '../../../src/server/sandbox/index.js';
 import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
@@ -102,7 +102,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     );
     const told = 'The system refuses more. If the server runs as root, the job is ended';
     expect(page.includes(told)).toBe(true);
-    expect(sandboxFlags['processes-per-job'].summary).toMatch(
+    expect(serveFlags['processes-per-job'].summary).toMatch(
       /more are refused, or end the job of a server that is root$/,
     );
   });
