@@ -99,7 +99,6 @@ export {
 } from './job.js';
 export {
   acceptance,
-  dataField,
   doneMarker,
   errorLine,
   errorMarker,

@@ -19,7 +19,7 @@ export const startPrefix = 'Starting ';
 export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
 
 /** The prefix of an event's line. */
-export const dataField = 'data: ';
+const dataField = 'data: ';
 
 /** The prefix of an event's number, which is the number of its line. */
 export const idField = 'id: ';

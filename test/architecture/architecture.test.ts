@@ -4,23 +4,61 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { aroundEntries, circle, packageRow, usedEdges, violations } from './check.js';
 import { modules } from './edges.js';
+import { unusedExports } from './exports.js';
 import { importsOf } from './imports.js';
 import { packages } from './packages.js';
 
 const src = fileURLToPath(new URL('../../src/', import.meta.url));
 const names = Object.keys(modules);
 
-const sources = new Map(
-  readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => [file, readFileSync(path.join(src, file), 'utf8')]),
-);
+const filesIn = (folder: string, ending: string): Map<string, string> =>
+  new Map(
+    readdirSync(path.join(src, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith(ending))
+      .map((file) => path.join(folder, file))
+      .map((file) => [file, readFileSync(path.join(src, file), 'utf8')]),
+  );
+
+const sources = filesIn('.', '.ts');
 
 /**
  * Folders whose files are imported by name: oclif loads those of `start` and `commands`, and the others hold what the modules
  * inside them share.
  */
 const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server'];
+
+/** Values that no file of src/ imports. A test that goes through the module's entry is better than a line here. */
+const onlyForTests: readonly string[] = [
+  'archive/pack-entry.ts: FileContent',
+  'archive/pack-entry.ts: readSmall',
+  'cli/command/base-command.ts: hintsOfFailed',
+  'cli/jobs/job-text.ts: listJobs',
+  'cli/submit/cohort-view.ts: Tally',
+  'client/case-names.ts: bidsNameOf',
+  'client/connection/api.ts: ram',
+  'client/connection/api.ts: vram',
+  'client/result/result.ts: saveResult',
+  'imaging/inputs/names.ts: keysOf',
+  'imaging/inputs/series.ts: planeOf',
+  'server/devices/nvidia-smi.ts: parseRows',
+  'server/executors/local/fair-share.ts: longestPassedOver',
+  'server/executors/resident/worker-records.ts: readHostRecord',
+  'server/executors/resident/workers.ts: maxMemoryUse',
+  'server/executors/slurm/cluster.ts: parseNodes',
+  'server/executors/slurm/queue.ts: parseRows',
+  'server/executors/slurm/queued-job.ts: minutesFor',
+  'server/executors/slurm/run-follower.ts: causeBySlurm',
+  'server/executors/slurm/slurm-executor.ts: SlurmExecutor',
+  'server/executors/slurm/slurm.ts: optionWords',
+  'server/executors/slurm/slurm.ts: runSlurm',
+  'server/executors/slurm/slurm.ts: withoutSlurmJob',
+  'server/hub/update.ts: downloadBlob',
+  'server/sandbox/passed-environment.ts: passedVariables',
+  'server/sandbox/visible-files.ts: namesOf',
+  'server/uploads/upload-store.ts: directoryName',
+  // oclif finds it by its name in package.json.
+  'start/help.ts: GroupedHelp',
+];
 
 /** A file of a module: the module itself if it is a file, otherwise a new file of that folder. */
 const fileIn = (module: string, name = 'planted.ts'): string =>
@@ -53,6 +91,10 @@ describe('the sources', () => {
     expect(names.filter((name) => !name.endsWith('.ts') && !sources.has(`${name}/index.ts`))).toEqual(
       withoutEntry,
     );
+  });
+
+  test('The sources export no value that only a test imports', () => {
+    expect(unusedExports(sources, filesIn('../tools', '.mjs'))).toEqual(onlyForTests);
   });
 
   test('The sources have no circle of files', () => {
@@ -184,6 +226,23 @@ describe('a planted import is reported with its file, its line and the reason', 
     expect(violations(new Map([['files/odd.ts', text]]))).toEqual([
       'src/files/odd.ts:1 imports ../../package.json: There is no such file in src/.',
       'src/files/odd.ts:2 imports a variable: What is imported must be written out, or nobody can check it.',
+    ]);
+  });
+
+  test('A value that only its own file uses, or that only an entry passes on, is listed', () => {
+    const sources = new Map([
+      ['archive/index.ts', "export { pack, walk as walkFiles } from './pack.js';"],
+      [
+        'archive/pack.ts',
+        'export const pack = 1, walk = 2, mine = 3, listed = 4;\nexport interface Packed {}',
+      ],
+      ['files/odd.ts', "import { walkFiles } from '../archive/index.js';"],
+    ]);
+    const tools = new Map([['../tools/list.mjs', "import { listed } from '../dist/archive/pack.js';"]]);
+    expect(unusedExports(sources, tools)).toEqual([
+      'archive/index.ts: pack',
+      'archive/pack.ts: mine',
+      'archive/pack.ts: pack',
     ]);
   });
 
