@@ -52,6 +52,7 @@ const onlyForTests: readonly string[] = [
   'server/executors/slurm/slurm.ts: optionWords',
   'server/executors/slurm/slurm.ts: runSlurm',
   'server/executors/slurm/slurm.ts: withoutSlurmJob',
+  'server/http/http-server.ts: connectionsFor',
   'server/hub/update.ts: downloadBlob',
   'server/sandbox/passed-environment.ts: passedVariables',
   'server/sandbox/visible-files.ts: namesOf',

@@ -33,7 +33,7 @@ function descriptorLimit(): number {
 }
 
 /** Number of connections for a limit of descriptors. */
-const connectionsFor = (descriptors: number): number =>
+export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
 /** The answer to a connection beyond the limit. */

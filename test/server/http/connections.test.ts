@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest';
+import { connectionsFor } from '../../../src/server/http/http-server.js';
 import { least, steps } from '../../support/form.js';
 import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
-describe('with 300 descriptors', () => {
-  const descriptors = 300;
-  /** The server keeps 128 of them for jobs, and two for each connection. */
-  const connections = 86;
+describe('with 200 descriptors', () => {
+  const descriptors = 200;
   const server = sharedServer({ descriptors });
   const { api } = server;
 
@@ -28,7 +27,9 @@ describe('with 300 descriptors', () => {
       expect((await api.result(view.job_id)).has('probe.json')).toBe(true);
       // The oldest were closed, the newest are still open.
       await until('the oldest are dropped', () => silent[0]?.isClosed === true);
-      expect(silent.filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(connections);
+      expect(silent.filter(({ isClosed }) => !isClosed).length).toBeLessThanOrEqual(
+        connectionsFor(descriptors),
+      );
       expect(server.stderr).not.toContain('EMFILE');
     } finally {
       for (const each of silent) await each.destroy();
@@ -39,7 +40,7 @@ describe('with 300 descriptors', () => {
     const refused: RawConnection[] = [];
     try {
       const head = submissionHead('/apps/nobody/infer', 'Connection: close', `Content-Length: ${2 ** 40}`);
-      for (let count = 0; count <= connections; count += 1) {
+      for (let count = 0; count <= connectionsFor(descriptors); count += 1) {
         const connection = await RawConnection.open(server.url, { allowHalfOpen: true });
         refused.push(connection);
         connection.write(head);
@@ -59,7 +60,7 @@ describe('with 300 descriptors', () => {
     const before = server.jobDirectories().length;
     try {
       const head = submissionHead('/apps/probe/infer', `Content-Length: ${part.length}`);
-      for (let count = 0; count < connections; count += 1) {
+      for (let count = 0; count < connectionsFor(descriptors); count += 1) {
         const upload = await RawConnection.open(server.url);
         uploads.push(upload);
         upload.write(head);
@@ -102,6 +103,16 @@ describe('with a thousand descriptors', () => {
     });
     expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   });
+});
+
+test.for([
+  [100, 25],
+  [1024, 448],
+  [20_000, 9936],
+  [2, 1],
+  [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+])('%d descriptors are for %d connections', ([descriptors = 0, connections]) => {
+  expect(connectionsFor(descriptors)).toBe(connections);
 });
 
 describe('requests of one connection', () => {
