@@ -133,7 +133,7 @@ describe('at a terminal', () => {
     for (const line of errors) {
       const plain = line.replaceAll(new RegExp(`${esc}\\[[\\d;]*m`, 'g'), '');
       expect(plain).toMatch(
-        /^Error: (((; )?--[\w-]+ (and --[\w-]+ exclude each other; give one of them|needs --[\w-]+( and --[\w-]+)*))+|Missing: --[\w-]+ \(.*\))$/,
+        /^Error: (--[\w-]+ (and --[\w-]+ exclude each other; give one of them|needs --[\w-]+( and --[\w-]+)*)(; --[\w-]+ needs --[\w-]+)?|Missing: --[\w-]+ \(.*\))$/,
       );
     }
   });

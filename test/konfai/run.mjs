@@ -62,7 +62,7 @@ const operation = {
   ours: ['infer', '-i', 'scan.mha', '--set', 'SLEEP=60'],
 };
 
-/** Interrupts a client as Ctrl-C does, once the job's command has printed something; the faults of what follows. */
+/** Interrupts a client as Ctrl-C does, once the job's command has printed something. Returns what went wrong afterwards. */
 async function interrupt({ workshop, root, app }, client, server) {
   const [program, ...words] = client.words(server, app, operation, await workshop.directory('interrupted'));
   const child = workshop.start(program, words, {

@@ -351,7 +351,7 @@ async function* packedPieces(
   }
 }
 
-/** Decodes the values of one frame from a buffer that is filled again and again. */
+/** Decodes the values of one frame from a buffer that is reused for every frame. */
 function decoderOf(stored: StoredVoxels, buffer: Buffer): (frame: number) => Voxels {
   const { type, isInterleaved, slope, intercept } = stored;
   const { bytes, array } = valueTypes[type];

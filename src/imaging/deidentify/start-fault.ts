@@ -2,8 +2,8 @@ import { isDicomStart, isGzip, unzippedStart } from '@remote-app/volumes/headers
 import { isVolumeContent } from '../inputs/index.js';
 
 /**
- * Why a file that begins with these bytes may not leave where files have to be de-identified and nobody does it, in words
- * that follow its name; null for a volume that is not DICOM. An archive of any kind may hold DICOM.
+ * Why a file that begins with these bytes may not be sent by a program that has to de-identify files but cannot. The words
+ * follow the file's name. Null for a volume that is not DICOM; an archive of any kind may hold DICOM.
  */
 export function startFault(start: Buffer): string | null {
   let content = start;

@@ -294,7 +294,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#hasLoggedPlace = true;
   }
 
-  /** The line about its place that is not in the log yet, formatted as in the log. */
+  /** The latest line about its place in the queue, which the log does not have yet, formatted as in the log. */
   get unloggedPlace(): Buffer | null {
     return this.#unloggedPlace === null ? null : Buffer.from(`${loggedLine(this.#unloggedPlace, true)}\n`);
   }
