@@ -54,8 +54,8 @@ const stryker = new Stryker({
     fileURLToPath(new URL('mutants-reporter.mjs', import.meta.url)),
   ],
   reporters: ['unnoticed'],
-  // Tests load the program as it was built, so what is built are the changed sources.
-  buildCommand: 'npm run build --silent --ignore-scripts',
+  // Tests load the built program, so the changed sources are built. NiiVue is copied with the other files.
+  buildCommand: 'npm run compile --silent',
   disableTypeChecks: '{src,packages/*/src}/**/*.ts',
   // TypeScript 7 has none of the functions with which Stryker would rewrite it.
   tsconfigFile: 'none',
