@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
@@ -104,4 +104,13 @@ test('what is no file is set aside at a start, and the next job that ends is not
   expect(readFileSync(file, 'utf8')).toBe(
     `${JSON.stringify({ ...line, gpu_seconds: 6, bytes_in: 5, bytes_out: 7 })}\n`,
   );
+});
+
+test('a usage file that cannot be read is an error rather than no usage', async () => {
+  await using directory = await temporary();
+  const ledger = new UsageLedger(directory.path, () => {});
+  const file = path.join(directory.path, 'usage');
+  rmSync(file, { force: true });
+  mkdirSync(file);
+  await expect(ledger.summary(0, () => true, [])).rejects.toThrow('EISDIR');
 });
