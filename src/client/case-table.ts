@@ -1,6 +1,7 @@
 import path from 'node:path';
-import { oneLine, tableName } from '../contract/index.js';
+import { oneLine } from '../contract/index.js';
 import { readSmallFile } from '../files/index.js';
+import { tableName } from './earlier-results.js';
 
 /** `cases.csv`: how its cells are written and read. */
 

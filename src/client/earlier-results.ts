@@ -1,6 +1,15 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
-import { logName, recordName, resultName } from '../contract/index.js';
+import { resultName } from '../contract/index.js';
+
+/** The record beside the files of a result, of how it was made. */
+export const recordName = 'remote-app-record.json';
+
+/** The log of the job, beside the files of its result. */
+export const logName = 'remote-app-log.txt';
+
+/** The table of many cases, beside the directories of their results. */
+export const tableName = 'cases.csv';
 
 /** Directories that hold earlier results: `Output`, and `Output-2`, `Output-3` and so on beside it. */
 

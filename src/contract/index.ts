@@ -17,16 +17,12 @@ export type {
 } from './app-manifest.js';
 export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
 export {
-  beginsAsZip,
   bidsDescription,
   configName,
   defaultOutput,
   isWeights,
-  logName,
   maxEntries,
-  recordName,
   resultName,
-  tableName,
   volumeSuffix,
 } from './archives.js';
 export { defaultHost, defaultPort, defaultServer, keepAliveInterval, tokenVariable } from './defaults.js';
@@ -100,15 +96,10 @@ export {
 export {
   acceptance,
   doneMarker,
-  errorLine,
   errorMarker,
-  formatEvent,
   idField,
   keepAlive,
-  type LogEvent,
-  LogStreamParser,
   lineNumberPattern,
-  maxLine,
   redrawEnd,
   redrawField,
   servicePrefix,
@@ -118,7 +109,6 @@ export { carriesNumbers, maxNumbersBytes, parseReport, type Report } from './num
 export {
   commandOf,
   eachOperation,
-  fieldAsFlag,
   fieldWithRole,
   type Operation,
   type OperationName,
@@ -126,7 +116,6 @@ export {
   operationOf,
   operations,
   outputArgument,
-  withFlags,
 } from './operations.js';
 export {
   appConfigPath,

@@ -1,4 +1,4 @@
-import { type Field, type FieldRole, flagName } from './fields.js';
+import type { Field, FieldRole } from './fields.js';
 
 /** What an app can do. */
 export type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuning';
@@ -385,30 +385,6 @@ export const operationOf = (name: OperationName): Operation => operations[name];
  */
 export const commandOf = (name: string): string =>
   Object.hasOwn(operations, name) ? operationOf(name as OperationName).command : name;
-
-const allFields = operationNames.flatMap((name): readonly Field[] => operations[name].fields);
-
-function flagOf(isMeant: (field: Field) => boolean): string | undefined {
-  const field = allFields.find(isMeant);
-  return field && `--${flagName(field)}`;
-}
-
-/** The flag of a form field; any other name is returned unchanged. */
-export const fieldAsFlag = (name: string): string => flagOf((field) => field.name === name) ?? name;
-
-/**
- * Rewrites a message from a server or an app for users of our command line: form fields (`Field 'options.patch_size'`)
- * and app arguments (`--patch_size`) become the flags that they type.
- */
-export const withFlags = (sentence: string): string =>
-  sentence
-    .replaceAll(/\bField '(?:options\.)?(\w+)'/g, (text, name: string) =>
-      fieldAsFlag(name) === name ? text : fieldAsFlag(name),
-    )
-    .replaceAll(
-      /(?<![\w-])--[a-z]+(?:_[a-z]+)+(?!\w)/g,
-      (text) => flagOf(({ argument }) => argument === text) ?? text,
-    );
 
 /** The field of an operation with this role. Each role occurs once in every operation. */
 export function fieldWithRole({ segment, fields }: Operation, role: FieldRole): Field {

@@ -9,7 +9,7 @@ import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { workspace } from '../../packages/volumes/test/written.js';
 import { type ConvertOptions, convertFile } from '../../src/cli/convert/convert-file.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
-import { recordName } from '../../src/contract/index.js';
+import { recordName } from '../../src/client/earlier-results.js';
 import { plant } from '../support/temporary.js';
 
 const count = size[0] * size[1] * size[2];

@@ -7,7 +7,6 @@ import {
   ServiceError,
   UploadsMissing,
 } from '../../src/contract/errors.js';
-import { formatBytes } from '../../src/contract/text.js';
 
 describe('the errors', () => {
   test.for([
@@ -71,14 +70,4 @@ test.for([
     detail: `The server does not have what the submission names: ${end}`,
     all: uploads,
   });
-});
-
-test.for([
-  [0, '0 B'],
-  [1023, '1023 B'],
-  [1024, '1.0 KiB'],
-  [2 ** 31, '2.0 GiB'],
-  [2 ** 50, '1024.0 TiB'],
-] as const)('%i bytes read as %s', ([bytes, text]) => {
-  expect(formatBytes(bytes)).toBe(text);
 });

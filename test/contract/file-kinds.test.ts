@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { beginsAsZip, isWeights } from '../../src/contract/archives.js';
+import { isWeights } from '../../src/contract/archives.js';
 import { kindBytes, kindWithoutVolume } from '../../src/contract/file-kinds.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
@@ -52,18 +52,6 @@ test.each([
   // Of what is no DICOM, or behind what is looked at, a number means nothing.
   expect(kindOf('a.dcm', `${'\0'.repeat(127)}DICM${uid}`)).toBeNull();
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132)}${uid}`)).toBeNull();
-});
-
-test('A zip archive is known by its beginning, also an empty one, or one in parts', () => {
-  const begins = [
-    'PK\u0003\u0004x',
-    'PK\u0005\u0006',
-    'PK\u0007\b',
-    'PK\u0001\u0002',
-    'PK',
-    'xPK\u0003\u0004',
-  ];
-  expect(begins.map(beginsAsZip)).toEqual([true, true, true, false, false, false]);
 });
 
 test('Weights are known by the ending of their name', () => {

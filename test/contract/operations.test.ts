@@ -10,12 +10,10 @@ import {
 import {
   commandOf,
   eachOperation,
-  fieldAsFlag,
   fieldWithRole,
   operationNames,
   operationOf,
   operations,
-  withFlags,
 } from '../../src/contract/operations.js';
 
 /** The fields that clients rely on, written by hand: name, default; `!` if it is required. */
@@ -193,27 +191,6 @@ describe('the words of a person', () => {
     ['toString', 'toString'],
   ])('The words of a person have for the operation %s the command %s', (name, command) => {
     expect(commandOf(name)).toBe(command);
-  });
-
-  test.each([
-    ['patch_size', '--patch-size'],
-    ['config_overrides', '--set'],
-    ['it_validation', '--it-validation'],
-    ['options', 'options'],
-  ])('The words of a person have for the field %s the flag %s', (name, flag) => {
-    expect(fieldAsFlag(name)).toBe(flag);
-  });
-
-  test.each([
-    ["Field 'options.patch_size' is bad, Field 'tta' too", '--patch-size is bad, --tta too'],
-    ["Field 'inputs_groups' is bad", "Field 'inputs_groups' is bad"],
-    ["the Field 'options.other'", "the Field 'options.other'"],
-    ["MyField 'tta'", "MyField 'tta'"],
-    ['give --max_voxels or --patch_size=3', 'give --max-voxels or --patch-size=3'],
-    ['give --it_validation, not --any_thing', 'give --it-validation, not --any_thing'],
-    ['x--patch_size ---patch_size --patch_sizes', 'x--patch_size ---patch_size --patch_sizes'],
-  ])('The words of a person replace those of a form and of an app: %s', (sentence, read) => {
-    expect(withFlags(sentence)).toBe(read);
   });
 
   test('A role that no field has is an error that names both', () => {

@@ -2,15 +2,10 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import {
-  type FieldValue,
-  type OperationName,
-  operationOf,
-  readText,
-  recordName,
-} from '../../contract/index.js';
+import { type FieldValue, type OperationName, operationOf, readText } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
 import type { AppAnswer, JobAnswer } from '../connection/index.js';
+import { recordName } from '../earlier-results.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 import type { DeidentifiedNote } from '../outgoing.js';
 import { resultFormats } from '../result-formats.js';

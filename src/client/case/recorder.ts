@@ -1,4 +1,4 @@
-import { quotePath, recordName } from '../../contract/index.js';
+import { quotePath } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
 import {
   app as askApp,
@@ -7,6 +7,7 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
+import { recordName } from '../earlier-results.js';
 import type { FoundFiles } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import { stampIfThere } from './file-times.js';

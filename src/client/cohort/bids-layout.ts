@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { bidsDescription, exitCodes, quotePath, recordName, someOf } from '../../contract/index.js';
+import { bidsDescription, exitCodes, quotePath, someOf } from '../../contract/index.js';
 import {
   foldedName,
   freeName,
@@ -15,7 +15,7 @@ import {
 import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
 import { datatypes } from '../case-names.js';
 import type { AppAnswer } from '../connection/index.js';
-import { bidsRecordEnding, isBidsResult } from '../earlier-results.js';
+import { bidsRecordEnding, isBidsResult, recordName } from '../earlier-results.js';
 import { ClientError, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { type CasePlace, directoryPlace, ownDirectory } from './place.js';

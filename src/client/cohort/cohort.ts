@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted, oneLine, someOf, tableName } from '../../contract/index.js';
+import { counted, oneLine, someOf } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   areInputsUntouched,
@@ -20,6 +20,7 @@ import {
   stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, type JobAnswer, kill } from '../connection/index.js';
+import { tableName } from '../earlier-results.js';
 import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import type { Submission } from '../submission.js';

@@ -1,8 +1,9 @@
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { quotePath, recordName } from '../../contract/index.js';
+import { quotePath } from '../../contract/index.js';
 import { filesBelow, namesIn } from '../../files/index.js';
 import { namesBelow, readRecord } from '../case/index.js';
+import { recordName } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */

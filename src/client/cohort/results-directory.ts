@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, lstatSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath, resultName, tableName } from '../../contract/index.js';
+import { quotePath, resultName } from '../../contract/index.js';
 import {
   isRealDirectory,
   lockPath,
@@ -14,6 +14,7 @@ import {
   writeJsonFile,
 } from '../../files/index.js';
 import { areUntouched, type CaseRecord, readRecord, stampToRecord, writeRecord } from '../case/index.js';
+import { tableName } from '../earlier-results.js';
 import { UsageError, writing } from '../errors.js';
 import { goOnLater, withoutRoom } from './failures.js';
 import { isUnchanged, keepFiles } from './kept-files.js';

@@ -1,7 +1,7 @@
 import path from 'node:path';
-import { tableName } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { tableCell } from '../case-table.js';
+import { tableName } from '../earlier-results.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { goOnLater } from './failures.js';

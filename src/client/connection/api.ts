@@ -16,14 +16,13 @@ import {
   resultPath,
   routes,
   type Usage,
-  withFlags,
 } from '../../contract/index.js';
 import { HttpError, JobFailed } from '../errors.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import type { Answer } from './answers.js';
 import type { Call, Connection } from './connection.js';
 import { fetchLeft } from './job-words.js';
-import { bodyOf } from './reply.js';
+import { bodyOf, withFlags } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
 

@@ -3,14 +3,40 @@ import type * as z from 'zod/mini';
 import {
   errorKinds,
   excerpt,
-  fieldAsFlag,
+  type Field,
+  flagName,
   jobIdOf,
+  operationNames,
+  operationOf,
   quoteName,
   wireDetails,
-  withFlags,
 } from '../../contract/index.js';
 import { HttpError, isGatewayError, isOfAnother, isRedirect, proxyLoginStatus } from '../errors.js';
 import { needsTls, type Transport } from './transport.js';
+
+const allFields = operationNames.flatMap((name) => operationOf(name).fields);
+
+function flagOf(isMeant: (field: Field) => boolean): string | undefined {
+  const field = allFields.find(isMeant);
+  return field && `--${flagName(field)}`;
+}
+
+/** The flag of a form field; any other name is returned unchanged. */
+const fieldAsFlag = (name: string): string => flagOf((field) => field.name === name) ?? name;
+
+/**
+ * Rewrites a message from a server or an app for users of our command line: form fields (`Field 'options.patch_size'`)
+ * and app arguments (`--patch_size`) become the flags that they type.
+ */
+export const withFlags = (sentence: string): string =>
+  sentence
+    .replaceAll(/\bField '(?:options\.)?(\w+)'/g, (text, name: string) =>
+      fieldAsFlag(name) === name ? text : fieldAsFlag(name),
+    )
+    .replaceAll(
+      /(?<![\w-])--[a-z]+(?:_[a-z]+)+(?!\w)/g,
+      (text) => flagOf(({ argument }) => argument === text) ?? text,
+    );
 
 /** The texts with which nginx, Apache and Go's server report a plain request to a TLS port. */
 const plainToTls =

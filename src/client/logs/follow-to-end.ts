@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { acceptance, killErrors, type LogEvent, servicePrefix, startPrefix } from '../../contract/index.js';
+import { acceptance, killErrors, servicePrefix, startPrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { askFailure, type Connection } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, withResumeHint } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import type { FollowedLog } from './keep-log.js';
 import { followLog } from './log-stream.js';
+import type { LogEvent } from './stream-parser.js';
 
 /** After this many milliseconds of silence a replay counts as over: what follows is new. */
 const quiet = 300;

@@ -1,7 +1,8 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { logName, logTextPath, mediaTypes, redrawEnd } from '../../contract/index.js';
+import { logTextPath, mediaTypes, redrawEnd } from '../../contract/index.js';
 import { type Connection, header } from '../connection/index.js';
+import { logName } from '../earlier-results.js';
 
 /** Largest log that is kept beside a result, in bytes. */
 const maxBytes = 32 << 20;

@@ -1,12 +1,4 @@
-import {
-  keepAliveInterval,
-  type LogEvent,
-  LogStreamParser,
-  logsPath,
-  mediaTypes,
-  parameters,
-  quoteName,
-} from '../../contract/index.js';
+import { keepAliveInterval, logsPath, mediaTypes, parameters, quoteName } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { AnswerError, type Connection, header, type Patience, type Reply } from '../connection/index.js';
 import { isServerFailure, isTransient, TransportError } from '../errors.js';
@@ -20,6 +12,7 @@ import {
   NoLogText,
   readAlready,
 } from './log-text.js';
+import { type LogEvent, LogStreamParser } from './stream-parser.js';
 
 /**
  * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends

@@ -1,13 +1,4 @@
-import {
-  errorKinds,
-  exitCodes,
-  isFinal,
-  type LogEvent,
-  logTextPath,
-  maxLine,
-  mediaTypes,
-  redrawEnd,
-} from '../../contract/index.js';
+import { errorKinds, exitCodes, isFinal, logTextPath, mediaTypes, redrawEnd } from '../../contract/index.js';
 import { type Connection, header, job, type Patience, pause, type Reply } from '../connection/index.js';
 import {
   ClientError,
@@ -17,6 +8,7 @@ import {
   isTransient,
   TransportError,
 } from '../errors.js';
+import { type LogEvent, maxLine } from './stream-parser.js';
 
 /**
  * The log of a server that neither numbers lines nor replays them, as KonfAI's: its readers empty a queue, so a second

@@ -1,15 +1,7 @@
 import { type FileHandle, mkdir, open, rename, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, extractArchive } from '../../archive/index.js';
-import {
-  beginsAsZip,
-  counted,
-  formatBytes,
-  maxEntries,
-  oneLine,
-  quoteName,
-  quotePath,
-} from '../../contract/index.js';
+import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { sharedMode } from '../../files/index.js';
 import { AnswerError, type Connection, type Patience, type Reply } from '../connection/index.js';
 import { NoRoom, writing } from '../errors.js';
@@ -99,6 +91,12 @@ class IncomingArchive implements Sink {
     }
   }
 }
+
+/** The first bytes of every zip archive, also of an empty one. */
+const zipBeginnings = ['PK\u0003\u0004', 'PK\u0005\u0006', 'PK\u0007\b'];
+
+/** @param start the first bytes of a file, one character each (Latin-1) */
+const beginsAsZip = (start: string): boolean => zipBeginnings.some((each) => start.startsWith(each));
 
 /** Checks that the download is a zip archive, and not, for example, a proxy's page. */
 async function checkIsZip(file: FileHandle, bytes: number | null, server: string): Promise<void> {

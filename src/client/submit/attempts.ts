@@ -117,14 +117,6 @@ async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void
   });
 }
 
-/** What an attempt that failed had sent. */
-export interface AttemptProgress {
-  /** Whether the server may have everything, so that only its answer is missing. */
-  readonly allBytesSent: boolean;
-  /** Bytes that were sent in this attempt. */
-  readonly bytes: number;
-}
-
 /** What is sent. */
 interface Sent {
   /** Bytes. */
@@ -160,17 +152,22 @@ export class Attempts {
     return this.#number === 0;
   }
 
-  /** Counts the bytes of an attempt. @returns whether they may be sent once more */
-  maySend(bytes: number): boolean {
+  /** Counts the bytes that an attempt has sent. */
+  count(bytes: number): void {
     this.#bytes += bytes;
+  }
+
+  /** Whether the same bytes may be sent once more. */
+  get mayRepeat(): boolean {
     return this.#bytes === 0 || this.#bytes < maxTimesSent * this.sent.size;
   }
 
   /**
-   * Waits after an attempt that failed.
+   * Waits after an attempt that failed, whose bytes are counted.
+   * @param allBytesSent whether the server may have everything, so that only its answer is missing
    * @throws the error with which the upload is given up
    */
-  async after(error: unknown, { allBytesSent, bytes }: AttemptProgress): Promise<void> {
+  async after(error: unknown, allBytesSent: boolean): Promise<void> {
     const isFirst = this.isFirst;
     this.#number += 1;
     if (error instanceof Interrupted) throw interrupted(this.connection, error, allBytesSent);
@@ -181,7 +178,7 @@ export class Attempts {
     if (!mayWorkLater(error, this.connection.isMet || !isFirst)) throw error;
     if (allBytesSent && !this.sent.isRepeatable)
       throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
-    if (!this.maySend(bytes))
+    if (!this.mayRepeat)
       throw this.#givenUp(error, `after ${maxTimesSent} times its bytes were sent`, allBytesSent);
     await this.patience.after(error).catch((reason: unknown) => {
       throw this.#givenUp(reason, `after ${this.patience.words}`, allBytesSent);

@@ -180,7 +180,8 @@ async function sendBody(
       const reached = Math.max(farthest, sent);
       // A busy server has refused what it took.
       if (!isBusy(error)) farthest = reached;
-      await attempts.after(error, { allBytesSent: reached === body.length, bytes: sent });
+      attempts.count(sent);
+      await attempts.after(error, reached === body.length);
     }
   }
 }

@@ -78,9 +78,10 @@ export async function upload(
       // Another file of the submission could not be sent.
       signal.throwIfAborted();
       conflicts = attempt.farthest > farthest ? 0 : conflicts + 1;
-      const isWaitedFor = isConflict(error) && conflicts < maxConflicts && attempts.maySend(attempt.bytes);
-      if (isWaitedFor) await pause(backoff(conflicts, 50, 1000), signal);
-      else await attempts.after(error, { allBytesSent: false, bytes: attempt.bytes });
+      attempts.count(attempt.bytes);
+      if (isConflict(error) && conflicts < maxConflicts && attempts.mayRepeat)
+        await pause(backoff(conflicts, 50, 1000), signal);
+      else await attempts.after(error, false);
       attempt.isOffsetKnown &&= !isConflict(error);
     }
     asksFirst = true;

@@ -1,8 +1,14 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { bidsRecordEnding, bidsRecordOf } from '../../client/earlier-results.js';
-import { logName, recordName, resultName, tableName } from '../../contract/index.js';
+import {
+  bidsRecordEnding,
+  bidsRecordOf,
+  logName,
+  recordName,
+  tableName,
+} from '../../client/earlier-results.js';
+import { resultName } from '../../contract/index.js';
 import { byName, foldedName, hashFile, readSmallFile } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, rankOf, ScanMatcher } from './match.js';

@@ -2,10 +2,8 @@ import { pipeline } from 'node:stream/promises';
 import type { RouterContext } from '@koa/router';
 import {
   doneMarker,
-  errorLine,
   errorMarker,
   FieldError,
-  formatEvent,
   idField,
   keepAlive,
   lineNumberPattern,
@@ -68,6 +66,16 @@ function requestedPosition(ctx: RouterContext): number | null {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
 const otherLineEnds = /[\v\f\r\x1c-\x1e\x85]/g;
 const separators = /[\u2028\u2029]/g;
+
+/** One line as an event. */
+const formatEvent = (line: string): string => `data: ${line}\n\n`;
+
+/** Everything that some reader treats as a line end, as Python's `splitlines` does. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+const lineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
+
+/** The terminal marker of a failed or killed job. `message` is kept on one line. */
+const errorLine = (message: string): string => `${errorMarker} ${message.replace(lineEnds, ' ')}`;
 
 /** One line of a log as an event. @param number null for an event without `id:` */
 function lineEvent(line: string, number: number | null, redraws: boolean): string {

@@ -121,15 +121,29 @@ describe('a refusal', () => {
     expect((await told(400, { detail: "Field 'options.patch_size' is wrong" })).message).toBe(
       "Field 'options.patch_size' is wrong",
     );
-    expect((await told(422, { detail: [{ loc: ['body', 3], msg: 'bad' }, { msg: 'worse' }] })).message).toBe(
-      '3: bad; worse',
-    );
+    expect(
+      (await told(422, { detail: [{ loc: ['body', 'it_validation'], msg: 'bad' }, { msg: 'worse' }] }))
+        .message,
+    ).toBe('--it-validation: bad; worse');
     expect((await told(500, { error: 'It failed' })).message).toBe('It failed');
     const name = 'a'.repeat(64);
     expect(await told(409, { detail: 'Send these', uploads: [name] })).toMatchObject({
       missing: [name],
       isOfProxy: false,
     });
+  });
+
+  test.each([
+    ["Field 'options.patch_size' is bad, Field 'tta' too", '--patch-size is bad, --tta too'],
+    ["Field 'config_overrides' is bad", '--set is bad'],
+    ["Field 'inputs_groups' is bad", "Field 'inputs_groups' is bad"],
+    ["the Field 'options.other'", "the Field 'options.other'"],
+    ["MyField 'tta'", "MyField 'tta'"],
+    ['give --max_voxels or --patch_size=3', 'give --max-voxels or --patch-size=3'],
+    ['give --it_validation, not --any_thing', 'give --it-validation, not --any_thing'],
+    ['x--patch_size ---patch_size --patch_sizes', 'x--patch_size ---patch_size --patch_sizes'],
+  ])('A refusal names the flags that a person types: %s', async (detail, message) => {
+    expect((await told(422, { detail })).message).toBe(message);
   });
 
   test('A refusal is told apart from the page of a proxy', async () => {

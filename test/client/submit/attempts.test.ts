@@ -1,15 +1,14 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Connection, Patience } from '../../../src/client/connection/index.js';
 import { HttpError, TransportError } from '../../../src/client/errors.js';
-import { type AttemptProgress, Attempts, UploadWatch } from '../../../src/client/submit/attempts.js';
+import { Attempts, UploadWatch } from '../../../src/client/submit/attempts.js';
 import { memoryReporter } from '../support/connect.js';
 
 const cut = new TransportError('broken', 'It broke');
 const refused = (status: number, message = 'No', isOfProxy = false) =>
   new HttpError(status, message, null, isOfProxy);
-const nothing: AttemptProgress = { allBytesSent: false, bytes: 0 };
-const half: AttemptProgress = { allBytesSent: false, bytes: 50 };
-const everything: AttemptProgress = { allBytesSent: true, bytes: 100 };
+/** Bytes that an attempt has sent, of a hundred. */
+const [nothing, half, everything] = [0, 50, 100];
 
 /** Attempts whose waits are noted, and are over at once. */
 function attempts({ isMet = true, isRepeatable = true } = {}) {
@@ -18,8 +17,10 @@ function attempts({ isMet = true, isRepeatable = true } = {}) {
   const connection = { isMet, patience: () => patience } as unknown as Connection;
   const sent = { size: 100, isRepeatable, next: 'send it later' };
   const all = new Attempts(connection, memoryReporter(), sent, patience);
-  const fails = (error: unknown, progress: AttemptProgress) =>
-    all.after(error, progress).catch((reason: Error) => reason);
+  const fails = (error: unknown, bytes: number) => {
+    all.count(bytes);
+    return all.after(error, bytes === everything).catch((reason: Error) => reason);
+  };
   return { fails, waited };
 }
 

@@ -1,13 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  acceptance,
-  errorLine,
-  formatEvent,
-  keepAlive,
-  type LogEvent,
-  LogStreamParser,
-  maxLine,
-} from '../../src/contract/log-stream.js';
+import { type LogEvent, LogStreamParser, maxLine } from '../../../src/client/logs/stream-parser.js';
 
 const line = (text: string, id: number | null = null, isRedraw = false): LogEvent => ({
   kind: 'line',
@@ -125,15 +117,5 @@ describe("a log stream's parser", () => {
 
   test('The parser of a log stream ignores unknown fields', () => {
     expect(new LogStreamParser().push('event: log\nretry: 10\ndata: a\n\n')).toEqual([line('a')]);
-  });
-});
-
-describe('the wire', () => {
-  test('The wire is what docs/http.md says', () => {
-    expect(formatEvent('a line')).toBe('data: a line\n\n');
-    expect(keepAlive).toBe(': keepalive\n\n');
-    expect(errorLine('first\r\nsecond')).toBe('__ERROR__ first second');
-    expect(errorLine('a\v\f\u001c\u001d\u001eb\u0085c\u2028\u2029d\te')).toBe('__ERROR__ a b c d\te');
-    expect(acceptance('0123456789ab')).toBe('Remote job 0123456789ab accepted');
   });
 });
