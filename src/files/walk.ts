@@ -9,6 +9,8 @@ export interface WalkedEntry {
   readonly path: Buffer;
   /** Of a link's target, if links are followed and it has one. */
   readonly kind: 'directory' | 'file' | 'link' | 'other';
+  /** Whether it is a link itself, also if links are followed. */
+  readonly isLink: boolean;
 }
 
 /** A directory, with what it contains in the order of the names' bytes. */
@@ -29,6 +31,10 @@ export interface DirectoryWalkOptions {
   readonly maxEntries?: number;
   /** Called with a directory that cannot be read or is gone; what it throws ends the walk. */
   readonly onUnreadable?: (directory: Buffer, cause: unknown) => void;
+  /** Called with a directory that is not walked again, and with the path by which it was visited. */
+  readonly onRepeated?: (directory: Buffer, first: Buffer) => void;
+  /** For a walk that looks for something else on each way: a directory is walked once for each answer. */
+  readonly variantOf?: (directory: Buffer) => string;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -48,8 +54,13 @@ export async function* walkDirectories(
   options: DirectoryWalkOptions = {},
 ): AsyncGenerator<WalkedDirectory> {
   const { followsLinks = false, maxEntries = Number.POSITIVE_INFINITY, signal } = options;
-  const { enters = () => true, onUnreadable = () => {} } = options;
-  const seen = new Set<string>();
+  const {
+    enters = () => true,
+    onUnreadable = () => {},
+    onRepeated = () => {},
+    variantOf = () => '',
+  } = options;
+  const seen = new Map<string, Buffer>();
   const pending: { path: Buffer; depth: number }[] = [{ path: Buffer.from(root), depth: 0 }];
   let left = maxEntries;
   for (let next = pending.pop(); next; next = pending.pop()) {
@@ -59,9 +70,13 @@ export async function* walkDirectories(
     let entries: WalkedEntry[];
     try {
       stats = await (followsLinks ? stat : lstat)(directory);
-      const id = `${stats.dev}:${stats.ino}`;
-      if (seen.has(id)) continue;
-      seen.add(id);
+      const id = `${stats.dev}:${stats.ino}:${variantOf(directory)}`;
+      const first = seen.get(id);
+      if (first) {
+        onRepeated(directory, first);
+        continue;
+      }
+      seen.set(id, directory);
       entries = await entriesOf(directory, left, followsLinks);
     } catch (cause) {
       if (depth === 0) throw cause;
@@ -73,11 +88,13 @@ export async function* walkDirectories(
     left -= entries.length;
     yield { path: directory, depth, stats, entries };
     if (isCut) throw new TooManyEntries(`There are more than ${maxEntries} files and directories`);
-    const below = entries.filter(({ kind }) => kind === 'directory');
-    // The last one is walked next.
-    for (const entry of below.reverse()) {
-      if (await enters(entry, depth + 1)) pending.push({ path: entry.path, depth: depth + 1 });
+    const below: typeof pending = [];
+    for (const entry of entries) {
+      if (entry.kind === 'directory' && (await enters(entry, depth + 1)))
+        below.push({ path: entry.path, depth: depth + 1 });
     }
+    // The last one is walked next.
+    pending.push(...below.reverse());
   }
 }
 
@@ -91,7 +108,7 @@ async function entriesOf(directory: Buffer, max: number, followsLinks: boolean):
     const place = Buffer.concat([directory, Buffer.from(path.sep), name]);
     const kind = kindOf(entry);
     const target = kind === 'link' && followsLinks ? await stat(place).catch(() => null) : null;
-    entries.push({ name, path: place, kind: target ? kindOf(target) : kind });
+    entries.push({ name, path: place, kind: target ? kindOf(target) : kind, isLink: kind === 'link' });
     if (entries.length > max) break;
   }
   return entries.sort((a, b) => Buffer.compare(a.name, b.name));

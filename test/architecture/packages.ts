@@ -62,7 +62,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     modules: ['imaging/pictures'],
     reason: 'Slices of a page are written with it.',
   },
-  tinyglobby: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
+  picomatch: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
   'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
   '@koa/router': { modules: ['server/routes'], reason: koa },

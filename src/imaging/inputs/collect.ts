@@ -5,7 +5,7 @@ import { isImage, isSegmentation } from '@remote-app/volumes/headers';
 import type { ChooseSeries } from '../../client/case/index.js';
 import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
 import { volumeSuffix } from '../../contract/index.js';
-import { byName, faultWithoutPath, isSystemError } from '../../files/index.js';
+import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
 import { emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
@@ -15,7 +15,7 @@ import { type Followed, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise } from './recognise.js';
 import { type DicomFile, groupSeries, seriesName } from './series.js';
 import type { Collected } from './unit.js';
-import { type Found, Walk, type WalkOptions } from './walk.js';
+import { byPath, type Found, isBelow, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
 
 export interface CollectOptions extends WalkOptions {
@@ -33,20 +33,12 @@ function noVolume(count: number, { purpose }: Obstacles): string {
   return `is not a volume${more}, and there is none beside ${them}${remedy}`;
 }
 
-const isBelow = (file: string, directory: string): boolean => file.startsWith(`${directory}${path.sep}`);
-
-/** The order in which directories are walked. */
-function byPath(a: string, b: string): number {
-  const [partsOfA, partsOfB] = [a.split(path.sep), b.split(path.sep)];
-  const at = partsOfA.findIndex((part, index) => part !== partsOfB[index]);
-  return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
-}
-
 /** Finds the volumes of paths, one after the other. */
 class Collector {
   readonly units: Unit[] = [];
   readonly skipped: string[] = [];
   readonly copies: string[] = [];
+  readonly repeated: string[] = [];
   readonly strays: string[] = [];
   readonly followed: Followed[] = [];
   readonly objects: FoundFiles['objects'][number][] = [];
@@ -60,7 +52,7 @@ class Collector {
   #from: Pick<Unit, 'base'> = {};
 
   constructor(private readonly options: CollectOptions) {
-    this.#walk = new Walk(options, this.skipped);
+    this.#walk = new Walk(options, this.skipped, this.repeated);
   }
 
   async addPath(given: string): Promise<void> {
@@ -304,7 +296,7 @@ class Collector {
 
 /**
  * The volumes that the paths of one group name: files as they are, globs sorted by name, directories
- * walked in the order of names without hidden files, links followed. In a directory, the images of a DICOM series and a
+ * walked in the order of names without hidden files, links followed, each directory once. In a directory, the images of a DICOM series and a
  * `.zarr` store count as one volume, and what is not a volume is left out. Sidecars are left out, unless paths name them and
  * the group has nothing else: an app may be one for text.
  */
@@ -313,8 +305,8 @@ export async function collectUnits(paths: readonly string[], options: CollectOpt
   const before = obstacles.count;
   const collector = new Collector(options);
   for (const given of paths) await collector.addPath(given);
-  const { units, named, skipped, copies, strays, followed, objects, unknown } = collector;
-  const found = { units, copies, strays, followed, objects, unknown };
+  const { units, named, skipped, copies, repeated, strays, followed, objects, unknown } = collector;
+  const found = { units, copies, repeated, strays, followed, objects, unknown };
   if (units.length === 0 && obstacles.count === before) {
     for (const target of named) await collector.addTarget(target);
     if (named.length === 0 && skipped[0] !== undefined)

@@ -1,9 +1,11 @@
 import { realpath } from 'node:fs/promises';
+import path from 'node:path';
+import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { type Entry, emptyFile, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { emptyFile, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
 import { hasZarrName, isHidden, isVolumeName } from './formats.js';
-import { leadsElsewhere } from './leaving.js';
-import { type Tree, TreeReader } from './tree-reader.js';
+import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
+import { isBelow } from './walk.js';
 import { hasMetadata, readStore } from './zarr.js';
 
 /** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
@@ -28,59 +30,60 @@ export async function archiveFault(archive: string): Promise<string | null> {
 const fileFault = async (archive: string): Promise<string | null> =>
   /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 
-class DataSetReader extends TreeReader {
-  async add(directory: string, prefix: string, ancestors: readonly string[]): Promise<void> {
-    const real = await realpath(directory);
-    // A link to a directory above it: everything there is listed already.
-    if (ancestors.includes(real)) return;
-    const isOut = leadsElsewhere(directory, this.root);
-    const entries = await entriesOf(directory, (name) => !isHidden(name), this.obstacles);
-    if (entries.length === 0 && prefix !== '') this.files.push({ name: prefix, path: directory });
-    for (const entry of entries.filter((each) => !each.isDirectory))
-      await this.#addFile(entry, prefix, isOut);
-    for (const { name, path } of entries.filter((each) => each.isDirectory)) {
-      if (hasZarrName(path) || hasMetadata(path)) await this.#addStore(path, `${prefix}${name}/`);
-      else await this.add(path, `${prefix}${name}/`, [...ancestors, real]);
+/** What is sent of a directory that is a data set. */
+async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tree> {
+  const tree = new TreeReader(await realpath(directory), obstacles);
+  const { files, strays, followed } = tree;
+  const visited = walkInputs(directory, {
+    obstacles,
+    wanted: (name) => !isHidden(name),
+    enters: ({ path: at }) => !isStore(at),
+    onRepeated: (at, first) => {
+      // Without one of its names, a data set would be another.
+      if (!isBelow(at, first)) obstacles.add(at, `is the same directory as ${quotePath(first)}; ${remedy}`);
+    },
+  });
+  for await (const { path: at, entries } of visited) {
+    const inside = path.relative(directory, at);
+    const prefix = inside === '' ? '' : `${inside}/`;
+    const isOut = leadsElsewhere(at, tree.root);
+    if (entries.length === 0 && prefix !== '') files.push({ name: prefix, path: at });
+    for (const { name, path: file, isDirectory, isLink, size } of entries) {
+      if (isDirectory && isStore(file)) {
+        const store = await readStore(file, obstacles);
+        files.push(...store.files.map((each) => ({ ...each, name: `${prefix}${name}/${each.name}` })));
+        strays.push(...store.strays);
+        followed.push(...store.followed);
+      } else if (!isDirectory && size === 0 && isVolumeName(name)) obstacles.add(file, emptyFile);
+      else if (!isDirectory && (await tree.leaves({ role: 'named', path: file, isLink: isLink || isOut })))
+        files.push({ name: prefix + name, path: file, size });
     }
   }
-
-  async #addFile({ name, path, isLink, size }: Entry, prefix: string, isOut: boolean): Promise<void> {
-    if (size === 0 && isVolumeName(name)) {
-      this.obstacles.add(path, emptyFile);
-      return;
-    }
-    if (await this.leaves({ role: 'named', path, isLink: isLink || isOut }))
-      this.files.push({ name: prefix + name, path, size });
-  }
-
-  async #addStore(directory: string, prefix: string): Promise<void> {
-    const store = await readStore(directory, this.obstacles);
-    this.files.push(...store.files.map((file) => ({ ...file, name: prefix + file.name })));
-    this.strays.push(...store.strays);
-    this.followed.push(...store.followed);
-  }
+  return { files, strays, followed };
 }
+
+const remedy = 'a data set is sent with each directory once: remove one of them, or copy it';
+
+const isStore = (directory: string): boolean => hasZarrName(directory) || hasMetadata(directory);
 
 /**
  * The data set that a path names. All files of a directory belong to it, except hidden ones outside of stores of Zarr. Null if
  * it cannot be sent, which the obstacles say before anything is packed.
  */
-export async function findDataSet(path: string, obstacles: Obstacles): Promise<DataSet | null> {
-  const look = lookAt(path);
+export async function findDataSet(target: string, obstacles: Obstacles): Promise<DataSet | null> {
+  const look = lookAt(target);
   if (look === null) {
-    obstacles.addMissing(path);
+    obstacles.addMissing(target);
     return null;
   }
   if (look.stats?.isDirectory()) {
     const before = obstacles.count;
-    const reader = new DataSetReader(await realpath(path), obstacles);
-    await reader.add(path, '', []);
-    const { files, strays, followed } = reader;
-    const isEmpty = files.every(({ name }) => name.endsWith('/'));
-    if (isEmpty && obstacles.count === before) obstacles.add(path, nothingToSend);
-    return { path, files, strays, followed };
+    const tree = await readDataSet(target, obstacles);
+    const isEmpty = tree.files.every(({ name }) => name.endsWith('/'));
+    if (isEmpty && obstacles.count === before) obstacles.add(target, nothingToSend);
+    return { path: target, ...tree };
   }
-  const fault = look.fault ?? (await fileFault(path));
-  if (fault !== null) obstacles.add(path, fault);
-  return fault === null && look.stats ? { path, files: null, size: look.stats.size } : null;
+  const fault = look.fault ?? (await fileFault(target));
+  if (fault !== null) obstacles.add(target, fault);
+  return fault === null && look.stats ? { path: target, files: null, size: look.stats.size } : null;
 }

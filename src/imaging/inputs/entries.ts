@@ -1,12 +1,18 @@
 import { isUtf8 } from 'node:buffer';
 import { accessSync, constants, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { UsageError } from '../../client/errors.js';
 import type { Refused } from '../../client/found-files.js';
 import { quotePath, someOf } from '../../contract/index.js';
-import { byName, errorCode, faultWithoutPath, isMissing } from '../../files/index.js';
+import {
+  errorCode,
+  faultWithoutPath,
+  isMissing,
+  isSystemError,
+  TooManyEntries,
+  type WalkedEntry,
+  walkDirectories,
+} from '../../files/index.js';
 import { linkFault, placeholderFault } from './placeholders.js';
 
 /**
@@ -136,42 +142,76 @@ export interface Entry {
 /** The fault of a file whose name is not UTF-8: a form and an archive would change its name. */
 export const misnamed = 'has a name that is not UTF-8; rename it';
 
+/** How many files and directories are looked at below one directory: far more than a study has. */
+export const maxEntries = 1_000_000;
+
+export const tooMany = `there are more than ${maxEntries} files and directories; name those below that are meant`;
+
+/** A directory while it is walked, with what may be sent of it. */
+interface Visited {
+  readonly path: string;
+  readonly entries: readonly Entry[];
+}
+
+/** How a directory and those below it are walked. */
+export interface InputWalk {
+  readonly obstacles: Obstacles;
+  /** Which entries to look at. Faults of others are not reported. */
+  readonly wanted: (name: string, path: string) => boolean;
+  /** Whether a directory is walked too. Asked after its parent was visited. */
+  readonly enters: (entry: Entry) => boolean;
+  readonly followsLinks?: boolean;
+  /** Called with a directory to which several paths lead, and the first of them: it is walked only once. */
+  readonly onRepeated?: (directory: string, first: string) => void;
+}
+
 /**
- * The files and directories of a directory in the order of their names, links followed. What cannot be sent is added to the
- * obstacles: links that lead nowhere, files that cannot be read, FIFOs, sockets, devices, names that are not UTF-8.
- * @param wanted which entries to look at, by their name and path
+ * A directory and those below it, links followed, each visited once: by its first path in the order of names. What cannot be
+ * sent is added to the obstacles: links that lead nowhere, files that cannot be read, FIFOs, sockets, devices, names that are
+ * not UTF-8, and more entries than the limit.
  */
-export async function entriesOf(
-  directory: string,
-  wanted: (name: string, path: string) => boolean,
-  obstacles: Obstacles,
-): Promise<Entry[]> {
-  const options = { encoding: 'buffer', withFileTypes: true } as const;
-  const listed = await readdir(directory, options).catch((error) => {
-    obstacles.add(directory, `cannot be read: ${faultWithoutPath(error)}`);
-    return [];
+export async function* walkInputs(start: string, how: InputWalk): AsyncGenerator<Visited> {
+  const { obstacles, wanted, enters, followsLinks = true, onRepeated = () => {} } = how;
+  const entered = new Set<string>();
+  const unreadable = (directory: string, cause: unknown) =>
+    obstacles.add(directory, `cannot be read: ${faultWithoutPath(cause)}`);
+  const directories = walkDirectories(start, {
+    followsLinks,
+    maxEntries,
+    enters: (entry) => entered.has(path.join(entry.path.toString())),
+    onUnreadable: (directory, cause) => unreadable(directory.toString(), cause),
+    onRepeated: (directory, first) => onRepeated(normal(directory), normal(first)),
   });
-  const names = listed
-    .map((entry) => ({ name: entry.name.toString(), bytes: entry.name, isLink: entry.isSymbolicLink() }))
-    .sort((a, b) => byName(a.name, b.name));
-  const entries: Entry[] = [];
-  for (const [index, { name, bytes, isLink }] of names.entries()) {
-    // Lets an interruption through on a slow disk.
-    if (index % 64 === 63) await setImmediate();
-    const target = path.join(directory, name);
-    if (!wanted(name, target)) continue;
-    const isNamed = isUtf8(bytes);
-    const look = lookAt(target, isNamed ? target : Buffer.concat([Buffer.from(directory + path.sep), bytes]));
-    // It was removed after the directory was listed.
-    if (!look) continue;
-    if (look.fault !== null) obstacles.add(target, look.fault);
-    else if (!isNamed) obstacles.add(target, misnamed);
-    else {
-      const { stats } = look;
-      entries.push({ name, path: target, isDirectory: stats.isDirectory(), isLink, size: stats.size });
+  try {
+    for await (const { path: directory, entries: listed } of directories) {
+      const entries = listed.flatMap((entry) => sendable(entry, wanted, obstacles) ?? []);
+      yield { path: normal(directory), entries };
+      for (const entry of entries) if (entry.isDirectory && enters(entry)) entered.add(entry.path);
     }
+  } catch (cause) {
+    if (cause instanceof TooManyEntries) obstacles.add(start, `cannot be searched: ${tooMany}`);
+    else if (isSystemError(cause)) unreadable(start, cause);
+    else throw cause;
   }
-  return entries;
+}
+
+/** A path without a slash at its end, and without a dot at its beginning. */
+const normal = (directory: Buffer): string => path.dirname(path.join(directory.toString(), 'x'));
+
+/** Null for an entry that is not wanted, cannot be sent, or was removed after its directory was listed. */
+function sendable(
+  { name: bytes, path: place, isLink }: WalkedEntry,
+  wanted: InputWalk['wanted'],
+  obstacles: Obstacles,
+): Entry | null {
+  const [name, target] = [bytes.toString(), path.join(place.toString())];
+  if (!wanted(name, target)) return null;
+  const isNamed = isUtf8(bytes);
+  const look = lookAt(target, isNamed ? target : place);
+  const fault = look?.fault ?? (look && !isNamed ? misnamed : null);
+  if (fault !== null) obstacles.add(target, fault);
+  if (fault !== null || !look?.stats) return null;
+  return { name, path: target, isDirectory: look.stats.isDirectory(), isLink, size: look.stats.size };
 }
 
 /** The fault of an empty file. */

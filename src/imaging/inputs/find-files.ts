@@ -194,6 +194,7 @@ export async function findFiles(
   const besides = {
     skipped,
     copies: found.flatMap((each) => each.copies),
+    repeated: found.flatMap((each) => each.repeated),
     strays: [...found.flatMap((each) => each.strays), ...(treeOf(set)?.strays ?? [])],
     followed: [...links.values()].filter((each) => all.has(each.path)),
     objects: found.flatMap((each) => each.objects),

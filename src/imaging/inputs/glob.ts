@@ -1,9 +1,10 @@
-import { type Dirent, readdir as readdirWithCallback, realpathSync } from 'node:fs';
+import { isUtf8 } from 'node:buffer';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
-import { byName } from '../../files/index.js';
-import { exists, lookAt, misnamed } from './entries.js';
+import { byName, faultWithoutPath, TooManyEntries, walkDirectories } from '../../files/index.js';
+import { lookAt, maxEntries, misnamed, tooMany } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
 
@@ -26,42 +27,6 @@ export function splitPattern(pattern: string): { readonly directory: string; rea
 /** A pattern in which parentheses, and a leading exclamation mark, are literal, as in a shell. */
 const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '\\$&');
 
-type Listed = (error: NodeJS.ErrnoException | null, entries?: Dirent[]) => void;
-
-/** The real paths of a directory and of all its parents. */
-function placesAbove(directory: string): Set<string> {
-  const places = new Set<string>();
-  for (let at = path.resolve(directory); ; at = path.dirname(at)) {
-    places.add(realpathSync(at));
-    if (at === path.dirname(at)) return places;
-  }
-}
-
-/**
- * Corrects an entry for tinyglobby, which omits FIFOs, links to directories, and dangling links. An entry that cannot be
- * sent counts as a file, so that it is found and reported. Null for a link to a directory above it.
- */
-function resolved(directory: string, entry: Dirent): Dirent | null {
-  if (entry.isFile() || entry.isDirectory()) return entry;
-  const target = path.join(directory, entry.name);
-  const isDirectory = lookAt(target)?.stats?.isDirectory() ?? false;
-  if (isDirectory && placesAbove(directory).has(realpathSync(target))) return null;
-  const is = { isSymbolicLink: () => false, isDirectory: () => isDirectory, isFile: () => !isDirectory };
-  return Object.assign(Object.create(entry), is);
-}
-
-/** Leaves out entries inside a directory that is matched too. */
-const outermost = (found: readonly string[]): string[] => {
-  const kept = new Set(found);
-  const isInside = (each: string): boolean => {
-    for (let at = path.dirname(each); at !== path.dirname(at); at = path.dirname(at)) {
-      if (kept.has(at)) return true;
-    }
-    return false;
-  };
-  return found.filter((each) => !isInside(each));
-};
-
 /** The directories of a match that the pattern does not name: from that in which it begins, the match itself included, the outermost first. */
 export function foundOnTheWay(pattern: string, match: string): string[] {
   const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
@@ -73,35 +38,103 @@ export function foundOnTheWay(pattern: string, match: string): string[] {
   );
 }
 
+/** The patterns that braces with slashes in them stand for: other braces are those of one part of a path. */
+function alternativesOf(pattern: string): string[] {
+  const [braces = '', inside = ''] = /\{([^{}]*\/[^{}]*)\}/.exec(pattern) ?? [];
+  if (braces === '') return [pattern];
+  return inside.split(',').flatMap((each) => alternativesOf(pattern.replace(braces, () => each)));
+}
+
+/** A pattern, part by part. A place in it is the number of the part that the next name has to match. */
+class Parts {
+  readonly #parts: readonly string[];
+  readonly #tests: readonly ((name: string) => boolean)[];
+
+  constructor(pattern: string, compile: (part: string) => (name: string) => boolean) {
+    this.#parts = pattern.split('/').filter((part) => part !== '' && part !== '.');
+    this.#tests = this.#parts.map((part) => compile(withLiterals(part)));
+  }
+
+  get start(): readonly number[] {
+    return this.#withSkipped([0]);
+  }
+
+  /** The places behind a name; empty if it does not match. */
+  after(places: readonly number[], name: string): readonly number[] {
+    const next = places.flatMap((at) => {
+      if (this.#parts[at] === '**') return name.startsWith('.') ? [] : [at];
+      return this.#tests[at]?.(name) ? [at + 1] : [];
+    });
+    return this.#withSkipped(next);
+  }
+
+  isWhole(places: readonly number[]): boolean {
+    return places.includes(this.#parts.length);
+  }
+
+  /** With the places behind `**`, which may stand for no directory. */
+  #withSkipped(places: readonly number[]): readonly number[] {
+    const all = new Set(places);
+    // A set visits what is added meanwhile.
+    for (const at of all) if (this.#parts[at] === '**') all.add(at + 1);
+    return [...all].sort((a, b) => a - b);
+  }
+}
+
+/**
+ * Adds what one pattern matches below a directory, once for all paths that lead to it.
+ * @param matches by what tells files and directories apart
+ */
+async function addMatches(start: string, parts: Parts, matches: Map<string, string>): Promise<void> {
+  const placesOf = new Map<string, readonly number[]>();
+  const visited = walkDirectories(start, {
+    followsLinks: true,
+    maxEntries,
+    enters: ({ path: directory }) => placesOf.has(directory.toString()),
+    // What matches below a directory depends on the way to it.
+    variantOf: (directory) => String(placesOf.get(directory.toString())),
+    onUnreadable: (directory, cause) => {
+      throw new UsageError(`${quotePath(directory.toString())} cannot be read: ${faultWithoutPath(cause)}`);
+    },
+  });
+  for await (const { path: directory, stats, entries } of visited) {
+    const places = placesOf.get(directory.toString()) ?? parts.start;
+    for (const { name: bytes, path: place, kind } of entries) {
+      const [name, target] = [bytes.toString(), place.toString()];
+      const next = parts.after(places, name);
+      const isMatch = parts.isWhole(next);
+      if (next.length === 0 || (!isMatch && kind !== 'directory')) continue;
+      if (!isUtf8(bytes)) throw new UsageError(`${quotePath(path.join(target))} ${misnamed}`);
+      if (!isMatch) {
+        placesOf.set(target, next);
+        continue;
+      }
+      // What lies in a directory that matches is found with it.
+      const own = kind === 'directory' ? statSync(target) : stats;
+      const id = `${own.dev}:${own.ino}/${kind === 'directory' ? '' : name}`;
+      if (!matches.has(id)) matches.set(id, path.join(target));
+    }
+  }
+}
+
 /**
  * The paths that a pattern matches, sorted by name. Hidden files are matched only by a pattern that begins with a dot.
- * @throws UsageError if a name is not UTF-8
+ * @throws UsageError if a name is not UTF-8, a directory cannot be read, or there are too many files
  */
 export async function matchesOf(pattern: string): Promise<string[]> {
   const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
-  const { directory: start, rest } = splitPattern(posix);
+  const { directory, rest } = splitPattern(posix);
   if (!globCharacters.test(rest)) return [];
-  const { glob } = await import('tinyglobby');
-  const entered: string[] = [];
-  const list = (directory: string, options: { withFileTypes: true }, done: Listed) => {
-    entered.push(path.relative('', directory));
-    readdirWithCallback(directory, options, (error, entries) =>
-      done(
-        error,
-        entries?.flatMap((entry) => resolved(directory, entry) ?? []),
-      ),
-    );
-  };
-  const matches = await glob(withLiterals(rest), {
-    cwd: start || '.',
-    onlyFiles: false,
-    expandDirectories: false,
-    dot: false,
-    fs: { readdir: list as typeof readdirWithCallback },
-  });
-  const found = matches.map((each) => path.join(start, each.replace(/\/$/, '')));
-  // No file name has this character, so the bytes of the name are not UTF-8.
-  const lost = [...entered, ...found].find((each) => each.includes(replacement) && !exists(each));
-  if (lost !== undefined) throw new UsageError(`${quotePath(lost)} ${misnamed}`);
-  return outermost(found).sort(byName);
+  const { default: picomatch } = await import('picomatch');
+  // As in POSIX, `[!a]` is any character but this one.
+  const compile = (part: string) => picomatch(part, { posix: true });
+  const matches = new Map<string, string>();
+  try {
+    for (const each of alternativesOf(rest))
+      await addMatches(directory || '.', new Parts(each, compile), matches);
+  } catch (cause) {
+    if (!(cause instanceof TooManyEntries)) throw cause;
+    throw new UsageError(`${quotePath(pattern)} is matched against too many files: ${tooMany}`, { cause });
+  }
+  return [...matches.values()].sort(byName);
 }

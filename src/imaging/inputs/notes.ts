@@ -47,6 +47,8 @@ function kindsOf(objects: FoundFiles['objects']): string {
 export interface Besides extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays' | 'followed' | 'objects'> {
   /** Directories of which all files are sent, since none has a known format. */
   readonly unknown: readonly string[];
+  /** Directories that were searched before by another path. */
+  readonly repeated: readonly string[];
   /** Files that are sent although their header is missing. */
   readonly headless: readonly string[];
   /** Which cases are left out because they lack a file of a group, in sentences. */
@@ -56,7 +58,8 @@ export interface Besides extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays
 }
 
 function* notesBesides(besides: Besides): Generator<string> {
-  const { skipped, copies, strays, followed, objects, unknown, headless, incomplete, pairings } = besides;
+  const { skipped, copies, repeated, strays, followed, objects, unknown, headless, incomplete, pairings } =
+    besides;
   if (skipped.length > 0) {
     const [what, them] =
       skipped.length === 1
@@ -71,6 +74,8 @@ function* notesBesides(besides: Besides): Generator<string> {
         : `${copies.length} identical copies of images were`;
     yield `${what} not sent (${someOf(copies)})`;
   }
+  if (repeated.length > 0)
+    yield `Links lead again to directories that were searched already, and what they hold is sent once: ${someOf(repeated)}`;
   if (strays.length > 0)
     yield `Not part of their Zarr store, and not sent: ${someOf(strays.map((each) => quotePath(each)))}`;
   if (followed.length > 0) {

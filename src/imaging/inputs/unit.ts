@@ -6,4 +6,6 @@ export interface Collected
   readonly units: readonly Unit[];
   /** Directories of which all files are sent, since none has a format that is known. */
   readonly unknown: readonly string[];
+  /** Directories that were visited before by another path. */
+  readonly repeated: readonly string[];
 }

@@ -1,8 +1,8 @@
-import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { isResultDirectory } from '../../client/earlier-results.js';
 import { bidsDescription, resultName } from '../../contract/index.js';
-import { entriesOf, lookAt, type Obstacles } from './entries.js';
+import { byName } from '../../files/index.js';
+import { lookAt, type Obstacles, walkInputs } from './entries.js';
 import { hasZarrName, isBesideBidsData, isHidden, isSidecar } from './formats.js';
 import { foundOnTheWay } from './glob.js';
 import { leadsElsewhere } from './leaving.js';
@@ -27,26 +27,63 @@ export interface WalkOptions {
   readonly obstacles: Obstacles;
 }
 
+/** The order in which directories are walked. */
+export function byPath(a: string, b: string): number {
+  const [partsOfA, partsOfB] = [a.split(path.sep), b.split(path.sep)];
+  const at = partsOfA.findIndex((part, index) => part !== partsOfB[index]);
+  return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
+}
+
+export const isBelow = (file: string, directory: string): boolean =>
+  file.startsWith(`${directory}${path.sep}`);
+
 /** Walks directories for what may be an input: everything but what is hidden, left out, not chosen, or an earlier result. */
 export class Walk {
   readonly #output: string | null;
 
-  /** @param skipped gets what is left out */
+  /**
+   * @param skipped gets what is left out
+   * @param repeated gets directories that were visited before by another path
+   */
   constructor(
     private readonly options: WalkOptions,
     private readonly skipped: string[],
+    private readonly repeated: string[],
   ) {
     this.#output = options.output ? path.resolve(options.output) : null;
   }
 
   /**
-   * The files and stores of a directory and below, links followed.
+   * The files and stores of a directory and below, links followed, in the order of their paths.
    * @param root the real path of the directory that was named
    */
   async below(directory: string, root: string): Promise<Found[]> {
     const found: Found[] = [];
-    await this.#addBelow(directory, root, [], found);
-    return found;
+    const known = new Map<string, boolean>();
+    const isStore = (at: string): boolean => {
+      const is = known.get(at) ?? (hasZarrName(at) || hasMetadata(at));
+      known.set(at, is);
+      return is;
+    };
+    const visited = walkInputs(directory, {
+      obstacles: this.options.obstacles,
+      wanted: (name, at) => !isStore(path.dirname(at)) && this.#isWanted(name, at),
+      enters: ({ path: at }) => !this.#isAside(at),
+      onRepeated: (at, first) => this.#noteRepeated(at, first),
+    });
+    for await (const { path: at, entries } of visited) {
+      const isOut = leadsElsewhere(at, root);
+      if (isStore(at)) {
+        const isChosen = this.options.selector?.keeps(at) ?? true;
+        if (isChosen) found.push({ path: at, size: 0, isStore: true, isLink: isOut });
+        continue;
+      }
+      for (const entry of entries) {
+        if (entry.isDirectory || !this.isChosen(entry.path)) continue;
+        found.push({ path: entry.path, size: entry.size, isStore: false, isLink: entry.isLink || isOut });
+      }
+    }
+    return found.sort((a, b) => byPath(a.path, b.path));
   }
 
   /** Whether the flags that choose among files take this one. Of a directory, its files are looked at. */
@@ -59,32 +96,16 @@ export class Walk {
     return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
   }
 
-  async #addBelow(
-    directory: string,
-    root: string,
-    ancestors: readonly string[],
-    found: Found[],
-  ): Promise<void> {
-    const real = await realpath(directory);
-    // A link to a directory above it: everything there has been found already.
-    if (ancestors.includes(real)) return;
-    const isOut = leadsElsewhere(directory, root);
-    if (hasZarrName(directory) || hasMetadata(real)) {
-      const isChosen = this.options.selector?.keeps(directory) ?? true;
-      if (isChosen) found.push({ path: directory, size: 0, isStore: true, isLink: isOut });
-      return;
-    }
-    const entries = await entriesOf(
-      directory,
-      (name, at) => this.#isWanted(name, at),
-      this.options.obstacles,
-    );
-    for (const { path: at, isDirectory, isLink, size } of entries) {
-      if (!isDirectory && !this.isChosen(at)) continue;
-      if (!isDirectory) found.push({ path: at, size, isStore: false, isLink: isLink || isOut });
-      else if (this.#isBesideData(at)) this.skipped.push(at);
-      else await this.#addBelow(at, root, [...ancestors, real], found);
-    }
+  /** A link to a directory that contains it repeats nothing. */
+  #noteRepeated(directory: string, first: string): void {
+    if (!isBelow(directory, first)) this.repeated.push(directory);
+  }
+
+  /** Whether a directory is passed over, which is then noted. */
+  #isAside(directory: string): boolean {
+    const isAside = this.#isBesideData(directory);
+    if (isAside) this.skipped.push(directory);
+    return isAside;
   }
 
   /** Whether a directory of a data set of BIDS has no raw data. It is no input unless a path names it. */

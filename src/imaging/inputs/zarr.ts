@@ -1,15 +1,12 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { readSmallFile } from '../../files/index.js';
-import { type Entry, entriesOf, lookAt, nothingToSend, type Obstacles } from './entries.js';
-import { type Tree, TreeReader } from './tree-reader.js';
+import { byName, readSmallFile } from '../../files/index.js';
+import { type Entry, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
+import { type Tree, TreeReader } from './leaving.js';
 
 /** Largest metadata that are read, in bytes: consolidated ones have all arrays of a store. */
 const maxMetadata = 16 << 20;
-
-/** Directories inside one another that are looked into. */
-const maxDepth = 32;
 
 const count = z.int().check(z.minimum(0));
 const size = z.int().check(z.minimum(1));
@@ -115,61 +112,76 @@ function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory
   return parts.every((part, at) => /^(0|[1-9]\d{0,14})$/.test(part) && Number(part) < (axes[at] ?? 0));
 }
 
+/** Where a directory lies in a store. */
+interface Place {
+  /** The path of its array or group in the store, with a slash at its end. */
+  readonly prefix: string;
+  /** With which key the chunks in it begin; null for an array or a group. */
+  readonly key: string | null;
+  /** The arrays whose chunks it may hold. */
+  readonly arrays: readonly Chunks[];
+}
+
+/** Finds what belongs to a store: its metadata, the chunks of an array, the arrays and groups of a group. */
 class StoreReader extends TreeReader {
-  #leaves({ path: at, isLink }: Entry, isImplied: boolean): Promise<boolean> {
-    return this.leaves({ role: 'key', path: at, isLink, isImplied });
+  readonly #places = new Map<string, Place>();
+  /** Directories that are an array or a group, or have one below. */
+  readonly #nodes = new Set<string>();
+
+  async read(start: string): Promise<void> {
+    // Links to directories are not followed: they are refused where the metadata imply them.
+    const enters = ({ path: at }: Entry) => this.#places.has(at);
+    const how = { obstacles: this.obstacles, wanted: () => true, enters, followsLinks: false };
+    const groups: string[] = [];
+    for await (const { path: directory, entries } of walkInputs(start, how)) {
+      const place = this.#places.get(directory) ?? { prefix: '', key: null, arrays: [] };
+      if (place.key === null) {
+        groups.push(directory);
+        await this.#addNode(directory, place.prefix, entries);
+      } else for (const each of entries) await this.#addChunk(each, `${place.key}/${each.name}`, place);
+    }
+    // Those inside others come first, and the store itself is none of them.
+    for (const directory of groups.slice(1).reverse()) {
+      if (this.#nodes.has(directory)) this.#nodes.add(path.dirname(directory));
+      else this.strays.push(directory);
+    }
+    this.strays.sort(byName);
   }
 
-  /**
-   * Adds what belongs to a directory: its metadata, the chunks of an array, the arrays and groups of a group.
-   * @returns whether it, or one below, is an array or a group
-   */
-  async addNode(directory: string, prefix: string, depth: number): Promise<boolean> {
-    const entries = await this.#entries(directory, depth);
+  async #leaves({ path: at, isLink, isDirectory }: Entry, isImplied: boolean): Promise<boolean> {
+    if (!(await this.leaves({ role: 'key', path: at, isLink, isImplied }))) return false;
+    if (!isLink || !isDirectory) return true;
+    this.obstacles.add(
+      at,
+      'is a link to a directory, and part of a Zarr store: put the directory itself there',
+    );
+    return false;
+  }
+
+  async #addNode(directory: string, prefix: string, entries: readonly Entry[]): Promise<void> {
     const found = entries.filter(({ name, isDirectory }) => !isDirectory && Object.hasOwn(readers, name));
-    const meanings: Meaning[] = [];
+    const arrays: Chunks[] = [];
     for (const entry of found) {
-      const meaning = (await this.#leaves(entry, true)) ? meaningOf(entry.path) : undefined;
+      if (!(await this.#leaves(entry, true))) continue;
+      const meaning = meaningOf(entry.path);
       if (meaning === null) this.obstacles.add(entry.path, 'is not valid metadata of a Zarr store');
-      meanings.push(meaning ?? null);
-      if (meaning) this.files.push({ name: prefix + entry.name, path: entry.path, size: entry.size });
+      else this.files.push({ name: prefix + entry.name, path: entry.path, size: entry.size });
+      if (meaning?.isNode) this.#nodes.add(directory);
+      arrays.push(...(meaning?.chunks ?? []));
     }
-    const known = meanings.filter((each) => each !== null);
-    const arrays = known.flatMap(({ chunks }) => chunks);
-    let isNode = known.some((each) => each.isNode);
     for (const entry of entries.filter((each) => !found.includes(each))) {
-      if (arrays.length > 0) await this.#addChunks(entry, entry.name, arrays, prefix, depth + 1);
+      if (arrays.length > 0) await this.#addChunk(entry, entry.name, { prefix, arrays });
       else if (!entry.isDirectory) await this.#leaves(entry, false);
-      else if (await this.#leaves(entry, true)) {
-        const isBelow = await this.addNode(entry.path, `${prefix}${entry.name}/`, depth + 1);
-        if (!isBelow) this.strays.push(entry.path);
-        isNode ||= isBelow;
-      }
+      else if (await this.#leaves(entry, true))
+        this.#places.set(entry.path, { prefix: `${prefix}${entry.name}/`, key: null, arrays });
     }
-    return isNode;
   }
 
-  async #addChunks(
-    entry: Entry,
-    key: string,
-    arrays: readonly Chunks[],
-    prefix: string,
-    depth: number,
-  ): Promise<void> {
+  async #addChunk(entry: Entry, key: string, { prefix, arrays }: Omit<Place, 'key'>): Promise<void> {
     const isImplied = arrays.some((each) => isKey(key, each, entry.isDirectory));
     if (!(await this.#leaves(entry, isImplied))) return;
-    if (!entry.isDirectory) {
-      this.files.push({ name: prefix + key, path: entry.path, size: entry.size });
-      return;
-    }
-    for (const each of await this.#entries(entry.path, depth))
-      await this.#addChunks(each, `${key}/${each.name}`, arrays, prefix, depth + 1);
-  }
-
-  async #entries(directory: string, depth: number): Promise<Entry[]> {
-    if (depth <= maxDepth) return entriesOf(directory, () => true, this.obstacles);
-    this.obstacles.add(directory, `lies in more than ${maxDepth} directories of a store`);
-    return [];
+    if (entry.isDirectory) this.#places.set(entry.path, { prefix, key, arrays });
+    else this.files.push({ name: prefix + key, path: entry.path, size: entry.size });
   }
 }
 
@@ -177,7 +189,7 @@ class StoreReader extends TreeReader {
 export async function readStore(directory: string, obstacles: Obstacles): Promise<Tree> {
   const before = obstacles.count;
   const reader = new StoreReader(await realpath(directory), obstacles);
-  await reader.addNode(directory, '', 0);
+  await reader.read(directory);
   const { files, strays, followed } = reader;
   if (!hasMetadata(directory) && obstacles.count === before) {
     const isEmpty = files.length + strays.length === 0;

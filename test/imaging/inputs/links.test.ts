@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { collect } from '../../client/support/collect.js';
 import { memoryReporter } from '../../client/support/connect.js';
 import { stage } from '../../client/support/stage.js';
@@ -67,6 +69,60 @@ describe('links to files and directories', () => {
       'file scans/b.nii',
       'file scans/up/real/a.nii',
     ]);
+  });
+
+  test('A directory to which several links lead is sent once, by its first path, and the note names the others', async () => {
+    await using root = await place(
+      { 'real/a.nii': nifti, 'in/sub/b.nii': nifti },
+      { 'in/one': '../real', 'in/two': '../real', 'in/sub/up': '..' },
+    );
+    expect(await units(root.path, 'in')).toEqual(['file in/one/a.nii', 'file in/sub/b.nii']);
+    expect(await units(root.path, 'in/*/*.nii')).toEqual(['file in/one/a.nii', 'file in/sub/b.nii']);
+    const files = [{ field: fieldWithRole(operationOf('infer'), 'paths'), groups: [[root.at('in')]] }];
+    const { notes } = await findFiles({ files, archive: null });
+    expect(notes).toContain(
+      `Links lead again to directories that were searched already, and what they hold is sent once: ${root.at('in/two')}`,
+    );
+    // A data set without one of its directories would be another one.
+    await expect(stageDataSet(root.at('in'))).rejects.toThrow(
+      `two' is the same directory as '${root.at('in/one')}'; a data set is sent with each directory once`,
+    );
+  });
+
+  test('A pattern finds what lies at its depth, although a link leads to the same directory at another', async () => {
+    await using root = await place(
+      {
+        'in/a/x.nii': nifti,
+        'in/b/c/scan.nii': nifti,
+        'in/b/{d}/scan.nii': nifti,
+        'in/.h/c/scan.nii': nifti,
+      },
+      { 'in/a/link': '../b' },
+    );
+    const of = async (pattern: string) => (await units(root.path, pattern)).map((each) => each.slice(8));
+    expect(await of('in/*/*/scan.nii')).toEqual(['b/c/scan.nii', 'b/{d}/scan.nii']);
+    expect(await of('in/**/c/scan.nii')).toEqual(['a/link/c/scan.nii']);
+    expect(await of('in/{a/link,b}/c/*.nii')).toEqual(['a/link/c/scan.nii']);
+    expect(await of('in/.h/**/*.nii')).toEqual(['.h/c/scan.nii']);
+    expect(await of('in/**/[!s]*.nii')).toEqual(['a/x.nii']);
+  });
+
+  test('Twelve directories with links to each other are searched as quickly as any others', async () => {
+    const all = [...Array(12).keys()];
+    const links = all.flatMap((from) => all.map((to) => [`in/${from}/${to}`, `../${to}`] as const));
+    await using root = await place(
+      { 'in/3/scan.nii': nifti, 'in/.zarray': '{"zarr_format":2,"shape":[12,12,12],"chunks":[1,1,1]}' },
+      Object.fromEntries(links),
+    );
+    await expect(units(root.path, 'in')).rejects.toThrow(
+      "in/0/0' is a link to a directory, and part of a Zarr",
+    );
+    rmSync(root.at('in/.zarray'));
+    const way = 'in/0/1/10/11/2/3/scan.nii';
+    expect(await units(root.path, 'in')).toEqual([`file ${way}`]);
+    expect(await units(root.path, 'in/**/*.nii')).toEqual([`file ${way}`]);
+    expect((await findVolumes([root.at('in')])).map((unit) => unit.path)).toEqual([root.at(way)]);
+    await expect(stageDataSet(root.at('in'))).rejects.toThrow('is the same directory as');
   });
 
   test.each([['scans/*'], ['scans/**'], ['sc*s/linked']])(

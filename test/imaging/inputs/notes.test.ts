@@ -7,7 +7,7 @@ import { dicom, plant, temporary } from '../../support/temporary.js';
 /** The notes on files that are sent, with this beside them. */
 function told(units: readonly Partial<NamedUnit>[], more: Partial<Besides> = {}, isListed = false) {
   const nothing = {
-    ...{ skipped: [], copies: [], strays: [], followed: [], objects: [], unknown: [] },
+    ...{ skipped: [], copies: [], repeated: [], strays: [], followed: [], objects: [], unknown: [] },
     ...{ headless: [], pairings: [], incomplete: [] },
   };
   return notesOf(units as readonly NamedUnit[], isListed, { ...nothing, ...more });
