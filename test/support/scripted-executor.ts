@@ -58,9 +58,15 @@ interface Run {
 export type Play = typeof probe;
 
 /** Does in this process what the app would do. */
-async function runScript(play: Play, order: RunOrder, grant: Grant, signal: AbortSignal): Promise<void> {
+async function runScript(
+  play: Play,
+  order: RunOrder,
+  words: readonly string[],
+  grant: Grant,
+  signal: AbortSignal,
+): Promise<void> {
   const { directory, environment } = order;
-  const [, program = '', ...argv] = order.command();
+  const [, program = '', ...argv] = words;
   if (!existsSync(path.join(path.dirname(program), 'play.mjs'))) throw new NotScripted(program);
   const log = new LogFile(path.join(directory.path, 'log'), 1 << 26);
   const output = new OutputLog(log);
@@ -116,7 +122,8 @@ export class ScriptedRuns {
     const { timeLimit } = order;
     const late = bySignal('SIGTERM');
     const cancel = timeLimit === null ? () => {} : clock.after(timeLimit, () => stop.abort(late));
-    const ended = runScript(this.play, order, grant, stop.signal)
+    const words = order.command(grant);
+    const ended = runScript(this.play, order, words, grant, stop.signal)
       .then(
         () => new Exit(0),
         (cause) => {

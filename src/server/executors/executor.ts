@@ -151,8 +151,8 @@ export interface RunOrder {
   readonly grant: Grant | null;
   /** Added to the environment of the command. The executor adds the variables that name its devices. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Program and arguments. Called after `placed` was handled. */
-  readonly command: () => readonly string[];
+  /** Program and arguments on these devices. Called after `placed` was handled. */
+  readonly command: (grant: Grant) => readonly string[];
   /** Called with the command. */
   readonly access: () => JobAccess;
   /** The app as it is loaded on these devices, if it stays loaded; otherwise null. */

@@ -9,6 +9,7 @@ import {
   type KillCause,
 } from '../../contract/index.js';
 import { bootTimeIn, type Clock, pause } from '../../files/index.js';
+import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { type JobDirectory, loggedLine } from './job-directory.js';
@@ -20,7 +21,7 @@ const saveTimeout = 10_000;
 const retryInterval = 1000;
 
 /** Seconds from one time to another (ISO 8601); 0 if somebody has set the clock back in between. */
-export const secondsBetween = (start: string, end: string): number =>
+const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
 /**
@@ -49,12 +50,22 @@ export interface Expiry {
   readonly date: Date;
 }
 
+/** What all jobs of a server share. */
+export interface JobContext {
+  /** Whether a program of the admin is run for each end: `serve --on-end`. */
+  readonly areEndsNoticed: boolean;
+  /** Announces each transition. */
+  readonly events: ServerEvents;
+  readonly clock: Clock;
+  readonly report: Report;
+}
+
 /** What is recorded about an end besides its error. */
 export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles' | 'resultBytes'>>;
 
 /**
- * One job: a state machine over its record. Each transition is saved before it is shown. If the disk fails, an end is
- * shown anyway, and saved when that is possible.
+ * One job: a state machine over its record. Each transition is saved before it is shown and announced. If the disk fails,
+ * an end is shown anyway, and saved when that is possible.
  * Emits `change` at every transition and `log` when the service wrote a line of its own.
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
@@ -76,8 +87,6 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Whether the version of its app is known, or will not be. */
   #versionSettled: Promise<unknown> = Promise.resolve();
   #exitCode: number | null;
-  /** Whether a program of the admin is to be run for its end. */
-  isEndNoticeWanted = false;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
   /** Bytes that it keeps on the disk, once they are counted. */
@@ -93,8 +102,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     readonly directory: JobDirectory,
     record: JobRecord,
     readonly isRestored: boolean,
-    private readonly report: Report,
-    private readonly clock: Clock,
+    private readonly context: JobContext,
   ) {
     super();
     // There is a listener for each log stream.
@@ -108,6 +116,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   get id(): string {
     return this.#record.id;
+  }
+
+  /** How events identify it. */
+  get facts(): JobFacts {
+    const { app, operation, owner } = this.request;
+    return { id: this.id, app, operation, owner };
   }
 
   get request(): JobRequest {
@@ -162,7 +176,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** The wall clock's time (ISO 8601). */
   get #now(): string {
-    return new Date(this.clock.now()).toISOString();
+    return new Date(this.context.clock.now()).toISOString();
   }
 
   /** Whether it holds devices: it is running, and its command has not ended. */
@@ -186,12 +200,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
     this.#exitCode = exitCode;
-    const end = endBetween(startedAt, at ?? this.#now, this.clock.now());
+    const end = endBetween(startedAt, at ?? this.#now, this.context.clock.now());
     this.#commandEndedAt = end;
     this.#ranFor =
       this.#begunAt === null
         ? secondsBetween(startedAt, end)
-        : (this.clock.monotonic() - this.#begunAt) / 1000;
+        : (this.context.clock.monotonic() - this.#begunAt) / 1000;
   }
 
   /**
@@ -201,8 +215,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async run(grant: Grant, start: JobStart | null): Promise<void> {
     this.#waiting = null;
     const { timeLimit } = this.request;
-    const limitAtBootTime = timeLimit === null ? null : bootTimeIn(this.clock, timeLimit);
-    this.#begunAt = this.clock.monotonic();
+    const limitAtBootTime = timeLimit === null ? null : bootTimeIn(this.context.clock, timeLimit);
+    this.#begunAt = this.context.clock.monotonic();
     await this.#become('running', { ...grant, start, startedAt: this.#now, limitAtBootTime });
   }
 
@@ -247,12 +261,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { keep } = this.request;
     const finishedAt = this.#now;
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
-    const expiresAtBootTime = keep === null ? null : bootTimeIn(this.clock, keep);
+    const expiresAtBootTime = keep === null ? null : bootTimeIn(this.context.clock, keep);
     const end = {
       finishedAt,
       ranFor: this.#ranFor,
       exitCode: this.#exitCode,
-      endNotice: this.isEndNoticeWanted ? ('due' as const) : null,
+      endNotice: this.context.areEndsNoticed ? ('due' as const) : null,
       expiresAt,
       expiresAtBootTime,
     };
@@ -260,12 +274,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const saved = this.#saveLast().then(
       () => true,
       (cause) => {
-        this.report(`Job ${this.id} could not be saved as ${state}; it is tried again`, cause);
+        this.context.report(`Job ${this.id} could not be saved as ${state}; it is tried again`, cause);
         return false;
       },
     );
     // An unresponsive disk must not delay the end.
-    const isSaved = await Promise.race([saved, pause(this.clock, saveTimeout).then(() => false)]);
+    const isSaved = await Promise.race([saved, pause(this.context.clock, saveTimeout).then(() => false)]);
     this.#show(this.#last);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
@@ -313,7 +327,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       this.directory.log(line, isRedraw);
       this.emit('log');
     } catch (cause) {
-      if (!this.#hasLogFailed) this.report(`The log of job ${this.id} could not be written to`, cause);
+      if (!this.#hasLogFailed)
+        this.context.report(`The log of job ${this.id} could not be written to`, cause);
       this.#hasLogFailed = true;
     }
   }
@@ -412,9 +427,43 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   #show(record: JobRecord): void {
+    const isStep = record.state !== this.state;
     // It may have become known while this record was saved.
     this.#record = { ...record, appVersion: this.#record.appVersion ?? record.appVersion };
+    if (isStep) this.#announce(record);
     this.emit('change');
+  }
+
+  #announce({ createdAt, startedAt, gpus }: JobRecord): void {
+    const { facts } = this;
+    const { events } = this.context;
+    if (this.state === 'waiting') {
+      const { waiting_for, queue_position } = this.view();
+      events.tell('waiting', { ...facts, for: waiting_for, position: queue_position });
+    } else if (this.state === 'running') {
+      events.tell('started', { ...facts, gpus, waited: secondsBetween(createdAt, startedAt ?? createdAt) });
+    } else {
+      const end = this.end();
+      if (end) events.tell('ended', end);
+    }
+  }
+
+  /** How it ended, for events; null if it has not. */
+  end(): EndedJob | null {
+    const { state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, createdAt, startedAt } =
+      this.#record;
+    if (!isFinal(state)) return null;
+    const endedAt = this.commandEndedAt;
+    return {
+      ...this.facts,
+      ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt },
+      seconds: this.#ranFor,
+      version: this.#record.appVersion,
+      acceptedAt: createdAt,
+      queued: secondsBetween(createdAt, startedAt ?? endedAt),
+      received: this.#record.uploadBytes,
+      bytes: this.#record.resultBytes,
+    };
   }
 
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
@@ -446,7 +495,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Retries until the disk accepts the record, or the directory is gone. */
   async #saveLater(): Promise<void> {
     for (;;) {
-      await pause(this.clock, retryInterval);
+      await pause(this.context.clock, retryInterval);
       try {
         if (!this.directory.exists()) return;
         await this.#saveLast();

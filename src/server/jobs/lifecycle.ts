@@ -21,7 +21,6 @@ import {
   isSystemError,
   secondsUntil,
 } from '../../files/index.js';
-import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import type {
   Ended,
   Executor,
@@ -35,70 +34,32 @@ import type {
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
-import { type Job, secondsBetween } from './job.js';
-import { appVariables, readRefusal, refusalVariables } from './job-directory.js';
+import type { Job } from './job.js';
+import { appVariables, type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
+import type { JobRequest } from './job-record.js';
+import type { Trash } from './trash.js';
 
-/** How events identify a job. */
-export const factsOf = (job: Job): JobFacts => ({
-  id: job.id,
-  app: job.request.app,
-  operation: job.request.operation,
-  owner: job.request.owner,
-});
-
-/** A job that has ended in this state, for events. */
-export function endOf(job: Job, state: EndedJob['state']): EndedJob {
-  const { error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, createdAt, startedAt } = job.record;
-  const { ranFor: seconds, commandEndedAt: endedAt } = job;
-  return {
-    ...factsOf(job),
-    ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt, seconds },
-    version: job.record.appVersion,
-    acceptedAt: createdAt,
-    queued: secondsBetween(createdAt, startedAt ?? endedAt),
-    received: job.record.uploadBytes,
-    bytes: job.record.resultBytes,
-  };
-}
-
-/** Sends an event for each transition of a job from now on. */
-export function followJob(job: Job, events: ServerEvents): void {
-  let last = job.state;
-  const onChange = () => {
-    const { state, record } = job;
-    if (state === last) return;
-    last = state;
-    if (state === 'waiting') {
-      const { waiting_for, queue_position } = job.view();
-      events.tell('waiting', { ...factsOf(job), for: waiting_for, position: queue_position });
-    } else if (state === 'running') {
-      const waited = secondsBetween(record.createdAt, record.startedAt ?? record.createdAt);
-      events.tell('started', { ...factsOf(job), gpus: record.gpus, waited });
-    } else if (state !== 'queued') {
-      job.off('change', onChange);
-      events.tell('ended', endOf(job, state));
-    }
-  };
-  job.on('change', onChange);
+/** What the server knows about the apps of jobs. */
+export interface JobApps {
+  /** The command of a job with these devices. @throws ServiceError if the app cannot be run any more */
+  commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): readonly string[];
+  /** The version of an app as its files are now. Null if it has none. */
+  versionOf(app: string): Promise<{ readonly known: Promise<string | null> } | null>;
+  /** What jobs of an app may access besides their own files. */
+  accessOf(app: string): JobAccess;
+  /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
+  residentFor(request: JobRequest, grant: Grant): Resident | null;
+  /** What an exit code of an app's program means, as a sentence; null if it has no special meaning. */
+  explainExit(app: string, exitCode: number): string | null;
 }
 
 export interface LifecycleDeps {
   readonly executor: Executor;
   readonly packer: Packer;
-  /** The command of a job with these devices. */
-  readonly commandFor: (job: Job, grant: Grant) => readonly string[];
-  /** The version of a job's app as its files are now. Null if it has none. */
-  readonly versionOf: (job: Job) => Promise<{ readonly known: Promise<string | null> } | null>;
-  /** What a job may access besides its own files. */
-  readonly accessOf: (job: Job) => JobAccess;
-  /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
-  readonly residentOf: (job: Job, grant: Grant) => Resident | null;
-  /** What an exit code of the job's program means, as a sentence; null if it has no special meaning. */
-  readonly explainExit: (job: Job, exitCode: number) => string | null;
+  readonly apps: JobApps;
   /** Bytes that a job may write. */
   readonly diskPerJob: number;
-  /** Removes what a job has written. */
-  readonly discard: (job: Job) => void;
+  readonly trash: Trash;
   readonly clock: Clock;
   readonly report: Report;
 }
@@ -146,8 +107,6 @@ export class Lifecycle {
   #packed: Promise<unknown> = Promise.resolve();
   #isLeft = false;
   #isExecuting = false;
-  /** The words of its command, until the executor has asked for them: they name each file. */
-  #command: readonly string[] | null = null;
   #disk: DiskLimit | null = null;
   /** What is wrong with what it has written, once its limit is exceeded. */
   #excess: string | null = null;
@@ -238,11 +197,12 @@ export class Lifecycle {
 
   #order(): RunOrder {
     const { directory, request, isRestored, grant } = this.job;
+    const { apps, clock } = this.deps;
     return {
       directory,
       devices: request.device,
       owner: request.owner,
-      timeLimit: timeLeft(this.job, this.deps.clock),
+      timeLimit: timeLeft(this.job, clock),
       isAccepted: isRestored,
       grant,
       environment: {
@@ -250,17 +210,10 @@ export class Lifecycle {
         TMPDIR: directory.temporary,
         ...Object.fromEntries(refusalVariables.map((name) => [name, directory.refusal])),
       },
-      command: () => this.#takeCommand(),
-      access: () => this.deps.accessOf(this.job),
-      resident: (grant) => this.deps.residentOf(this.job, grant),
+      command: (grant) => apps.commandFor(request, directory, grant),
+      access: () => apps.accessOf(request.app),
+      resident: (grant) => apps.residentFor(request, grant),
     };
-  }
-
-  #takeCommand(): readonly string[] {
-    const { grant } = this.job;
-    const words = this.#command ?? (grant ? this.deps.commandFor(this.job, grant) : []);
-    this.#command = null;
-    return words;
   }
 
   async #wait(waiting: Waiting): Promise<void> {
@@ -277,7 +230,7 @@ export class Lifecycle {
     if (job.state !== 'running') {
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
       // Looked at before the command reads them; read beside it, so that large weights do not delay it.
-      const version = this.deps.versionOf(job).catch(() => null);
+      const version = this.deps.apps.versionOf(job.request.app).catch(() => null);
       if (!(await this.#whenThereIsRoom(() => job.run(grant, start ?? null)))) {
         this.#stop();
         return;
@@ -286,7 +239,6 @@ export class Lifecycle {
       if (asked) job.noteVersion(asked.known);
     }
     this.#watchDisk();
-    this.#command = this.deps.commandFor(job, grant);
     job.log(`${startPrefix}${commandOf(job.request.operation)} on ${where}`);
   }
 
@@ -313,7 +265,7 @@ export class Lifecycle {
     const error = `Ended: ${excess}; its files are removed`;
     deps.report(`Job ${job.id} of ${ownerInWords(job.request.owner)} is ended`, excess);
     job.log(error);
-    deps.discard(job);
+    void deps.trash.discardWritten(job.directory);
     await job.finish('error', error, { leftFiles: 0 });
   }
 
@@ -346,7 +298,7 @@ export class Lifecycle {
       return;
     }
     const refusal = this.#refusal(end);
-    const explain = (code: number) => this.deps.explainExit(job, code);
+    const explain = (code: number) => this.deps.apps.explainExit(job.request.app, code);
     const error = refusal ?? endError(end, explain) ?? outputFault(job.directory.output);
     if (error !== null) {
       await this.#fail('error', error, refusal !== null);

@@ -1,20 +1,11 @@
-import { statSync } from 'node:fs';
-import path from 'node:path';
-import { mayReach, type Owner, type Principal } from '../../access/index.js';
-import {
-  FieldError,
-  type FieldValue,
-  jobIdBytes,
-  jobIdSource,
-  maxDuration,
-  ServiceError,
-  spellDuration,
-} from '../../contract/index.js';
-import { appendLine, type Clock, lastLines, secondsUntil, writeTextFile } from '../../files/index.js';
-import { readOrSetAside } from '../data-directory/index.js';
-import type { GoneCause } from '../events.js';
+import { type Owner, ownerInWords } from '../../access/index.js';
+import { counted, ServiceError } from '../../contract/index.js';
+import { type Clock, secondsUntil } from '../../files/index.js';
+import type { GoneCause, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
+import type { ExpiredJobs } from './expired-jobs.js';
 import type { Expiry, Job } from './job.js';
+import type { JobTable } from './job-table.js';
 import type { Trash } from './trash.js';
 
 /** Milliseconds by which the two clocks may differ although nobody has set either. */
@@ -46,108 +37,30 @@ class Deadline implements Expiry {
   }
 }
 
-/** Precedes the owner's name in a line. */
-const ownerMark = ' of ';
-/** Maximum size in bytes of an owner's name. */
-const maxOwnerBytes = 64;
-
-/** Number of expired jobs whose ids and times are remembered. */
-const remembered = 10_000;
-/** Maximum size in bytes of an entry: an id, a time, a space, a line feed, and the markers. */
-const lineBytes = 2 * jobIdBytes + 24 + 2 + ' removed'.length + ownerMark.length + maxOwnerBytes;
-
-const linePattern = new RegExp(
-  `^(${jobIdSource}) (\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z)(?: (removed|fetched))?(?:${ownerMark}(\\S+))?$`,
-);
-
-/** When and why a job was removed. */
-interface Gone {
-  /** ISO 8601. */
-  readonly time: string;
-  readonly cause: GoneCause;
-  readonly owner: Owner;
-}
-
-const lineOf = ([id, { time, cause, owner }]: readonly [string, Gone]): string =>
-  `${id} ${time}${cause === 'expired' ? '' : ` ${cause}`}${owner === null ? '' : ownerMark + owner}`;
-
-/**
- * The jobs that have expired or were removed, and when. Requests for them are answered with 410 instead of 404, even
- * after a restart.
- */
-export class ExpiredJobs {
-  readonly #file: string;
-  readonly #gone = new Map<string, Gone>();
-
-  /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
-  constructor(
-    dataDirectory: string,
-    private readonly clock: Clock,
-    private readonly report: Report,
-  ) {
-    this.#file = path.join(dataDirectory, 'expired');
-    readOrSetAside(dataDirectory, this.#file, report, () => this.#load());
-  }
-
-  /** @throws the system's error if it cannot be written; it is still remembered until the server ends */
-  add(id: string, cause: GoneCause, owner: Owner): void {
-    const gone = { time: new Date(this.clock.now()).toISOString(), cause, owner };
-    this.#gone.set(id, gone);
-    const oldest = this.#gone.keys().next().value;
-    if (this.#gone.size > remembered && oldest !== undefined) this.#gone.delete(oldest);
-    appendLine(this.#file, lineOf([id, gone]), { isKept: true });
-  }
-
-  has(id: string): boolean {
-    return this.#gone.has(id);
-  }
-
-  /** @throws ServiceError `expired` for a job that is gone, if this person could see it */
-  check(id: string, principal: Principal): void {
-    const gone = this.#gone.get(id);
-    if (!gone || !mayReach(principal, gone.owner)) return;
-    const { time, cause } = gone;
-    const what = {
-      expired: `expired at ${time}: it and its result are removed`,
-      removed: `was removed at ${time}`,
-      fetched: `was removed at ${time}, since its result had been fetched and the disk was short`,
-    }[cause];
-    throw new ServiceError('expired', `Job ${id} ${what}; submit it again`);
-  }
-
-  #rewrite(): void {
-    try {
-      const lines = [...this.#gone].map((entry) => `${lineOf(entry)}\n`);
-      writeTextFile(this.#file, lines.join(''));
-    } catch (cause) {
-      this.report('The list of expired jobs could not be shortened', cause);
-    }
-  }
-
-  /** Reads the newest entries, and shortens the file if it has more than twice as many. */
-  #load(): void {
-    for (const line of lastLines(this.#file, remembered * lineBytes)) {
-      const [, id = '', time = '', mark = 'expired', owner = null] = linePattern.exec(line) ?? [];
-      if (id !== '') this.#gone.set(id, { time, cause: mark as GoneCause, owner });
-    }
-    if (statSync(this.#file).size > 2 * remembered * lineBytes) this.#rewrite();
-  }
-}
-
 /** Longest delay of a timer, in milliseconds. */
 const maxTimerDelay = 2 ** 31 - 1;
 
 /** Shortest extension, in milliseconds, when a job's time is prolonged during a download. */
 const shortestProlonging = 1000;
 
+/** Something that may be removed when the disk is short. */
+export interface Evictable {
+  readonly owner: Owner;
+  /** Bytes of the disk that this frees. */
+  readonly bytes: number;
+  /** Resolves when they are free. */
+  readonly remove: () => Promise<void>;
+}
+
 export interface RetentionDeps {
+  readonly jobs: JobTable;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
   /** Milliseconds that a job is kept at least: after its end, after its last download, and after a server start. */
   readonly grace: number;
-  /** Milliseconds that a job is kept at most after its end, if that is more. */
-  readonly maxKeep: number;
-  readonly forget: (job: Job, cause: GoneCause) => void;
+  /** Jobs that have ended and that an owner may keep. */
+  readonly maxKeptJobs: number;
+  readonly events: ServerEvents;
   readonly clock: Clock;
   readonly report: Report;
 }
@@ -164,23 +77,6 @@ export class Retention {
   readonly #doomed = new Map<string, string>();
 
   constructor(private readonly deps: RetentionDeps) {}
-
-  /**
-   * Seconds that a new job is kept after its end.
-   * @param asked the value of the field of that name; undefined asks for the grace period
-   * @throws FieldError if that is more than this server allows
-   */
-  keepFor(field: string, asked: FieldValue | undefined): number {
-    const { grace, maxKeep } = this.deps;
-    const [min, max] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
-    if (asked === maxDuration) return max;
-    const seconds = Number(asked ?? 0);
-    if (seconds > max) {
-      const problem = `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`;
-      throw new FieldError(field, problem);
-    }
-    return Math.max(seconds, min);
-  }
 
   /** Starts the time of a job that has just ended. */
   schedule(job: Job): void {
@@ -225,7 +121,7 @@ export class Retention {
    * Those of these jobs that may be removed before their time, oldest first: jobs whose results were fetched, and failed or
    * killed jobs whose files are still there. None of them is being downloaded.
    */
-  evictable(jobs: readonly Job[]): { readonly fetched: Job[]; readonly failed: Job[] } {
+  #early(jobs: readonly Job[]): { readonly fetched: Job[]; readonly failed: Job[] } {
     const ended = ({ record }: Job) => record.finishedAt ?? record.createdAt;
     const idle = jobs
       .filter((job) => this.#timers.has(job.id) && !this.#downloads.has(job.id))
@@ -235,6 +131,44 @@ export class Retention {
       (job) => job.record.fetchedAt === null && job.state !== 'done' && !job.isCleared,
     );
     return { fetched, failed };
+  }
+
+  /** What may be removed when the disk is short: fetched jobs first, then the files of failed ones. */
+  evictable(): Evictable[] {
+    const { jobs, trash } = this.deps;
+    const { fetched, failed } = this.#early([...jobs.values()]);
+    const about = (job: Job) => ({ owner: job.request.owner, bytes: job.keptBytes ?? 0 });
+    return [
+      ...fetched.map((job) => ({ ...about(job), remove: () => this.remove(job, 'fetched') })),
+      ...failed.map((job) => ({
+        ...about(job),
+        remove: async () => {
+          job.clear();
+          await trash.discardWritten(job.directory);
+          jobs.measure(job);
+        },
+      })),
+    ];
+  }
+
+  /**
+   * Makes sure that one more job of an owner can be kept: the oldest whose result was fetched goes, else the oldest that failed.
+   * @param ended how many of their jobs have ended
+   * @throws ServiceError `keptFull`
+   */
+  async keepFewer(owner: Owner, ended: number): Promise<void> {
+    const { maxKeptJobs, jobs } = this.deps;
+    if (ended < maxKeptJobs) return;
+    const { fetched, failed } = this.#early(
+      [...jobs.values()].filter(({ request }) => request.owner === owner),
+    );
+    const [oldest] = fetched.length > 0 ? fetched : failed;
+    if (oldest) {
+      await this.remove(oldest, fetched.length > 0 ? 'fetched' : undefined);
+      return;
+    }
+    const detail = `${counted(maxKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
+    throw new ServiceError('keptFull', detail);
   }
 
   /**
@@ -289,11 +223,13 @@ export class Retention {
    * finish the removal.
    */
   #forget(job: Job, cause: GoneCause): void {
-    this.deps.forget(job, cause);
+    const { jobs, events, expired, report } = this.deps;
+    jobs.remove(job);
+    events.tell('removed', { ...job.facts, cause });
     try {
-      this.deps.expired.add(job.id, cause, job.request.owner);
+      expired.add(job.id, cause, job.request.owner);
     } catch (fault) {
-      this.deps.report(`Job ${job.id} could not be noted as gone`, fault);
+      report(`Job ${job.id} could not be noted as gone`, fault);
     }
   }
 }

@@ -1,59 +1,44 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { mayReach, type Owner, ownerInWords, type Principal, theAdmin } from '../../access/index.js';
+import { mayReach, type Owner, type Principal, theAdmin } from '../../access/index.js';
 import { Packer } from '../../archive/index.js';
 import {
   acceptance,
   commandOf,
-  counted,
   type DrainState,
-  isFinal,
   type KillCause,
   type KillReply,
   notRunning,
   ServiceError,
-  shuttingDownDetail,
   wireDetails,
 } from '../../contract/index.js';
+import { isGone } from '../../files/index.js';
 import { setAside } from '../data-directory/index.js';
-import type { EndedJob, GoneCause, ServerEvents } from '../events.js';
-import {
-  Admission,
-  type AdmissionDeps,
-  JobTerms,
-  type JobTermsDeps,
-  type Slot,
-  type SubmissionFacts,
-} from './admission.js';
+import type { EndedJob } from '../events.js';
+import { Admission, type AdmissionDeps, JobTerms, type JobTermsDeps, type Slot } from './admission.js';
 import { usualDiskPerJob } from './disk-use.js';
-import { Job } from './job.js';
-import { type JobRequest, newRecord } from './job-record.js';
-import { endOf, factsOf, followJob, Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import { KeptBytes, OwnerLimits } from './owner-limits.js';
-import { ExpiredJobs, Retention, type RetentionDeps } from './retention.js';
+import { ExpiredJobs } from './expired-jobs.js';
+import { Job, type JobContext } from './job.js';
+import type { JobDirectory } from './job-directory.js';
+import { type JobFiles, type JobRequest, newRecord } from './job-record.js';
+import { type JobPage, JobTable } from './job-table.js';
+import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
+import { Owners, uploadsFull } from './owners.js';
+import { Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
 import { Trash } from './trash.js';
 
 export interface JobServiceDeps
-  extends Omit<LifecycleDeps, 'discard' | 'packer' | 'diskPerJob'>,
-    Pick<AdmissionDeps, 'maxJobs' | 'isUpgraded'>,
-    Pick<JobTermsDeps, 'maxRunTime' | 'maxFineTuneTime'>,
-    Pick<RetentionDeps, 'grace' | 'maxKeep'> {
+  extends JobContext,
+    JobTermsDeps,
+    Pick<LifecycleDeps, 'apps'>,
+    Pick<AdmissionDeps, 'limits' | 'uploads' | 'isUpgraded'>,
+    Pick<RetentionDeps, 'maxKeptJobs'> {
   /** It is locked by this server. */
   readonly dataDirectory: string;
+  /** Jobs that may be active at once. */
+  readonly maxJobs: number;
   /** Bytes that a job may write; null for the default of its disk. */
   readonly diskPerJob: number | null;
-  /** Active jobs that an owner may have, while further ones wait; null for any number. */
-  readonly maxJobsOf: (owner: Owner) => number | null;
-  /** Bytes that an owner may keep; null for any number. */
-  readonly maxKeptOf: (owner: Owner) => number | null;
-  /** Jobs that have ended and that an owner may keep. */
-  readonly maxKeptJobs: number;
-  /** Null if the server keeps none. */
-  readonly uploads: KeptUploads | null;
-  /** Whether a program of the admin is run for each end: `serve --on-end`. */
-  readonly areEndsNoticed: boolean;
-  /** Announces what happens to jobs. */
-  readonly events: ServerEvents;
 }
 
 /** Milliseconds after which a kill is answered even if the job has not ended. */
@@ -63,90 +48,56 @@ const removalTimeout = 20_000;
 /** Milliseconds that the notice of a job's end waits for the version of its app. */
 const versionWait = 2000;
 
-/** Something that may be removed when the disk is short. */
-export interface Evictable {
-  readonly owner: Owner;
-  /** Bytes of the disk that this frees. */
+/** What is known about a submission besides its request. */
+export interface SubmissionFacts {
+  readonly files: JobFiles;
+  /** Lines for the job's log. */
+  readonly notes: readonly string[];
+  /** Bytes of the request's body. */
   readonly bytes: number;
-  /** Resolves when they are free. */
-  readonly remove: () => Promise<void>;
-}
-
-/** Uploads that submissions may name. An owner's uploads are removed before their results when space is short. */
-export interface KeptUploads {
-  /** Uploads that nobody needs now, least recently used first. */
-  evictable(): readonly Evictable[];
-  /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */
-  trim(owner: Owner, maxBytes: number): void;
+  /** Bytes of the content extracted from its archives. */
+  readonly extracted: number;
 }
 
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
 
-/** Which jobs of the list are asked for. */
-interface JobPage {
-  readonly isWanted: (job: Job) => boolean;
-  readonly limit: number;
-  readonly before: Job | null;
-}
-
 /** Owns the state of all jobs. It knows no transport. */
 export class JobService {
   /** The options that new jobs may request. */
   readonly terms: JobTerms;
-  readonly #jobs = new Map<string, Job>();
-  readonly #lives = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
+  readonly #owners: Owners;
+  readonly #jobs: JobTable;
+  /** The jobs that have not ended, by id. */
+  readonly #active = new Map<string, { readonly lifecycle: Lifecycle; readonly end: Promise<void> }>();
   readonly #admission: Admission;
   readonly #retention: Retention;
   readonly #unreadable: UnreadableJobs;
-  readonly #kept = new KeptBytes();
-  readonly #packer = new Packer();
-  readonly #diskPerJob: number;
+  readonly #lifecycleDeps: LifecycleDeps;
   readonly #store: JobStore;
   readonly #expired: ExpiredJobs;
   readonly #trash: Trash;
-  readonly #owners = new OwnerLimits({
-    activeOwners: () => [...this.#lives.keys()].map((id) => this.#jobs.get(id)?.request.owner ?? null),
-    maxJobsOf: (owner) => this.deps.maxJobsOf(owner),
-    keptBytesOf: (owner) => this.#kept.of(owner),
-  });
-  #isClosing = false;
 
   /** @throws SetupError if the data directory is on more than one file system */
   constructor(private readonly deps: JobServiceDeps) {
-    const { dataDirectory, maxJobs, isUpgraded, grace, maxKeep, clock, report } = deps;
+    const { dataDirectory, executor, clock, report } = deps;
     const store = new JobStore(dataDirectory, report);
     const expired = new ExpiredJobs(dataDirectory, clock, report);
     const trash = new Trash(dataDirectory, report);
-    this.#diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
+    const owners = new Owners(deps.maxJobs, deps.limits);
+    const jobs = new JobTable(owners);
+    const retention = new Retention({ ...deps, jobs, expired, trash });
+    const diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
     this.#store = store;
     this.#expired = expired;
     this.#trash = trash;
-    this.#admission = new Admission({
-      store,
-      trash,
-      maxJobs,
-      isUpgraded,
-      owners: this.#owners,
-      released: (owner) => this.#trimUploads(owner),
-    });
-    this.#unreadable = new UnreadableJobs({
-      store,
-      executor: deps.executor,
-      clock,
-      report,
-      found: (stored) => this.#goOn(this.#restore(stored)),
-    });
-    this.#retention = new Retention({
-      expired,
-      trash,
-      grace,
-      maxKeep,
-      clock,
-      report,
-      forget: (job, cause) => this.#forget(job, cause),
-    });
-    this.terms = new JobTerms({ ...deps, owners: this.#owners, retention: this.#retention });
+    this.#owners = owners;
+    this.#jobs = jobs;
+    this.#retention = retention;
+    this.#admission = new Admission({ ...deps, jobs, owners, store, retention, trash });
+    this.#unreadable = new UnreadableJobs(store, executor, clock, report);
+    this.#lifecycleDeps = { ...deps, packer: new Packer(), trash, diskPerJob };
+    this.terms = new JobTerms(deps);
   }
 
   /**
@@ -167,17 +118,23 @@ export class JobService {
         this.#restore(each);
       }
     }
-    const orphansEnded = this.#unreadable.endOrphans();
-    await Promise.race([orphansEnded, delay(killTimeout, undefined, { ref: false })]);
-    const ended = this.list().filter((job) => job.isFinal).length;
+    await Promise.race([this.#endOrphans(), delay(killTimeout, undefined, { ref: false })]);
+    const ended = [...this.#jobs.values()].filter((job) => job.isFinal).length;
     return { ended, active: this.#jobs.size - ended };
   }
 
+  /** Ends running jobs whose directories were removed while there was no server, because nobody else could end them. */
+  async #endOrphans(): Promise<void> {
+    const { executor, report } = this.deps;
+    const running = executor.runningUnder(this.#store.jobsDirectory);
+    const orphans = running.filter(({ path }) => isGone(path));
+    for (const { id } of orphans) report(`Job ${id} runs, and its directory was removed`, 'it is ended');
+    await Promise.all(orphans.map((each) => executor.stop(each)));
+  }
+
   #restore({ directory, record }: StoredJob): Job {
-    const { report, clock } = this.deps;
-    const job = new Job(directory, record, true, report, clock);
-    this.#jobs.set(job.id, job);
-    this.#admission.remember(job);
+    const job = new Job(directory, record, true, this.deps);
+    this.#jobs.add(job);
     return job;
   }
 
@@ -185,46 +142,39 @@ export class JobService {
   resume(): void {
     const jobs = [...this.#jobs.values()];
     // Running jobs take their devices before waiting jobs are considered.
-    this.#unreadable.resume();
+    for (const directory of this.#unreadable.directories) void this.#readLater(directory);
     const isRunning = (job: Job) => job.state === 'running';
     for (const job of jobs.filter(isRunning)) this.#goOn(job);
     for (const job of jobs.filter((each) => !isRunning(each))) this.#goOn(job);
   }
 
+  /** Continues a job whose record cannot be read now. Until it can be, the devices of its command stay reserved. */
+  async #readLater(directory: JobDirectory): Promise<void> {
+    const release = this.deps.executor.hold(directory);
+    const stored = await this.#unreadable.readable(directory);
+    // The job reserves its devices itself before they are released here.
+    if (stored) this.#goOn(this.#restore(stored));
+    release();
+  }
+
   /** Continues a job of an earlier server. */
   #goOn(job: Job): void {
     if (job.isFinal) {
-      this.#removeInput(job);
+      void this.#trash.discardInput(job.directory);
       this.#retention.restore(job);
     } else {
       this.#live(job);
     }
-    void this.#kept.measure(job);
+    this.#jobs.measure(job);
   }
 
-  /**
-   * Begins a submission: reserves a place among the active jobs. Waits until the owner's disk use is known, and while a
-   * submission with the same key is in progress.
-   * @param stated bytes of the request; undefined if it does not say
-   * @returns the job of an earlier submission with this key, if there is one
-   * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
-   */
-  async begin(
+  /** Begins a submission (`Admission.begin`). */
+  begin(
     principal: Principal,
     idempotencyKey: string | null,
     stated: number | undefined,
   ): Promise<Job | Slot> {
-    const claim = await this.#admission.claim({ owner: principal.name, idempotencyKey });
-    if (claim instanceof Job) return claim;
-    try {
-      if (principal.limits.max_kept !== null) await this.#kept.known(principal.name);
-      await this.#keepFewer(principal.name);
-      this.#refuseWhileClosing();
-      return this.#admission.reserve(principal, stated, claim);
-    } catch (cause) {
-      claim.settle(null);
-      throw cause;
-    }
+    return this.#admission.begin(principal, idempotencyKey, stated);
   }
 
   /**
@@ -232,40 +182,36 @@ export class JobService {
    * @throws ServiceError `shuttingDown`; the system's error
    */
   async accept(slot: Slot, request: JobRequest, facts: SubmissionFacts): Promise<Job> {
-    this.#refuseWhileClosing();
+    this.#admission.refuseWhenClosed();
     const { files, notes, bytes, extracted } = facts;
-    const { report, clock } = this.deps;
+    const { clock, events } = this.deps;
     const { directory } = slot;
     directory.log(`${acceptance(directory.id)}: ${commandOf(request.operation)} on ${request.app}`);
     for (const note of notes) directory.log(note);
     const record = newRecord(directory.id, request, new Date(clock.now()).toISOString(), bytes);
-    const job = new Job(await this.#store.accept(directory, record, files), record, false, report, clock);
+    const job = new Job(await this.#store.accept(directory, record, files), record, false, this.deps);
     slot.job = job;
-    this.#jobs.set(job.id, job);
-    this.#kept.add(job, bytes + extracted);
-    this.deps.events.tell('accepted', { ...factsOf(job), bytes });
+    this.#jobs.add(job);
+    this.#jobs.keep(job, bytes + extracted);
+    events.tell('accepted', { ...job.facts, bytes });
     // A stopping server starts nothing; the job stays on the disk for the next one.
-    if (!this.#isClosing) this.#live(job);
+    if (!this.#admission.isClosed) this.#live(job);
     return job;
   }
 
-  /**
-   * Makes sure that one more job of an owner can be kept: the oldest whose result was fetched goes, else the oldest that failed.
-   * @throws ServiceError `keptFull`
-   */
-  async #keepFewer(owner: Owner): Promise<void> {
-    const { maxKeptJobs } = this.deps;
-    const isKept = (job: Job) => job.request.owner === owner && job.isFinal && !this.#lives.has(job.id);
-    const kept = [...this.#jobs.values()].filter(isKept);
-    if (kept.length < maxKeptJobs) return;
-    const { fetched, failed } = this.#retention.evictable(kept);
-    const [oldest] = fetched.length > 0 ? fetched : failed;
-    if (oldest) {
-      await this.#retention.remove(oldest, fetched.length > 0 ? 'fetched' : undefined);
-      return;
-    }
-    const detail = `${counted(maxKeptJobs, 'job')} of ${ownerInWords(owner)} are kept with results that nobody has fetched, the most there may be; 'remote-app rm JOB...' removes jobs`;
-    throw new ServiceError('keptFull', detail);
+  /** Takes a job from the queue to its end, and keeps it from then on until its time is up. */
+  #live(job: Job): void {
+    const { owner } = job.request;
+    const lifecycle = new Lifecycle(job, this.#lifecycleDeps);
+    this.#owners.add(owner, 'active', 1);
+    const end = lifecycle.run().finally(() => {
+      this.#active.delete(job.id);
+      this.#owners.add(owner, 'active', -1);
+      if (!this.#admission.isClosed) this.#retention.schedule(job);
+      void this.#trash.discardInput(job.directory);
+      this.#jobs.measure(job);
+    });
+    this.#active.set(job.id, { lifecycle, end });
   }
 
   /**
@@ -274,14 +220,14 @@ export class JobService {
    * @throws ServiceError `uploadTooLarge`, `keptFull` or `shuttingDown`
    */
   async roomForUpload(principal: Principal, length: number): Promise<number | null> {
-    this.#refuseWhileClosing();
-    if (principal.limits.max_kept !== null) await this.#kept.known(principal.name);
+    this.#admission.refuseWhenClosed();
+    if (principal.limits.max_kept !== null) await this.#jobs.measured();
     return this.#owners.roomForUpload(principal, length);
   }
 
   /** The error of an upload for which the other uploads of its owner leave too little. */
   uploadsFull(principal: Principal, bytes: number): ServiceError {
-    return this.#owners.uploadsFull(principal, bytes);
+    return uploadsFull(principal, bytes);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
@@ -292,13 +238,7 @@ export class JobService {
   }
 
   get drainState(): DrainState {
-    return { draining: this.#admission.isDraining, active: this.active + this.#admission.submitting };
-  }
-
-  #refuseWhileClosing(): void {
-    if (this.#isClosing) {
-      throw new ServiceError('shuttingDown', shuttingDownDetail);
-    }
+    return { draining: this.#admission.isDraining, active: this.active + this.#owners.submissions };
   }
 
   /**
@@ -316,9 +256,7 @@ export class JobService {
 
   /** The jobs for whose end the admin's program was to be run, and was not because the server stopped. */
   unnoticedEnds(): EndedJob[] {
-    return this.list().flatMap((job) =>
-      isFinal(job.state) && job.record.endNotice === 'due' ? [endOf(job, job.state)] : [],
-    );
+    return this.list().flatMap((job) => (job.record.endNotice === 'due' ? (job.end() ?? []) : []));
   }
 
   /**
@@ -336,53 +274,36 @@ export class JobService {
 
   /** All jobs, with the disk space that each keeps. */
   async kept() {
-    await this.#kept.allKnown();
+    await this.#jobs.measured();
     return this.list().map((job) => ({
       owner: job.request.owner,
       app: job.request.app,
       endedAt: job.isFinal ? job.commandEndedAt : null,
-      bytes: this.#kept.ofJob(job),
+      bytes: job.keptBytes ?? 0,
     }));
   }
 
   /** Number of jobs that have not ended. */
   get active(): number {
-    return this.#lives.size;
+    return this.#active.size;
   }
 
-  /** Newest first. If two were accepted at the same time, the one found last comes first. */
+  /** Newest first. */
   list(): Job[] {
-    // All times have the same form, so their texts are in their order.
-    const later = ({ record: a }: Job, { record: b }: Job) => (a.createdAt < b.createdAt ? 1 : -1);
-    return [...this.#jobs.values()]
-      .reverse()
-      .sort((a, b) => (a.record.createdAt === b.record.createdAt ? 0 : later(a, b)));
+    return this.#jobs.list();
   }
 
-  /**
-   * Some of the jobs, newest first.
-   * @param before only jobs that come after this one in the list; null for the first ones
-   */
-  page({ isWanted, limit, before }: JobPage): Job[] {
-    const all = this.list();
-    const found: Job[] = [];
-    for (
-      let at = before === null ? 0 : all.indexOf(before) + 1;
-      at < all.length && found.length < limit;
-      at += 1
-    ) {
-      const job = all[at];
-      if (job && isWanted(job)) found.push(job);
-    }
-    return found;
+  /** Some of the jobs, newest first. */
+  page(page: JobPage): Job[] {
+    return this.#jobs.page(page);
   }
 
   /** Ends a job in any state. Resolves when none of its processes is left. Idempotent. */
   async kill(job: Job, by: KillCause = 'user'): Promise<KillReply> {
-    const life = this.#lives.get(job.id);
-    if (job.isFinal || !life) return { job_id: job.id, status: job.state, message: notRunning };
-    life.lifecycle.kill(by);
-    await Promise.race([life.end, delay(killTimeout, undefined, { ref: false })]);
+    const active = this.#active.get(job.id);
+    if (job.isFinal || !active) return { job_id: job.id, status: job.state, message: notRunning };
+    active.lifecycle.kill(by);
+    await Promise.race([active.end, delay(killTimeout, undefined, { ref: false })]);
     if (!job.isFinal) {
       const message = 'The job was asked to end, but a process of it cannot be ended; ask again later';
       return { job_id: job.id, status: job.state, message };
@@ -403,7 +324,7 @@ export class JobService {
       );
     }
     // From here on, later steps must not rely on its directory.
-    await this.#lives.get(job.id)?.end;
+    await this.#active.get(job.id)?.end;
     const removed = this.#retention.remove(this.get(job.id, theAdmin));
     await Promise.race([removed, delay(removalTimeout, undefined, { ref: false })]);
   }
@@ -416,8 +337,8 @@ export class JobService {
    * @returns false if so much cannot be freed; then nothing is removed
    */
   async makeRoom(bytes: number, requester: Owner): Promise<boolean> {
-    await this.#kept.allKnown();
-    const evictable = [...(this.deps.uploads?.evictable() ?? []), ...this.#evictableJobs()];
+    await this.#jobs.measured();
+    const evictable = [...(this.deps.uploads?.evictable() ?? []), ...this.#retention.evictable()];
     const kept = new Map<Owner, number>();
     for (const each of evictable) kept.set(each.owner, (kept.get(each.owner) ?? 0) + each.bytes);
     if (evictable.length === 0 || evictable.reduce((sum, each) => sum + each.bytes, 0) < bytes) return false;
@@ -432,25 +353,6 @@ export class JobService {
     return true;
   }
 
-  /** Jobs that have ended and may be removed when the disk is short. */
-  #evictableJobs(): Evictable[] {
-    const { fetched, failed } = this.#retention.evictable(
-      [...this.#jobs.values()].filter(({ id }) => !this.#lives.has(id)),
-    );
-    const about = (job: Job) => ({ owner: job.request.owner, bytes: this.#kept.ofJob(job) });
-    return [
-      ...fetched.map((job) => ({ ...about(job), remove: () => this.#retention.remove(job, 'fetched') })),
-      ...failed.map((job) => ({
-        ...about(job),
-        remove: async () => {
-          job.clear();
-          await this.#discard(job);
-          void this.#kept.measure(job);
-        },
-      })),
-    ];
-  }
-
   /** Keeps a result from expiring while it is sent. Returns a function that ends this. */
   holdResult(job: Job): () => void {
     return this.#retention.hold(job);
@@ -458,56 +360,18 @@ export class JobService {
 
   /** From here on, accepts no new jobs. Kills the active ones, or leaves them to the next server. */
   async close(onExit: OnExit): Promise<void> {
-    this.#isClosing = true;
+    this.#admission.isClosed = true;
     this.#retention.close();
     this.#trash.close();
+    this.#unreadable.close();
     if (onExit === 'kill') {
+      const { executor } = this.deps;
+      const unreadable = this.#unreadable.directories.filter((each) => executor.isRunning(each));
       const killed = [...this.#jobs.values()].map((job) => this.kill(job, 'stop'));
-      await Promise.all([this.#unreadable.stop(), ...killed]);
+      await Promise.all([...killed, ...unreadable.map((each) => executor.stop(each))]);
     } else {
-      await Promise.all([...this.#lives.values()].map(({ lifecycle }) => lifecycle.leave()));
+      await Promise.all([...this.#active.values()].map(({ lifecycle }) => lifecycle.leave()));
     }
     await Promise.all([...this.#jobs.values()].map((job) => job.leave()));
-  }
-
-  /** Jobs come before uploads in what their owner may keep. */
-  #trimUploads(owner: Owner): void {
-    const max = this.deps.maxKeptOf(owner);
-    if (max !== null) this.deps.uploads?.trim(owner, max - this.#kept.of(owner));
-  }
-
-  #live(job: Job): void {
-    job.isEndNoticeWanted = this.deps.areEndsNoticed;
-    followJob(job, this.deps.events);
-    const lifecycle = new Lifecycle(job, {
-      ...this.deps,
-      packer: this.#packer,
-      diskPerJob: this.#diskPerJob,
-      discard: (job) => void this.#discard(job),
-    });
-    const end = lifecycle.run().finally(() => {
-      this.#lives.delete(job.id);
-      if (!this.#isClosing) this.#retention.schedule(job);
-      this.#removeInput(job);
-      void this.#kept.measure(job);
-    });
-    this.#lives.set(job.id, { lifecycle, end });
-  }
-
-  /** Removes what a job has written besides its log. */
-  async #discard({ id, directory: { output, workspace } }: Job): Promise<void> {
-    await Promise.all([output, workspace].map((part) => this.#trash.throwAway(part, false, id)));
-  }
-
-  /** Removes the input of a job that has ended: it is large, no longer needed, and may be a patient's scan. */
-  #removeInput({ id, directory }: Job): void {
-    void this.#trash.throwAway(directory.input, false, id);
-  }
-
-  #forget(job: Job, cause: GoneCause): void {
-    this.#jobs.delete(job.id);
-    this.#kept.forget(job);
-    this.#admission.forget(job);
-    this.deps.events.tell('removed', { ...factsOf(job), cause });
   }
 }

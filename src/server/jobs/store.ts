@@ -63,11 +63,6 @@ export class JobStore {
     return this.#jobs;
   }
 
-  /** False if there is certainly no directory for that job. */
-  has(id: string): boolean {
-    return this.finalDirectory(new JobDirectory(id, '')).exists();
-  }
-
   /** A new directory for a submission, with an id that no job has. */
   create(): JobDirectory {
     const id = randomBytes(jobIdBytes).toString('hex');
@@ -138,29 +133,29 @@ export class JobStore {
 /** Milliseconds between two attempts to read a record. */
 const retryInterval = 2000;
 
-export interface UnreadableDeps {
-  readonly store: JobStore;
-  readonly executor: Executor;
-  readonly clock: Clock;
-  readonly report: Report;
-  /** Called with a job whose record became readable. */
-  readonly found: (job: StoredJob) => void;
-}
-
 type Damaged = Extract<Found, { kind: 'damaged' }>;
 type Unreadable = Damaged | Extract<Found, { kind: 'unreadable' }>;
 
 /**
  * Jobs whose records cannot be read. A job with a damaged record continues as it was accepted if that record still
  * exists; otherwise it is set aside once its command has ended. A job whose record gives a read error stays where it is
- * and is tried again, since a disk may fail only for a moment. Running commands go on meanwhile, and their devices stay
- * reserved.
+ * and is tried again, since a disk may fail only for a moment. Running commands go on meanwhile.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
   #isClosing = false;
 
-  constructor(private readonly deps: UnreadableDeps) {}
+  constructor(
+    private readonly store: JobStore,
+    private readonly executor: Executor,
+    private readonly clock: Clock,
+    private readonly report: Report,
+  ) {}
+
+  /** Their directories. */
+  get directories(): readonly JobDirectory[] {
+    return [...this.#waiting.values()];
+  }
 
   /**
    * Sets a job aside, or keeps it for another try.
@@ -168,22 +163,19 @@ export class UnreadableJobs {
    */
   add(unreadable: Unreadable): StoredJob | undefined {
     const { directory, why } = unreadable;
-    if (unreadable.kind === 'damaged' && !this.deps.executor.isRunning(directory)) {
-      return this.#mend(unreadable);
-    }
-    this.deps.report(`Job ${directory.id} is left as it is until it can be read`, why);
+    if (unreadable.kind === 'damaged' && !this.executor.isRunning(directory)) return this.#mend(unreadable);
+    this.report(`Job ${directory.id} is left as it is until it can be read`, why);
     this.#waiting.set(directory.id, directory);
     return undefined;
   }
 
   /** @returns the job as it was accepted; undefined if that is unknown and the job is set aside */
   #mend({ directory, why, accepted }: Omit<Damaged, 'kind'>): StoredJob | undefined {
-    const { store, report } = this.deps;
     if (accepted) {
-      report(`Job ${directory.id} goes on as it was accepted`, why);
+      this.report(`Job ${directory.id} goes on as it was accepted`, why);
       return { directory, record: accepted };
     }
-    setAside(store.dataDirectory, directory.path, why, report);
+    setAside(this.store.dataDirectory, directory.path, why, this.report);
     return undefined;
   }
 
@@ -196,44 +188,26 @@ export class UnreadableJobs {
     );
   }
 
-  /** Ends running jobs whose directories were removed while there was no server, because nobody else could end them. */
-  async endOrphans(): Promise<void> {
-    const { store, executor, report } = this.deps;
-    const orphans = executor.runningUnder(store.jobsDirectory).filter(({ id }) => !store.has(id));
-    for (const { id } of orphans) report(`Job ${id} runs, and its directory was removed`, 'it is ended');
-    await Promise.all(orphans.map((each) => executor.stop(each)));
-  }
-
-  /** From here on, tries to read them again and again. */
-  resume(): void {
-    for (const directory of this.#waiting.values()) void this.#watch(directory);
-  }
-
-  /** Ends their commands if the server stops and kills its jobs. */
-  async stop(): Promise<void> {
-    this.#isClosing = true;
-    const { executor } = this.deps;
-    const running = [...this.#waiting.values()].filter((each) => executor.isRunning(each));
-    await Promise.all(running.map((each) => executor.stop(each)));
-  }
-
-  async #watch(directory: JobDirectory): Promise<void> {
-    const { store, executor, found, clock } = this.deps;
-    const release = executor.hold(directory);
+  /**
+   * Tries to read the record of a job until that succeeds, or its command has ended and it can be set aside.
+   * @returns the job; undefined if it was set aside, or the server stops
+   */
+  async readable(directory: JobDirectory): Promise<StoredJob | undefined> {
     for (;;) {
-      await pause(clock, retryInterval);
-      if (this.#isClosing) return;
-      const again = store.look(directory.id);
+      await pause(this.clock, retryInterval);
+      if (this.#isClosing) return undefined;
+      const again = this.store.look(directory.id);
       if (again.kind === 'unreadable') continue;
-      if (again.kind !== 'job' && executor.isRunning(directory)) continue;
+      if (again.kind !== 'job' && this.executor.isRunning(directory)) continue;
       this.#waiting.delete(directory.id);
       const accepted = again.kind === 'damaged' ? again.accepted : undefined;
-      const why = 'its job.json is not a record';
-      const job = again.kind === 'job' ? again : this.#mend({ directory, why, accepted });
-      // The job reserves its devices itself before they are released here.
-      if (job) found(job);
-      release();
-      return;
+      return again.kind === 'job'
+        ? again
+        : this.#mend({ directory, why: 'its job.json is not a record', accepted });
     }
+  }
+
+  close(): void {
+    this.#isClosing = true;
   }
 }

@@ -7,6 +7,7 @@ import { errorCode, isForbidden } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
 import { ownDirectory } from '../data-directory/index.js';
 import type { Report } from '../report.js';
+import type { JobDirectory } from './job-directory.js';
 
 /** Names in the trash: a job's id, and a suffix that distinguishes entries with the same id. */
 const trashName = new RegExp(`^${jobIdSource}\\.[0-9a-f]{8}$`);
@@ -56,6 +57,16 @@ export class Trash {
         () => false,
       ));
     if (!isGone) await this.#remove(target);
+  }
+
+  /** Removes what a job has written besides its log. */
+  async discardWritten({ id, output, workspace }: JobDirectory): Promise<void> {
+    await Promise.all([output, workspace].map((part) => this.throwAway(part, false, id)));
+  }
+
+  /** Removes the input of a job that has ended: it is large, no longer needed, and may be a patient's scan. */
+  async discardInput({ id, input }: JobDirectory): Promise<void> {
+    await this.throwAway(input, false, id);
   }
 
   /** Removes what earlier servers could not remove, or did not finish. */

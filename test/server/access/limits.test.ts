@@ -3,7 +3,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { type LimitTable, noLimits } from '../../../src/access/principal.js';
-import { OwnerLimits } from '../../../src/server/jobs/owner-limits.js';
+import { Owners } from '../../../src/server/jobs/owners.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
 import { fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
@@ -106,19 +106,18 @@ describe('a limit of active jobs', () => {
       limits: { ...noLimits, max_jobs: { max: 2, whose: "of the token 'ana'" } },
       apps: null,
     } as const;
-    const active = new Array<string | null>(1001).fill('ana');
-    const owners = new OwnerLimits({
-      activeOwners: () => active,
-      maxJobsOf: (owner) => (owner === 'ana' ? 2 : null),
-      keptBytesOf: () => 0,
-    });
-    expect([owners.isHeld(principal), owners.takenSlots]).toEqual([true, 2]);
+    const owners = new Owners(9, { maxJobs: (owner) => (owner === 'ana' ? 2 : null) });
+    owners.add('ana', 'active', 1001);
     owners.take(principal, undefined);
     expect(() => owners.take(principal, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
-    active.push(...new Array<null>(7).fill(null));
-    expect(owners.takenSlots).toBe(9);
+    // Those that wait for the limit take no places of others.
+    const admin = { ...principal, name: null, limits: noLimits };
+    for (let job = 0; job < 7; job += 1) owners.take(admin, undefined);
+    expect(() => owners.take(admin, undefined)).toThrow(
+      'Server busy: 9 jobs are active, the most there may be',
+    );
   });
 });
 

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { expect, onTestFinished } from 'vitest';
 import type { JobState } from '../../../src/contract/job.js';
 import { type Clock, systemClock } from '../../../src/files/index.js';
-import { Job } from '../../../src/server/jobs/job.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import { Job, type JobContext } from '../../../src/server/jobs/job.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, type JobRequest, newRecord } from '../../../src/server/jobs/job-record.js';
 import { temporary } from '../../support/temporary.js';
@@ -38,6 +39,7 @@ export class HeldDirectory extends JobDirectory {
 export async function makeJob(
   clock: Clock = systemClock,
   change: Partial<JobRecord> | null = null,
+  context: Partial<JobContext> = {},
 ): Promise<{ job: Job; directory: HeldDirectory }> {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
@@ -46,5 +48,6 @@ export async function makeJob(
   const record = { ...newRecord(directory.id, asked, new Date().toISOString()), ...change };
   directory.saveFirst(record, {});
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  return { job: new Job(directory, record, change !== null, report, clock), directory };
+  const shared = { areEndsNoticed: false, events: new ServerEvents(report), clock, report, ...context };
+  return { job: new Job(directory, record, change !== null, shared), directory };
 }

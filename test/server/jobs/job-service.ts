@@ -8,6 +8,7 @@ import type { Executor } from '../../../src/server/executors/index.js';
 import { Job, JobService } from '../../../src/server/jobs/index.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
+import type { JobApps } from '../../../src/server/jobs/lifecycle.js';
 import type { JobServiceDeps } from '../../../src/server/jobs/service.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -25,6 +26,15 @@ export const executor: Executor = {
   isRunning: () => false,
   runningUnder: () => [],
   hold: () => () => {},
+};
+
+/** Apps that run, with no version, and that are not kept loaded. */
+export const appsOfTests: JobApps = {
+  commandFor: () => ['true'],
+  versionOf: async () => null,
+  accessOf: () => ({ network: false, directories: [], environment: {} }),
+  residentFor: () => null,
+  explainExit: () => null,
 };
 
 export const request = {
@@ -76,8 +86,7 @@ export async function serviceWith(
     clock: systemClock,
     maxKeptJobs,
     uploads: null,
-    maxKeptOf: () => null,
-    maxJobsOf: () => null,
+    limits: { maxJobs: () => null, maxKept: () => null },
     maxJobs: 100,
     diskPerJob: null,
     grace: 3_600_000,
@@ -86,11 +95,7 @@ export async function serviceWith(
     maxFineTuneTime: null,
     areEndsNoticed: false,
     isUpgraded: () => false,
-    commandFor: unused,
-    residentOf: unused,
-    versionOf: unused,
-    accessOf: unused,
-    explainExit: unused,
+    apps: { ...appsOfTests, commandFor: unused },
     ...more,
   });
   onTestFinished(() => service.close('keep'));

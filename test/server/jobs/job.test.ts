@@ -1,23 +1,19 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { Job, secondsBetween } from '../../../src/server/jobs/job.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import { Job } from '../../../src/server/jobs/job.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
 
 test('A log that cannot be written to is reported once', async () => {
-  const { job: of, directory } = await makeJob();
-  mkdirSync(directory.logFile);
   const told: string[] = [];
   const report = (problem: string) => told.push(problem);
-  const job = new Job(directory, of.record, false, report, new TestClock());
+  const { job, directory } = await makeJob(new TestClock(), null, { report });
+  mkdirSync(directory.logFile);
   job.log('one');
   job.log('two');
   expect(told).toEqual([`The log of job ${job.id} could not be written to`]);
-});
-
-test('A job may have a listener for each log stream', async () => {
-  expect((await makeJob()).job.getMaxListeners()).toBe(0);
 });
 
 test('A second kill while the end is saved changes nothing', async () => {
@@ -57,15 +53,6 @@ test('An end is shown although the disk does not answer, and is saved when the d
   expect(job.state).toBe('killed');
 });
 
-test('A power cut leaves the record that notes a fetched result: it replaced the one of the end', async () => {
-  const { job, directory } = await makeJob();
-  await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
-  await job.finish('done', null);
-  job.noteFetched();
-  const noted = { state: 'done', fetchedAt: expect.any(String) };
-  await expect.poll(() => directory.latest).toMatchObject({ record: noted, isKept: true });
-});
-
 test('The run time of a job does not change when somebody sets the clock', async () => {
   const clock = new TestClock();
   const { job } = await makeJob(clock);
@@ -91,41 +78,6 @@ test('The run time of a job ends with its command, and not with the packing of i
 
 const onCpu = { gpus: [], gpuUuids: [], cpuSlots: 1 };
 const startedAt = '2026-01-01T00:00:00.000Z';
-
-test('No time is negative because somebody has set the clock back', () => {
-  const later = '2026-01-01T00:00:02.500Z';
-  expect([secondsBetween(startedAt, later), secondsBetween(later, startedAt)]).toEqual([2.5, 0]);
-});
-
-test('A kill that an earlier server recorded keeps its cause, and a cause alone is no kill', async () => {
-  const killed = await makeJob(undefined, { state: 'running', killRequested: true, killCause: 'stop' });
-  const other = await makeJob(undefined, { state: 'running', killCause: 'stop' });
-  expect([killed.job.killCause, killed.job.killRequested]).toEqual(['stop', true]);
-  expect([other.job.killCause, other.job.killRequested]).toEqual([null, false]);
-});
-
-test('A waiting job shows its place in the queue until it is killed', async () => {
-  const { job } = await makeJob();
-  const place = () => [job.view().queue_position, job.view().waiting_for];
-  await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
-  expect([job.state, place()]).toEqual(['waiting', [3, 'GPU 1']]);
-  await job.requestKill('user');
-  expect([job.state, place()]).toEqual(['waiting', [null, null]]);
-});
-
-test('A job holds its GPUs by their UUIDs while its command runs, whatever their ids are by now', async () => {
-  const gpus = { gpus: [0], gpuUuids: ['GPU-a'], cpuSlots: 0 };
-  const { job } = await makeJob();
-  const held = () =>
-    [{ id: 0, uuid: 'GPU-b' }, { id: 1, uuid: 'GPU-a' }, { id: 0 }, { id: 1 }].map((each) => job.holds(each));
-  expect(job.grant).toBeNull();
-  await job.run(gpus, null);
-  expect([job.grant, held()]).toEqual([gpus, [false, true, true, false]]);
-  job.release(null, 0);
-  expect(held()).toEqual([false, false, false, false]);
-  await job.finish('done', null);
-  expect(job.grant).toBeNull();
-});
 
 test('A result counts as fetched once all its bytes were sent, in whatever pieces, and from then on', async () => {
   const clock = new TestClock();
@@ -187,8 +139,7 @@ test("The program for ends runs once for a job, even if the job's directory is g
   const { job: without } = await makeJob();
   await without.finish('error', 'It failed');
   expect(await without.beginEndNotice()).toBe(false);
-  const { job, directory } = await makeJob();
-  job.isEndNoticeWanted = true;
+  const { job, directory } = await makeJob(new TestClock(), null, { areEndsNoticed: true });
   await job.finish('error', 'It failed');
   rmSync(directory.path, { recursive: true });
   expect([await job.beginEndNotice(), await job.beginEndNotice()]).toEqual([true, false]);
@@ -204,7 +155,8 @@ test('The log keeps the first and the last place in the queue, each once also af
   const lines = '[remote-app] position 3\r\n[remote-app] position 1\r\n[remote-app] Starting\n';
   expect(readFileSync(directory.logFile, 'utf8')).toBe(lines);
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const again = new Job(directory, job.record, true, report, new TestClock());
+  const context = { areEndsNoticed: false, events: new ServerEvents(report), clock: new TestClock(), report };
+  const again = new Job(directory, job.record, true, context);
   again.logPlace('position 1');
   again.log('Starting');
   again.log('Result');

@@ -6,9 +6,11 @@ import { systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
-import { endOf, followJob, Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import { Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycle.js';
+import type { Trash } from '../../../src/server/jobs/trash.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
+import { appsOfTests } from './job-service.js';
 
 /** An executor with one run, which succeeds. */
 function quickExecutor(): Executor {
@@ -20,14 +22,10 @@ function quickExecutor(): Executor {
   return executor as Executor;
 }
 
-const unused = {
-  commandFor: () => ['true'],
-  versionOf: async () => null,
-  accessOf: () => ({ network: false, directories: [], environment: {} }),
-  residentOf: () => null,
-  explainExit: () => null,
+const shared = {
+  apps: appsOfTests,
+  trash: { discardWritten: async () => {} } as unknown as Trash,
   diskPerJob: Number.POSITIVE_INFINITY,
-  discard: () => {},
   clock: systemClock,
 };
 
@@ -37,7 +35,7 @@ async function doneJob(packer: Pick<Packer, 'pack'>) {
   directory.create();
   const told: unknown[] = [];
   const report = (_problem: string, cause: unknown) => void told.push(cause);
-  const deps = { ...unused, executor: quickExecutor(), packer: packer as Packer, report };
+  const deps = { ...shared, executor: quickExecutor(), packer: packer as Packer, report };
   return { job, told, end: new Lifecycle(job, deps).run() };
 }
 
@@ -68,7 +66,7 @@ async function runningJob() {
   const { job, directory } = await makeJob();
   const { executor, state } = endlessExecutor();
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const deps = { ...unused, executor, packer: new Packer(), report };
+  const deps = { ...shared, executor, packer: new Packer(), report };
   const lifecycle = new Lifecycle(job, deps);
   const end = lifecycle.run();
   await expect.poll(() => job.state).toBe('running');
@@ -178,7 +176,7 @@ async function jobThatEnds(
     removedButOpen,
   };
   const deps = {
-    ...unused,
+    ...shared,
     clock,
     packer: new Packer(),
     report: (problem: string, cause: unknown) => told.push(`${problem}: ${cause}`),
@@ -220,7 +218,8 @@ describe('a command that ends', () => {
     ],
   ] as const)('A command that ends with %o has the error %s', async ([end, error, line]) => {
     const explainExit = (_: unknown, code: number) => (code === 4 ? 'Out of CUDA memory' : null);
-    const { job, lifecycle, log } = await jobThatEnds(end, { explainExit });
+    const apps = { ...appsOfTests, explainExit };
+    const { job, lifecycle, log } = await jobThatEnds(end, { apps });
     await lifecycle.run();
     expect(job.view()).toMatchObject({ status: 'error', error, left_files: 0, start: 'warm' });
     expect(log()).toEqual(['Assigned GPUs: 1', 'Starting infer on GPU 1', ...(line ? [line] : []), '']);
@@ -250,7 +249,7 @@ describe('a command that ends', () => {
       {
         packer: { pack } as unknown as Packer,
         during: () => writeFileSync(directory.result, 'x'.repeat(7)),
-        versionOf: () => Promise.reject(new Error('Its files cannot be read')),
+        apps: { ...appsOfTests, versionOf: () => Promise.reject(new Error('Its files cannot be read')) },
       },
     );
     await lifecycle.run();
@@ -330,7 +329,7 @@ test('A job waits and runs although the disk cannot note that it waits', async (
   const told: string[] = [];
   const report = (problem: string) => told.push(problem);
   const executor = { run: events, stop: async () => {} } as unknown as Executor;
-  await new Lifecycle(job, { ...unused, executor, packer: new Packer(), report }).run();
+  await new Lifecycle(job, { ...shared, executor, packer: new Packer(), report }).run();
   expect([job.state, told]).toEqual(['done', [`Job ${job.id} could not be saved as waiting`]]);
   expect(readFileSync(directory.logFile, 'utf8')).toContain('Waiting for GPU 1: position 2 in the queue');
 });
@@ -386,13 +385,12 @@ test('Leaving a job while its result is packed waits until the packing has stopp
 test('Each step of a job is announced once, with what an admin wants to know about it', async () => {
   const clock = new TestClock();
   const createdAt = new Date(clock.now()).toISOString();
-  const { job } = await makeJob(clock, { createdAt });
-  clock.pass(120);
   const events = new ServerEvents(() => {});
   const told: unknown[] = [];
   for (const name of ['waiting', 'started', 'ended'] as const)
     events.on(name, (what) => told.push([name, what]));
-  followJob(job, events);
+  const { job } = await makeJob(clock, { createdAt }, { events });
+  clock.pass(120);
   const facts = { id: job.id, app: 'tissue', operation: 'infer', owner: null };
   await job.wait({ kind: 'waiting', for: 'GPU 1', position: 3 });
   await job.wait({ kind: 'waiting', for: 'GPU 1', position: 2 });
@@ -433,5 +431,5 @@ test('The waiting time of a job that never began lasts until its end', async () 
   const { job } = await makeJob(clock, { createdAt: new Date(clock.now()).toISOString() });
   clock.pass(90);
   await job.finish('killed', 'Killed by user');
-  expect(endOf(job, 'killed')).toMatchObject({ queued: 90, seconds: null, gpus: [], cpuSlots: 0 });
+  expect(job.end()).toMatchObject({ queued: 90, seconds: null, gpus: [], cpuSlots: 0 });
 });

@@ -3,10 +3,14 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
 import { bootTimeIn } from '../../../src/files/index.js';
+import { ServerEvents } from '../../../src/server/events.js';
+import { ExpiredJobs } from '../../../src/server/jobs/expired-jobs.js';
 import { Job } from '../../../src/server/jobs/job.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
-import { ExpiredJobs, Retention } from '../../../src/server/jobs/retention.js';
+import { JobTable } from '../../../src/server/jobs/job-table.js';
+import { Owners } from '../../../src/server/jobs/owners.js';
+import { Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
 import type { Report } from '../../../src/server/report.js';
 import { smallDisk } from '../../support/small-disk.js';
@@ -30,15 +34,12 @@ async function keeper(grace = 60_000, report: Report = fail) {
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
   const forgotten: string[] = [];
-  const retention = new Retention({
-    expired,
-    trash: new Trash(root, fail),
-    grace,
-    maxKeep: 3_600_000,
-    forget: ({ id }, cause) => forgotten.push(`${id} ${cause}`),
-    clock,
-    report,
-  });
+  const events = new ServerEvents(fail);
+  events.on('removed', ({ id, cause }) => forgotten.push(`${id} ${cause}`));
+  const jobs = new JobTable(new Owners(100, { maxJobs: () => null }));
+  const trash = new Trash(root, fail);
+  const shared = { grace, maxKeptJobs: 100, events, clock, report };
+  const retention = new Retention({ ...shared, jobs, expired, trash });
   onTestFinished(() => retention.close());
   let made = 0;
   /** A job that has ended. */
@@ -48,9 +49,17 @@ async function keeper(grace = 60_000, report: Report = fail) {
     directory.create();
     const now = new Date(clock.now()).toISOString();
     const record = newRecord(directory.id, { ...request, owner: 'ana', keep }, now);
-    return new Job(directory, { ...record, state: 'done', finishedAt: now, ...change }, false, fail, clock);
+    const context = { areEndsNoticed: false, events, clock, report: fail };
+    return new Job(directory, { ...record, state: 'done', finishedAt: now, ...change }, false, context);
   };
-  return { root, clock, expired, retention, forgotten, ended };
+  /** Adds jobs to the table: the first one keeps one byte, the next one two. */
+  const jobsOf = (...all: Job[]) => {
+    for (const [index, job] of all.entries()) {
+      jobs.add(job);
+      jobs.keep(job, index + 1);
+    }
+  };
+  return { root, clock, expired, retention, forgotten, ended, jobsOf };
 }
 
 test('A job is removed when its time is up, and not a moment before', async () => {
@@ -163,7 +172,7 @@ test('The files of a job that is removed during downloads stay until the last on
 });
 
 test('Fetched results and what failed jobs left may be removed early, oldest first, but not during a download', async () => {
-  const { retention, ended } = await keeper();
+  const { retention, ended, jobsOf } = await keeper();
   const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
   const fetched = { fetchedAt: at(9) };
   const late = ended({ finishedAt: at(3), ...fetched });
@@ -175,11 +184,12 @@ test('Fetched results and what failed jobs left may be removed early, oldest fir
   const failed = ended({ finishedAt: at(2), state: 'error' });
   for (const job of [late, early, unfetched, held, killed, failed]) retention.schedule(job);
   const release = retention.hold(held);
-  const evictable = () => retention.evictable([late, early, unfetched, held, fresh, killed, failed]);
-  expect(evictable()).toEqual({ fetched: [early, late], failed: [failed, killed] });
+  jobsOf(late, early, unfetched, held, fresh, killed, failed);
+  const evictable = () => retention.evictable().map(({ bytes }) => bytes);
+  expect(evictable()).toEqual([2, 1, 7, 6]);
   release();
   failed.isCleared = true;
-  expect(evictable()).toEqual({ fetched: [held, early, late], failed: [killed] });
+  expect(evictable()).toEqual([4, 2, 1, 6]);
 });
 
 test.for([

@@ -6,7 +6,7 @@ import { type Principal, theAdmin } from '../../../src/access/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { TestClock } from '../../support/test-clock.js';
-import { ana, executor, idOf, request, serviceWith, slotOf } from './job-service.js';
+import { ana, appsOfTests, executor, idOf, request, serviceWith, slotOf } from './job-service.js';
 
 /** Jobs on it run until they are stopped. */
 function endless(): Executor & { readonly grants: (readonly number[] | null)[] } {
@@ -30,11 +30,7 @@ function endless(): Executor & { readonly grants: (readonly number[] | null)[] }
   };
 }
 
-const running = {
-  commandFor: () => ['true'],
-  versionOf: async () => null,
-  accessOf: () => ({ network: false, directories: [], environment: {} }),
-};
+const running = { apps: appsOfTests };
 
 /** Events of these names from now on. */
 function follow(events: ServerEvents, ...names: Parameters<ServerEvents['on']>[0][]) {
@@ -53,7 +49,7 @@ test('A start removes what an earlier server had no time for: its trash, uploads
   const left = [`trash/${idOf(7)}.0a1b2c3d`, `incoming/${idOf(8)}`, `jobs/${idOf(0)}`];
   const { service, root } = await serviceWith([{}, {}], 10, {
     before: (at) => {
-      for (const name of left) mkdirSync(path.join(at, name), { recursive: true });
+      for (const name of [...left, 'trash/notes']) mkdirSync(path.join(at, name), { recursive: true });
       writeFileSync(path.join(at, 'expired'), `${idOf(0)} 2026-01-01T00:00:00.000Z removed of ana\n`);
     },
   });
@@ -62,6 +58,7 @@ test('A start removes what an earlier server had no time for: its trash, uploads
     `Job ${idOf(0)} was removed at 2026-01-01T00:00:00.000Z; submit it again`,
   );
   await expect.poll(() => left.filter((name) => existsSync(path.join(root, name)))).toEqual([]);
+  expect(existsSync(path.join(root, 'trash/notes'))).toBe(true);
 });
 
 test('Jobs that ran are continued before those that waited, so that they keep their devices', async () => {
@@ -195,8 +192,7 @@ test('The notice of an end has the version of the app also if that is known late
     tell = resolve;
   });
   const { service } = await serviceWith([], 10, {
-    ...running,
-    versionOf: async () => ({ known }),
+    apps: { ...appsOfTests, versionOf: async () => ({ known }) },
     executor: endless(),
     areEndsNoticed: true,
   });

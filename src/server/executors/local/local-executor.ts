@@ -274,7 +274,7 @@ export class LocalExecutor implements Executor {
   #request(order: RunOrder, grant: Grant): RunRequest {
     const { sandbox, environment: own, limits } = this.settings;
     const { directory } = order;
-    const command = order.command();
+    const command = order.command(grant);
     const access = order.access();
     const searchPath = own.PATH ?? '';
     const wrapper = sandbox

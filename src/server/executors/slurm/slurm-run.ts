@@ -67,7 +67,7 @@ function runRequest(
   const slurmVariables = [...jobVariables, ...(hasGpus ? deviceVariables : [])];
   return {
     jobId: directory.id,
-    command: order.command(),
+    command: order.command(grant),
     wrapper: [],
     limits: { memory: null, processes: null },
     isSandboxed: false,

@@ -1,0 +1,98 @@
+import type { Owner } from '../../access/index.js';
+import { treeSize } from './disk-use.js';
+import type { Job } from './job.js';
+import type { Owners } from './owners.js';
+
+/** Which jobs of the list are asked for. */
+export interface JobPage {
+  readonly isWanted: (job: Job) => boolean;
+  readonly limit: number;
+  /** Only jobs that come after this one in the list; null for the first ones. */
+  readonly before: Job | null;
+}
+
+/** Keys of different owners never match. Null without a key. */
+export const keyOf = (owner: Owner, idempotencyKey: string | null): string | null =>
+  idempotencyKey === null ? null : JSON.stringify([owner, idempotencyKey]);
+
+/** The jobs that the server keeps, by id and by idempotency key, and the bytes that each keeps on the disk. */
+export class JobTable {
+  readonly #byId = new Map<string, Job>();
+  readonly #byKey = new Map<string, Job>();
+  /** Measurements run one after the other, so that they leave most of the disk's time to the jobs. */
+  #measuring: Promise<void> = Promise.resolve();
+
+  constructor(private readonly owners: Owners) {}
+
+  get(id: string): Job | undefined {
+    return this.#byId.get(id);
+  }
+
+  withKey(key: string): Job | undefined {
+    return this.#byKey.get(key);
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  add(job: Job): void {
+    const { owner, idempotencyKey } = job.request;
+    this.#byId.set(job.id, job);
+    const key = keyOf(owner, idempotencyKey);
+    if (key !== null) this.#byKey.set(key, job);
+    this.owners.add(owner, 'jobs', 1);
+  }
+
+  remove(job: Job): void {
+    const { owner, idempotencyKey } = job.request;
+    this.#byId.delete(job.id);
+    const key = keyOf(owner, idempotencyKey);
+    if (key !== null) this.#byKey.delete(key);
+    this.owners.add(owner, 'jobs', -1);
+    this.owners.add(owner, 'keptBytes', -(job.keptBytes ?? 0));
+  }
+
+  /**
+   * Counts the bytes that a job keeps: for an active one, its upload with the content of its archives. What it writes while
+   * it runs counts once it has ended.
+   */
+  keep(job: Job, bytes: number): void {
+    this.owners.add(job.request.owner, 'keptBytes', bytes - (job.keptBytes ?? 0));
+    job.keptBytes = bytes;
+  }
+
+  /** Measures what is left of a job that has ended, or what an earlier server's job keeps. */
+  measure(job: Job): void {
+    this.#measuring = this.#measuring.then(async () => {
+      const bytes = await treeSize(job.directory.path);
+      if (this.#byId.has(job.id)) this.keep(job, bytes);
+    });
+  }
+
+  /** Resolves when all jobs that have ended are measured. */
+  async measured(): Promise<void> {
+    await this.#measuring;
+  }
+
+  /** In no particular order. */
+  values(): IterableIterator<Job> {
+    return this.#byId.values();
+  }
+
+  /** Newest first. If two were accepted at the same time, the one found last comes first. */
+  list(): Job[] {
+    // All times have the same form, so their texts are in their order.
+    const later = ({ record: a }: Job, { record: b }: Job) => (a.createdAt < b.createdAt ? 1 : -1);
+    return [...this.#byId.values()]
+      .reverse()
+      .sort((a, b) => (a.record.createdAt === b.record.createdAt ? 0 : later(a, b)));
+  }
+
+  /** Some of the jobs, newest first. */
+  page({ isWanted, limit, before }: JobPage): Job[] {
+    const all = this.list();
+    const from = before === null ? 0 : all.indexOf(before) + 1;
+    return all.slice(from).filter(isWanted).slice(0, limit);
+  }
+}

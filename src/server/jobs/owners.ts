@@ -1,0 +1,210 @@
+import { type Limit, type Owner, ownerInWords, type Principal } from '../../access/index.js';
+import { counted, FieldError, formatBytes, ServiceError } from '../../contract/index.js';
+import { type DeviceRequest, gpusOf } from '../executors/index.js';
+
+/** The limits of owners, as they are now; null for none. */
+export interface OwnerLimits {
+  /** Jobs that an owner may have at once, while further ones wait. */
+  readonly maxJobs: (owner: Owner) => number | null;
+  /** Bytes that an owner may keep. */
+  readonly maxKept: (owner: Owner) => number | null;
+}
+
+/** What a submission in progress may take of its owner's space. */
+export interface Allowed {
+  /** Bytes that the upload may have; null if its owner has no such limit. */
+  readonly bytes: number | null;
+  /** The end of a sentence about that limit: whose limit it is. */
+  readonly advice: string;
+  /**
+   * Reports how much of its owner's space the upload takes, in bytes, including the content of its archives. Called again
+   * as more becomes known.
+   * @throws ServiceError `keptFull`
+   */
+  hold(bytes: number): void;
+}
+
+/** What one owner has at the moment. */
+interface Use {
+  /** Jobs that the server keeps, in any state. */
+  jobs: number;
+  /** Those of them that have not ended. */
+  active: number;
+  /** Bytes that the jobs keep on the disk. */
+  keptBytes: number;
+  /** Submissions in progress. */
+  submissions: number;
+  /** Bytes that the submissions in progress take of what the owner may keep. */
+  submittedBytes: number;
+}
+
+/** Maximum number of jobs of one owner that may wait for its limit of active jobs. */
+const maxWaiting = 1000;
+
+const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** The error if the jobs of an owner keep too much for an upload. */
+const keptFull = (owner: Owner, kept: number, { max, whose }: Limit): ServiceError =>
+  new ServiceError(
+    'keptFull',
+    `The jobs of ${ownerInWords(owner)} keep ${formatBytes(kept)} of the ${formatBytes(max)} that they may keep (the limit ${whose}), ` +
+      `which leaves too little for this upload; 'remote-app rm JOB...' removes jobs that have ended`,
+  );
+
+/** The error of an upload for which the other uploads of its owner leave too little. */
+export function uploadsFull({ name, limits: { max_kept } }: Principal, bytes: number): ServiceError {
+  const max = max_kept?.max ?? 0;
+  return new ServiceError(
+    'keptFull',
+    `The jobs and uploads of ${ownerInWords(name)} may keep ${formatBytes(max)}${max_kept ? ` (the limit ${max_kept.whose})` : ''}, ` +
+      `and ${formatBytes(bytes)} of uploads that were just used leave too little for this one; submit what you have sent, or wait`,
+  );
+}
+
+/** @throws FieldError for a job that would wait for ever, because it asks for more GPUs than its owner may have */
+export function checkGpus(
+  { name, limits: { max_gpus: limit } }: Principal,
+  field: string,
+  request: DeviceRequest,
+): void {
+  const asked = gpusOf(request);
+  if (limit === null || asked <= limit.max) return;
+  throw new FieldError(
+    field,
+    `asks for ${counted(asked, 'GPU')}; ${ownerInWords(name)} may have ${limit.max} at once (the limit ${limit.whose})`,
+  );
+}
+
+/**
+ * Counts what each owner has, and holds owners to the limits of their token or its role. Submissions in progress count, so
+ * that many at once do not slip through.
+ */
+export class Owners {
+  readonly #uses = new Map<Owner, Use>();
+
+  constructor(
+    private readonly maxJobs: number,
+    private readonly limits: Pick<OwnerLimits, 'maxJobs'>,
+  ) {}
+
+  #of(owner: Owner): Use {
+    const known = this.#uses.get(owner);
+    if (known) return known;
+    const use = { jobs: 0, active: 0, keptBytes: 0, submissions: 0, submittedBytes: 0 };
+    this.#uses.set(owner, use);
+    return use;
+  }
+
+  /** What an owner has at the moment. */
+  of(owner: Owner): Readonly<Use> {
+    return this.#of(owner);
+  }
+
+  /** Counts more of an owner's jobs or bytes, or fewer if the number is negative. */
+  add(owner: Owner, what: 'jobs' | 'active' | 'keptBytes', change: number): void {
+    this.#of(owner)[what] += change;
+  }
+
+  /** Submissions in progress that may become jobs. */
+  get submissions(): number {
+    return [...this.#uses.values()].reduce((sum, { submissions }) => sum + submissions, 0);
+  }
+
+  /**
+   * Takes a place among the active jobs for a submission, which `release` gives back.
+   * @param stated bytes of the request; undefined if it does not say
+   * @throws ServiceError `busy` or `keptFull`; the message says which limit, whose it is, and how large
+   */
+  take(principal: Principal, stated: number | undefined): Allowed & { release(): void } {
+    const { name } = principal;
+    const { max_kept } = principal.limits;
+    const use = this.#of(name);
+    this.#checkJobs(principal, use);
+    const { bytes, advice } = this.#allowance(principal, use, stated ?? 0);
+    let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
+    use.submissions += 1;
+    use.submittedBytes += reserved;
+    return {
+      bytes,
+      advice,
+      hold: (held) => {
+        if (max_kept === null) return;
+        const kept = use.keptBytes + use.submittedBytes - reserved;
+        if (held > reserved && kept + held > max_kept.max) throw keptFull(name, kept, max_kept);
+        use.submittedBytes += held - reserved;
+        reserved = held;
+      },
+      release: () => {
+        use.submissions -= 1;
+        use.submittedBytes -= reserved;
+      },
+    };
+  }
+
+  /**
+   * Bytes that all uploads of an owner may keep, beside its jobs and the forms in progress; null for no limit.
+   * @param length bytes of a new upload
+   * @throws ServiceError `uploadTooLarge` or `keptFull`
+   */
+  roomForUpload({ name, limits: { max_kept, max_upload } }: Principal, length: number): number | null {
+    if (max_upload !== null && length > max_upload.max) {
+      const detail = `The upload is larger than the limit of ${formatBytes(max_upload.max)} ${max_upload.whose}`;
+      throw new ServiceError('uploadTooLarge', detail);
+    }
+    if (max_kept === null) return null;
+    const { keptBytes, submittedBytes } = this.#of(name);
+    const kept = keptBytes + submittedBytes;
+    if (kept + length > max_kept.max) throw keptFull(name, kept, max_kept);
+    return max_kept.max - kept;
+  }
+
+  /**
+   * Shared places that jobs and submissions take. A job that waits for its owner's limit takes none: otherwise one owner
+   * could fill them all.
+   */
+  get #takenPlaces(): number {
+    let taken = 0;
+    for (const [owner, { active, submissions }] of this.#uses)
+      taken += Math.min(active + submissions, this.limits.maxJobs(owner) ?? Number.POSITIVE_INFINITY);
+    return taken;
+  }
+
+  /** Up to `maxWaiting` jobs beyond an owner's limit wait for their turn. If the limit is 0, they would wait for ever. */
+  #checkJobs({ name, limits: { max_jobs: limit } }: Principal, { active, submissions }: Use): void {
+    const own = active + submissions;
+    if (limit === null || own < limit.max) {
+      if (this.#takenPlaces >= this.maxJobs) {
+        const [jobs, verb] = [counted(this.maxJobs, 'job'), this.maxJobs === 1 ? 'is' : 'are'];
+        const detail = `Server busy: ${jobs} ${verb} active, the most there may be; try again later`;
+        throw new ServiceError('busy', detail);
+      }
+      return;
+    }
+    const { max, whose } = limit;
+    if (max === 0) {
+      const detail = `${capitalised(ownerInWords(name))} may have no active jobs (the limit ${whose})`;
+      throw new ServiceError('busy', detail);
+    }
+    if (own < max + maxWaiting) return;
+    throw new ServiceError(
+      'busy',
+      `Server busy: ${maxWaiting} jobs of ${ownerInWords(name)} wait for its limit of ${counted(max, 'active job')} (the limit ${whose}), ` +
+        'the most that may wait; wait for some to end, or kill some',
+    );
+  }
+
+  /** The smaller of what an upload may have and what its owner may still keep. */
+  #allowance({ name, limits: { max_kept, max_upload } }: Principal, use: Use, stated: number) {
+    const ofUpload = { bytes: max_upload?.max ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
+    if (max_kept === null) return ofUpload;
+    const { max, whose } = max_kept;
+    const kept = use.keptBytes + use.submittedBytes;
+    const left = max - kept;
+    if (left <= 0 || stated > left) throw keptFull(name, kept, max_kept);
+    if (ofUpload.bytes !== null && ofUpload.bytes <= left) return ofUpload;
+    return {
+      bytes: left,
+      advice: `, which is left of the ${formatBytes(max)} that its jobs may keep (the limit ${whose})`,
+    };
+  }
+}
