@@ -7,7 +7,7 @@ import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/in
 import type { OpenedFile, PackedPiece } from './walk-files.js';
 import type { ZipWriter } from './zip-writer.js';
 
-/** Most bytes read from a file at once. */
+/** Maximum number of bytes read from a file at once. */
 const readSize = 1024 * 1024;
 
 /**
@@ -15,24 +15,6 @@ const readSize = 1024 * 1024;
  * does.
  */
 type Flaw = string | null;
-
-/** Reads a small file: as many bytes as it had when it was opened, or fewer if it has become shorter. */
-export async function readSmall(file: FileHandle, size: number): Promise<{ bytes: Buffer; flaw: Flaw }> {
-  // One byte more than expected: reading it shows that the file has grown.
-  const buffer = Buffer.allocUnsafe(size + 1);
-  let filled = 0;
-  while (filled < buffer.length) {
-    const { bytesRead } = await file.read(buffer, filled, buffer.length - filled, filled);
-    filled += bytesRead;
-    if (bytesRead === 0 || filled === size) break;
-  }
-  return { bytes: buffer.subarray(0, Math.min(filled, size)), flaw: sizeFlaw(size, filled) };
-}
-
-const sizeFlaw = (size: number, found: number): Flaw =>
-  found === size
-    ? null
-    : `${found < size ? 'became shorter' : 'grew'} while it was packed, and was cut there`;
 
 /** The bytes of pieces. The file has to stay as it was when it was opened: they were chosen by its content. */
 async function* piecesOf(
@@ -61,42 +43,56 @@ async function* piecesOf(
 }
 
 /**
- * The bytes of a large file, as many as it had when it was opened. Never throws: the bytes read so far are in the archive
- * already, so at a read error the content ends and `flaw` says so.
+ * The bytes of a file, as many as it had when it was opened. Only reading the first piece throws. At a later error those
+ * read so far are in the archive already, so the content ends and `flaw` says so.
  */
 export class FileContent {
   flaw: Flaw = null;
+  #piece: Buffer = Buffer.alloc(0);
+  #read = 0;
+  /** Whether the byte behind the end was asked for. */
+  #isAtEnd = false;
 
-  constructor(
+  private constructor(
     private readonly file: FileHandle,
     private readonly size: number,
     /** Called with the bytes of each piece; the next is read when it resolves. */
     private readonly onPiece: (bytes: number) => Promise<void> | void,
   ) {}
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    let done = 0;
-    while (done < this.size) {
-      const piece = await this.#read(done);
-      if (piece === null) return;
-      done += piece.length;
-      yield piece;
-      await this.onPiece(piece.length);
-    }
-    const now = await this.file.stat().catch(() => null);
-    this.flaw = sizeFlaw(this.size, Math.max(this.size, now?.size ?? 0));
+  /** @throws the system's error if the file cannot be read */
+  static async open(...[file, size, onPiece]: [FileHandle, number, FileContent['onPiece']]) {
+    const content = new FileContent(file, size, onPiece);
+    await content.#next();
+    return content;
   }
 
-  async #read(position: number): Promise<Buffer | null> {
-    const wanted = Math.min(readSize, this.size - position);
-    try {
-      const { bytesRead, buffer } = await this.file.read(Buffer.allocUnsafe(wanted), 0, wanted, position);
-      if (bytesRead > 0) return buffer.subarray(0, bytesRead);
-      this.flaw = sizeFlaw(this.size, position);
-    } catch (cause) {
-      this.flaw = `could be read only as far as byte ${position} (${errorCode(cause)}), and was cut there`;
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    while (this.#piece.length > 0) {
+      yield this.#piece;
+      await this.onPiece(this.#piece.length);
+      try {
+        await this.#next();
+      } catch (cause) {
+        this.flaw = `could be read only as far as byte ${this.#read} (${errorCode(cause)}), and was cut there`;
+        return;
+      }
     }
-    return null;
+  }
+
+  /** Reads the next piece, which is empty at the end. */
+  async #next(): Promise<void> {
+    this.#piece = Buffer.alloc(0);
+    const left = this.size - this.#read;
+    if (this.#isAtEnd) return;
+    // One byte more than expected shows that the file has grown.
+    const wanted = Math.min(readSize, left + 1);
+    const { bytesRead, buffer } = await this.file.read(Buffer.allocUnsafe(wanted), 0, wanted, this.#read);
+    this.#piece = buffer.subarray(0, Math.min(bytesRead, left));
+    this.#read += this.#piece.length;
+    this.#isAtEnd = this.#read === this.size && wanted > left;
+    if (bytesRead > left) this.flaw = 'grew while it was packed, and was cut there';
+    if (bytesRead === 0 && left > 0) this.flaw = 'became shorter while it was packed, and was cut there';
   }
 }
 
@@ -139,9 +135,6 @@ export interface EntryPackerOptions {
   readonly onMore: (entries: number, bytes: number) => Promise<void> | void;
 }
 
-/** The result of a read; null if the file cannot be read. */
-type Attempt<T> = { readonly value: T } | null;
-
 /** Adds the files of a walk to an archive. A file that cannot be read is left out; the others are still packed. */
 export class EntryPacker {
   files = 0;
@@ -167,20 +160,28 @@ export class EntryPacker {
     await this.options.onMore(this.entries, this.bytes);
   }
 
-  #addFile(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
-    return stats.size <= sampleBytes ? this.#addSmall(name, stats, file) : this.#addLarge(name, stats, file);
+  /** Adds a file while it is read. One that cannot be read at all leaves no entry. */
+  async #addFile(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
+    const attempt = await this.#attempt(name, async () => ({
+      content: await FileContent.open(file, stats.size, (more) => this.#count(more)),
+      deflates: !isCompressed(name) && (await this.#deflates(file, stats.size)),
+    }));
+    if (!attempt) return false;
+    const { content, deflates } = attempt;
+    await this.zip.addFile(name, stats, content, deflates);
+    const { flaw } = content;
+    if (flaw !== null && this.options.strict) throw new Error(`${quoteName(name)} ${flaw}`);
+    if (flaw !== null) this.options.notes.add(`${quoteName(name)} ${flaw}`);
+    return true;
   }
 
-  /** Adds a file that is read whole into memory, so that one that cannot be read leaves no entry. */
-  async #addSmall(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
-    const read = await this.#attempt(name, () => readSmall(file, stats.size));
-    if (!read) return false;
-    const { bytes, flaw } = read.value;
-    const { isStored } = this.options;
-    this.#tell(name, flaw);
-    await this.zip.addFile(name, stats, bytes.length === 0 ? [] : [bytes], !isStored && !isCompressed(name));
-    this.bytes += bytes.length;
-    return true;
+  async #deflates(file: FileHandle, size: number): Promise<boolean> {
+    return !this.options.isStored && (size <= sampleBytes || (await isCompressible(file, size)));
+  }
+
+  #count(bytes: number): Promise<void> | void {
+    this.bytes += bytes;
+    return this.options.onMore(this.entries, this.bytes);
   }
 
   /** Adds pieces of a file. What cannot be read ends the packing. */
@@ -190,12 +191,8 @@ export class EntryPacker {
     file: FileHandle,
     pieces: readonly PackedPiece[],
   ): Promise<void> {
-    const deflates =
-      !this.options.isStored && (stats.size <= sampleBytes || (await isCompressible(file, stats.size)));
-    const content = piecesOf(file, stats, pieces, (more) => {
-      this.bytes += more;
-      return this.options.onMore(this.entries, this.bytes);
-    });
+    const deflates = await this.#deflates(file, stats.size);
+    const content = piecesOf(file, stats, pieces, (more) => this.#count(more));
     let fault: Error | null = null;
     // The source must not throw.
     const source = async function* () {
@@ -210,25 +207,10 @@ export class EntryPacker {
     this.files += 1;
   }
 
-  /** Adds a file while it is read. */
-  async #addLarge(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
-    const sample = await this.#attempt(name, async () =>
-      this.options.isStored || isCompressed(name) ? false : isCompressible(file, stats.size),
-    );
-    if (!sample) return false;
-    const content = new FileContent(file, stats.size, (more) => {
-      this.bytes += more;
-      return this.options.onMore(this.entries, this.bytes);
-    });
-    await this.zip.addFile(name, stats, content, sample.value);
-    this.#tell(name, content.flaw);
-    return true;
-  }
-
   /** Null if the file cannot be read; a note says so. */
-  async #attempt<T>(name: string, read: () => Promise<T>): Promise<Attempt<T>> {
+  async #attempt<T>(name: string, read: () => Promise<T>): Promise<T | null> {
     try {
-      return { value: await read() };
+      return await read();
     } catch (cause) {
       if (this.options.strict || isShortage(cause)) throw cause;
       this.options.notes.add(
@@ -236,11 +218,5 @@ export class EntryPacker {
       );
       return null;
     }
-  }
-
-  #tell(name: string, flaw: Flaw): void {
-    if (flaw === null) return;
-    if (this.options.strict) throw new Error(`${quoteName(name)} ${flaw}`);
-    this.options.notes.add(`${quoteName(name)} ${flaw}`);
   }
 }

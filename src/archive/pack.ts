@@ -29,24 +29,13 @@ export interface PackOptions {
   /** A second name to pack a file under, given its name; null for none. */
   readonly alsoAs?: (name: string) => string | null;
   readonly signal?: AbortSignal;
-  /** Called with the bytes of the files read so far. */
-  readonly onProgress?: (bytes: number) => void;
   /**
    * Called with the numbers of entries (files, empty directories, and everything left out) and bytes read so far; packing
    * continues when it resolves.
    */
-  readonly pace?: (entries: number, bytes: number) => Promise<void> | void;
+  readonly onProgress?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
-  /**
-   * How many entries are packed; by default as many as are extracted. archiver takes some 10 KB of memory for each
-   * when it writes the end of the archive.
-   */
-  readonly max?: number;
-  /** The number of entries that needs zip64 but gets none from archiver: 65,535. Tests use a smaller one. */
-  readonly ambiguous?: number;
-  /** Whether to end the archive with the records of zip64 even if nothing in it needs them. */
-  readonly forceZip64?: boolean;
   /** Whether entries show neither the times nor the modes of their files. */
   readonly withoutStats?: boolean;
   /**
@@ -56,24 +45,8 @@ export interface PackOptions {
   readonly isStored?: boolean;
 }
 
-/**
- * Exactly this many entries tell readers to look for zip64, which archiver adds only from one entry more. We do not add it
- * to every archive, because some programs, such as BusyBox, cannot read archives with zip64.
- */
-const ambiguousCount = 0xffff;
-
-/** The archive has just that many entries. One in a file is then written again, with zip64. */
-class NeedsZip64 extends Error {
-  constructor(entries: number) {
-    super(`An archive of exactly ${entries} files and directories cannot be sent while it is made`);
-  }
-}
-
 /** The options that apply to any packing. */
-type Course = Pick<
-  PackOptions,
-  'signal' | 'onProgress' | 'pace' | 'max' | 'ambiguous' | 'forceZip64' | 'withoutStats' | 'isStored'
->;
+type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'withoutStats' | 'isStored'>;
 
 export interface Packed {
   readonly files: number;
@@ -122,21 +95,15 @@ async function packAll(
   filesWith: (onLeftOut: () => Promise<void>) => AsyncIterable<OpenedFile>,
   notes: Notes,
   strict: boolean,
-  course: Course,
+  { signal, onProgress: onMore = () => {}, withoutStats = false, isStored = false }: Course,
 ): Promise<Packed> {
-  const { signal, onProgress, pace, max = maxEntries, ambiguous = ambiguousCount } = course;
-  const { forceZip64 = false, withoutStats = false, isStored = false } = course;
-  const zip = new ZipWriter(sink, signal, { forceZip64, withoutStats });
-  const onMore = (count: number, bytes: number) => {
-    onProgress?.(bytes);
-    return pace?.(count, bytes);
-  };
+  const zip = new ZipWriter(sink, signal, withoutStats);
   const entries = new EntryPacker(zip, { notes, strict, isStored, onMore });
   let isCut = false;
   try {
     try {
       for await (const file of filesWith(() => entries.count())) {
-        isCut = entries.entries >= max;
+        isCut = entries.entries >= maxEntries;
         if (isCut) break;
         await entries.add(file);
       }
@@ -144,9 +111,6 @@ async function packAll(
       if (!(cause instanceof TooManyEntries)) throw cause;
       isCut = true;
     }
-    if (isCut && strict)
-      throw new Error(`An archive of more than ${max} files and directories could not be extracted`);
-    if (zip.entries === ambiguous && !forceZip64) throw new NeedsZip64(ambiguous);
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
@@ -202,21 +166,12 @@ export const packListedTo = (
  * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
  * failure, no file has that name.
  */
-async function intoArchive(
-  archive: string,
-  pack: (sink: Writable, forceZip64: boolean) => Promise<Packed>,
-): Promise<Packed> {
+async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
-  const write = async (forceZip64: boolean) => {
-    const make = () => open(partial, newFlags, privateMode);
-    const file = await make().catch(() => clearPartial(partial).then(make));
-    return pack(file.createWriteStream({ flush: true }), forceZip64);
-  };
+  const make = () => open(partial, newFlags, privateMode);
   try {
-    const packed = await write(false).catch((cause) => {
-      if (cause instanceof NeedsZip64) return write(true);
-      throw cause;
-    });
+    const file = await make().catch(() => clearPartial(partial).then(make));
+    const packed = await pack(file.createWriteStream({ flush: true }));
     const name = () => rename(partial, archive);
     await name().catch(() => clearDirectory(archive).then(name));
     await syncDirectory(path.dirname(archive));
@@ -229,21 +184,22 @@ async function intoArchive(
 
 /** Packs the files under `source` into the zip archive `archive`, as `packTo` does. */
 export const packDirectory = (source: string, archive: string, options: PackOptions = {}): Promise<Packed> =>
-  intoArchive(archive, (sink, forceZip64) => packTo(sink, source, { ...options, forceZip64 }));
+  intoArchive(archive, (sink) => packTo(sink, source, options));
 
 /**
  * Packs these files, links followed, into the zip archive `archive`.
- * @throws if a file cannot be read completely
+ * @throws if there are more than can be extracted, or a file cannot be read completely
  */
-export const packListed = (
+export async function packListed(
   files: readonly ListedFile[],
   archive: string,
   options: Course = {},
-): Promise<Packed> =>
-  intoArchive(archive, (sink, forceZip64) => {
-    const notes = new Notes();
-    return packAll(sink, () => openListed(files, notes), notes, true, { ...options, forceZip64 });
-  });
+): Promise<Packed> {
+  if (files.length > maxEntries)
+    throw new Error(`An archive of more than ${maxEntries} files and directories could not be extracted`);
+  const notes = new Notes();
+  return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
+}
 
 /** Removes a partial archive, or anything else that has the name reserved for it. Follows no link. */
 async function clearPartial(partial: string): Promise<void> {

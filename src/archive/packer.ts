@@ -13,17 +13,11 @@ interface Work {
   readonly bytes: number;
 }
 
-/** How much work makes a directory large, and how much of it is done in one turn while others wait. */
-export interface PackerSizes {
-  readonly large: Work;
-  readonly turn: Work;
-}
+/** How much work makes a directory large: about a second. */
+const large: Work = { entries: 5_000, bytes: 64 * 1024 * 1024 };
 
-/** Large is about a second of work. Without turns one result, of sparse files, could take hours. */
-const usualSizes: PackerSizes = {
-  large: { entries: 5_000, bytes: 64 * 1024 * 1024 },
-  turn: { entries: 20_000, bytes: 256 * 1024 * 1024 },
-};
+/** How much of a large directory is packed while others wait. Without turns one result, of sparse files, could take hours. */
+const turn: Work = { entries: 20_000, bytes: 256 * 1024 * 1024 };
 
 /** Whether either limit is reached. */
 const reaches = (done: Work, { entries, bytes }: Work): boolean =>
@@ -41,8 +35,6 @@ export class Packer {
   readonly #quick = new Turns(quickTurns);
   readonly #long = new Turns(longTurns);
 
-  constructor(private readonly sizes = usualSizes) {}
-
   /**
    * Packs a directory (see `packDirectory`). Files of this user that are not readable are made readable. Aborting the
    * signal ends it and leaves no partial archive.
@@ -57,9 +49,9 @@ export class Packer {
       release = await this.#long.take(signal);
     };
     try {
-      const pace = (entries: number, bytes: number) =>
+      const onProgress = (entries: number, bytes: number) =>
         this.#isTurnOver(long, { entries, bytes }) ? waitForLong({ entries, bytes }) : undefined;
-      return await packDirectory(source, archive, { signal, openUp: true, pace });
+      return await packDirectory(source, archive, { signal, openUp: true, onProgress });
     } finally {
       release();
     }
@@ -67,7 +59,6 @@ export class Packer {
 
   /** @param long the work done when the current long turn began; null in a turn among the small ones */
   #isTurnOver(long: Work | null, done: Work): boolean {
-    const { large, turn } = this.sizes;
     if (long === null) return reaches(done, large);
     const inTurn = { entries: done.entries - long.entries, bytes: done.bytes - long.bytes };
     return reaches(inTurn, turn) && this.#long.areAwaited;

@@ -1,11 +1,15 @@
 import { once } from 'node:events';
 import type { Stats } from 'node:fs';
-import { Readable, type Writable } from 'node:stream';
+import { PassThrough, Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
+import { directoryIn, endOf, movedDirectory } from './zip-directory.js';
 
 /** Bytes of a piece that is read or deflated at once. */
 const pieceSize = 64 * 1024;
+
+/** Entries of a part. archiver takes about 10 KB of memory for each entry when it ends a part. */
+const maxPartEntries = 1000;
 
 /** The part of a file's mode that an archive contains: who may read, write and execute it. */
 const permissions = 0o777;
@@ -13,32 +17,41 @@ const permissions = 0o777;
 /** The time and mode of entries without those of their files: the earliest time that zip knows, and the usual mode. */
 const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
 
-interface ZipOptions {
-  /** Whether to end the archive with the records of zip64 even if nothing in it needs them. */
-  readonly forceZip64?: boolean;
-  /** Whether entries show neither the times nor the modes of their files. */
-  readonly withoutStats?: boolean;
+/** A part of the archive: a zip archive of its own, whose directory is taken off. */
+interface Part {
+  readonly zip: ZipArchive;
+  /** Resolves when all of it was read. */
+  readonly copied: Promise<void>;
+  entries: number;
+  /** Bytes that were passed on. */
+  sent: number;
+  /** Everything read since its end began: the rest of the last entries, and the directory. */
+  tail: Buffer[] | null;
 }
 
 /**
- * Writes a zip archive to a sink, one entry after the other: archiver keeps some 10 KB for each entry that waits. Names
- * must be those that archiver keeps (see `carriedName`).
+ * Writes a zip archive to a sink, one entry after the other. archiver writes the entries in parts, and one directory of all
+ * entries follows the last part, so the memory needed does not grow with the number of entries, except for about 50 bytes
+ * and the name of each. Names must be those that archiver keeps (see `carriedName`).
  */
 export class ZipWriter {
   readonly #failed = new AbortController();
-  readonly #zip: ZipArchive;
+  readonly #out = new PassThrough({ highWaterMark: pieceSize });
   readonly #written: Promise<void>;
-  readonly #withoutStats: boolean;
+  /** The directory so far, a piece for each part. */
+  readonly #directory: Buffer[] = [];
+  #part: Part | null = null;
   #entries = 0;
+  /** Bytes given to the sink. */
+  #size = 0;
 
+  /** @param withoutStats whether entries show neither the times nor the modes of their files */
   constructor(
     sink: Writable,
     signal: AbortSignal | undefined,
-    { forceZip64 = false, withoutStats = false }: ZipOptions = {},
+    private readonly withoutStats: boolean,
   ) {
-    this.#withoutStats = withoutStats;
-    this.#zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize }, forceZip64 });
-    this.#written = pipeline(this.#zip, sink, signal ? { signal } : {});
+    this.#written = pipeline(this.#out, sink, signal ? { signal } : {});
     this.#written.catch((cause) => this.#failed.abort(cause));
   }
 
@@ -49,48 +62,97 @@ export class ZipWriter {
 
   /** Adds an empty directory, whose name ends with a slash. */
   async addDirectory(name: string, stats: Stats): Promise<void> {
-    await this.#append(Buffer.alloc(0), name, stats, true);
+    await this.#append(this.#current(), Buffer.alloc(0), name, stats, true);
   }
 
   /**
    * Adds a file while it is read. The source must not throw: part of the entry is already written. A short file is
    * a stream as well, because archiver accepts buffers to store faster than the sink takes them.
    */
-  async addFile(
-    name: string,
-    stats: Stats,
-    source: AsyncIterable<Buffer> | Iterable<Buffer>,
-    deflate: boolean,
-  ): Promise<void> {
+  async addFile(name: string, stats: Stats, source: AsyncIterable<Buffer>, deflate: boolean): Promise<void> {
+    const part = this.#current();
     const content = Readable.from(source, { objectMode: false, highWaterMark: pieceSize });
-    content.on('error', (cause) => this.#zip.destroy(cause));
+    content.on('error', (cause) => part.zip.destroy(cause));
     try {
-      await this.#append(content, name, stats, !deflate);
+      await this.#append(part, content, name, stats, !deflate);
     } finally {
       content.destroy();
       if (!content.closed) await once(content, 'close');
     }
   }
 
-  /** Writes the end of the archive. Resolves when the sink has taken everything. */
+  /** Writes the directory. Resolves when the sink has taken everything. */
   async finish(): Promise<void> {
-    await Promise.race([this.#zip.finalize(), this.#written]);
+    await this.#endPart();
+    const start = this.#size;
+    for (const piece of this.#directory) await this.#write(piece);
+    this.#out.end(endOf({ entries: this.#entries, start, length: this.#size - start }));
     await this.#written;
   }
 
   /** Gives up writing. Returns the first error: that of the sink, or `cause`. */
   async abandon(cause: unknown): Promise<unknown> {
     const first = this.#failed.signal.aborted ? this.#failed.signal.reason : cause;
-    this.#zip.destroy();
+    this.#part?.zip.destroy();
+    this.#out.destroy();
     await this.#written.catch(() => {});
     return first;
   }
 
-  async #append(source: Buffer | Readable, name: string, stats: Stats, store: boolean): Promise<void> {
-    const added = once(this.#zip, 'entry', { signal: this.#failed.signal });
-    const shown = this.#withoutStats ? noStats : { date: stats.mtime, mode: stats.mode & permissions };
-    this.#zip.append(source, { name, store, ...shown });
+  #current(): Part {
+    if (this.#part) return this.#part;
+    const zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize } });
+    const part: Part = { zip, entries: 0, sent: 0, tail: null, copied: Promise.resolve() };
+    const copied = this.#copy(part);
+    copied.catch((cause) => this.#failed.abort(cause));
+    this.#part = Object.assign(part, { copied });
+    return this.#part;
+  }
+
+  async #copy(part: Part): Promise<void> {
+    for await (const chunk of part.zip as AsyncIterable<Buffer>) {
+      if (part.tail) part.tail.push(chunk);
+      else {
+        part.sent += chunk.length;
+        await this.#write(chunk);
+      }
+    }
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    this.#size += bytes.length;
+    if (!this.#out.write(bytes)) await once(this.#out, 'drain', { signal: this.#failed.signal });
+  }
+
+  async #append(
+    part: Part,
+    source: Buffer | Readable,
+    name: string,
+    stats: Stats,
+    store: boolean,
+  ): Promise<void> {
+    const added = once(part.zip, 'entry', { signal: this.#failed.signal });
+    const shown = this.withoutStats ? noStats : { date: stats.mtime, mode: stats.mode & permissions };
+    part.zip.append(source, { name, store, ...shown });
     await added;
     this.#entries += 1;
+    part.entries += 1;
+    if (part.entries === maxPartEntries) await this.#endPart();
+  }
+
+  /** Passes on the rest of the entries of the current part, if there is one, and keeps its directory. */
+  async #endPart(): Promise<void> {
+    const part = this.#part;
+    if (!part) return;
+    part.tail = [];
+    // What it rejects with is also thrown where it is read.
+    part.zip.finalize().catch(() => {});
+    await part.copied;
+    this.#part = null;
+    const base = this.#size - part.sent;
+    const tail = Buffer.concat(part.tail);
+    const { start, length } = directoryIn(tail);
+    await this.#write(tail.subarray(0, start - part.sent));
+    this.#directory.push(movedDirectory(tail.subarray(start - part.sent).subarray(0, length), base));
   }
 }

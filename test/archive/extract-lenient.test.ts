@@ -103,6 +103,19 @@ describe('a result', () => {
     expect(readFileSync(path.join(root.path, 'out', 'result.zip')).readUInt32LE(0)).toBe(0x04034b50);
   });
 
+  test('A result with a directory named like its archive gets another name for all of it, however the name is written', async () => {
+    await using root = await temporary();
+    const names = ['result.zip/a', 'd/result.zip', 'result.zip/b', 'RESULT.zip/c'];
+    await extract(root.path, named(...names), 'darwin');
+    expect(extracted(root.path)).toEqual({
+      'd/result.zip': 'd/result.zip',
+      'result_1.zip/a': 'result.zip/a',
+      'result_1.zip/b': 'result.zip/b',
+      'result_1.zip/c': 'RESULT.zip/c',
+    });
+    expect(lstatSync(path.join(root.path, 'out', 'result.zip')).isFile()).toBe(true);
+  });
+
   test('A result leaves out only a file that cannot be written', async () => {
     await using root = await temporary();
     const long = 'é'.repeat(128);

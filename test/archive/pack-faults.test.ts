@@ -20,7 +20,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { entryPaths } from '../../src/archive/entry-places.js';
 import { packDirectory, packTo } from '../../src/archive/pack.js';
-import { EntryPacker, FileContent, readSmall } from '../../src/archive/pack-entry.js';
+import { EntryPacker, FileContent } from '../../src/archive/pack-entry.js';
 import { ZipWriter } from '../../src/archive/zip-writer.js';
 import { Notes } from '../../src/files/index.js';
 import { built } from '../support/built.js';
@@ -98,66 +98,42 @@ describe('a file that cannot be read', () => {
     expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
   });
 
-  test('A file that cannot be read from some byte on is packed up to that byte', async () => {
+  test('A file that changes while it is packed is cut where it ended, and noted', async () => {
     await using root = await temporary();
-    const file = path.join(root.path, 'a');
-    writeFileSync(file, 'x'.repeat(3_000_000));
-    await using handle = await open(file);
-    const content = new FileContent(handle, 3_000_000, () => truncateSync(file, 1_500_000));
-    let bytes = 0;
-    for await (const piece of content) bytes += piece.length;
-    expect(bytes).toBe(1_500_000);
-    expect(content.flaw).toBe('became shorter while it was packed, and was cut there');
-
-    // The memory of this process at address 0: reading this file fails.
+    const source = path.join(root.path, 'source');
+    const whole = 'x'.repeat(3_000_000);
+    const changes = {
+      "'a' became shorter while it was packed, and was cut there": [1_500_000, 1_500_000],
+      "'a' grew while it was packed, and was cut there": [4_000_000, 3_000_000],
+    } as const;
+    for (const [note, [size, packed]] of Object.entries(changes)) {
+      await plant(source, { a: whole });
+      const onProgress = () => truncateSync(path.join(source, 'a'), size);
+      const { files, notes } = await pack(source, { onProgress });
+      expect([notes, files.a?.length]).toEqual([[note], packed]);
+    }
+    // The memory of this process at address 0: opening this file is allowed, and reading it fails.
     await using broken = await open('/proc/self/mem');
-    const failing = new FileContent(broken, 1000, () => {});
-    for await (const _ of failing) throw new Error('nothing can be read');
-    expect(failing.flaw).toBe('could be read only as far as byte 0 (EIO), and was cut there');
-    await expect(readSmall(broken, 10)).rejects.toThrow('EIO');
+    await expect(FileContent.open(broken, 10, () => {})).rejects.toThrow('EIO');
   });
 
-  test('A file that cannot be read does not count among the packed files', async () => {
-    // The memory of this process at address 0: opening it is allowed, and reading it fails.
+  test('A file that cannot be read does not count among the packed files, whatever its size and its name', async () => {
     await using broken = await open('/proc/self/mem');
     const stats = await broken.stat();
-    for (const [size, isCompressed] of [
-      [10, false],
-      [70_000, false],
-      [70_000, true],
-    ] as const) {
-      const sink = new PassThrough();
-      const zip = new ZipWriter(sink, undefined);
-      const notes = new Notes();
-      const packer = new EntryPacker(zip, { notes, strict: false, isStored: false, onMore: () => {} });
-      const name = isCompressed ? 'a.gz' : 'a';
+    const sink = new PassThrough();
+    const zip = new ZipWriter(sink, undefined, false);
+    const notes = new Notes();
+    const packer = new EntryPacker(zip, { notes, strict: false, isStored: false, onMore: () => {} });
+    for (const [name, size] of [
+      ['small', 10],
+      ['large', 70_000],
+      ['a.gz', 70_000],
+    ] as const)
       await packer.add({ name, stats: Object.assign(stats, { size }), file: broken });
-      await Promise.all([zip.finish(), buffer(sink)]);
-      // What is compressed is written without a sample, so that its entry is there already, and empty.
-      expect([packer.files, packer.entries, packer.bytes, zip.entries]).toEqual([
-        Number(isCompressed),
-        1,
-        0,
-        Number(isCompressed),
-      ]);
-      expect(notes.list()).toEqual([
-        isCompressed
-          ? "'a.gz' could be read only as far as byte 0 (EIO), and was cut there"
-          : "'a' cannot be read: i/o error (EIO), and was left out",
-      ]);
-    }
-  });
-
-  test('A file that grows while it is packed is cut at its first size', async () => {
-    await using root = await temporary();
-    const file = path.join(root.path, 'a');
-    writeFileSync(file, 'x'.repeat(20));
-    await using handle = await open(file);
-    const { bytes, flaw } = await readSmall(handle, 10);
-    expect([bytes.length, flaw]).toEqual([10, 'grew while it was packed, and was cut there']);
-    const content = new FileContent(handle, 10, () => {});
-    for await (const piece of content) expect(piece).toHaveLength(10);
-    expect(content.flaw).toBe('grew while it was packed, and was cut there');
+    await Promise.all([zip.finish(), buffer(sink)]);
+    expect([packer.files, packer.entries, packer.bytes, zip.entries]).toEqual([0, 3, 0, 0]);
+    const left = (name: string) => `'${name}' cannot be read: i/o error (EIO), and was left out`;
+    expect(notes.list()).toEqual(['small', 'large', 'a.gz'].map(left));
   });
 
   test('A socket, a FIFO or a link is named once in the notes', async () => {

@@ -17,7 +17,6 @@ import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
 import * as kill from './families/kill.mjs';
-import * as leaks from './families/leaks.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
 import * as powerCut from './families/power-cut.mjs';
@@ -27,8 +26,6 @@ import * as residents from './families/residents.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
-import * as strangeServer from './families/strange-server.mjs';
-import * as terminal from './families/terminal.mjs';
 import { isContained, runContained } from './support/namespaces.mjs';
 import { Random } from './support/random.mjs';
 
@@ -134,12 +131,9 @@ const lanes = [
     kill,
     requests,
     apps: strangeApps,
-    leaks,
-    terminal,
   },
   {
     removal,
-    'strange-server': strangeServer,
     descriptors,
     'break-out': breakOut,
     cohort,

@@ -112,7 +112,7 @@ async function pack(
     packListed(files, archive, {
       withoutStats: packing.isByContent || packing.outgoing !== null,
       isStored: packing.isByContent,
-      onProgress: (bytes) => packing.reporter.progress('Packing', bytes, 0),
+      onProgress: (_entries, bytes) => packing.reporter.progress('Packing', bytes, 0),
       ...(packing.signal ? { signal: packing.signal } : {}),
     }),
   );

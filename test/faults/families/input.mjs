@@ -1,7 +1,6 @@
-/** Hostile or random input: mutated requests, hostile archives, and values that look like flags. */
+/** Hostile or random input: mutated requests, and values that look like flags. */
 import { Server } from '../support/server.mjs';
 import { fuzz } from './input/fuzz.mjs';
-import { hostileUploads } from './input/hostile-uploads.mjs';
 import { injectFlags } from './input/inject-flags.mjs';
 
 /** The limits are small, so that inputs that exceed them are small too. */
@@ -11,7 +10,6 @@ export async function run(context) {
   const server = await new Server(context, { flags: [...flags, '--cpu-slots', '1'] }).start();
   try {
     await context.attempt('The fuzzer', () => fuzz(context, server));
-    await context.attempt('Hostile archives in uploads', () => hostileUploads(context, server));
     await context.attempt('Values that would be flags', () => injectFlags(context, server));
   } finally {
     await server.close();

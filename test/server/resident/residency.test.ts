@@ -76,58 +76,6 @@ async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder>
   return choice.order;
 }
 
-test('A job of an app that stays loaded finds it loaded, if a worker was started for the same', async () => {
-  const order = ofApp(app('liver'), { owner: 'ana' });
-  const cold = await residency().assign(order, onGpu(1), frame(order));
-  expect([cold.start, cold.words, cold.choice?.worker]).toEqual([
-    'cold',
-    ['loading the app; it stays loaded'],
-    null,
-  ]);
-  expect(cold.choice?.order).toMatchObject({
-    command: ['python3', '/apps/main.py', 'resident', 'liver'],
-    name: 'liver',
-    owner: 'ana',
-    gpus: [1],
-    idle: 60_000,
-    killGrace: 1000,
-    inherited: ['GIVEN'],
-    // What names files of the job is not the worker's.
-    environment: { SAME: '1' },
-  });
-  const { id } = host(await orderOf(order, 1));
-  const all = residency();
-  const warm = await all.assign(order, onGpu(1), frame(order));
-  expect([warm.start, warm.words, warm.choice?.worker?.request.id]).toEqual([
-    'warm',
-    ['the app is loaded already'],
-    id,
-  ]);
-  expect([all.workersOf(order.directory.id), all.workersOf('other')]).toEqual([[id], []]);
-  await warm.cleared;
-  const command = ['python3', '/apps/main.py', 'infer', 'liver', '--output', 'x'];
-  const request = { ...frame(order, { OWN: '2' }), command, wrapper: [] };
-  expect(await all.callOf(request, warm)).toEqual({
-    id,
-    directory: path.join(root, id),
-    arguments: ['infer', 'liver', '--output', 'x'],
-    environment: { OWN: '2', TMPDIR: order.directory.temporary, REMOTE_APP_JOB_ID: order.directory.id },
-  });
-});
-
-test('A job that is given an app which is still being loaded has a cold start', async () => {
-  const order = ofApp(app('liver'));
-  const { wrapper: _, ...request } = await orderOf(order, 1);
-  const loading = new FakeHost(root, 'worker-00000000000a', request, { state: 'loading', job: null });
-  hosts.push(loading);
-  const { start, words, choice } = await residency().assign(order, onGpu(1), frame(order));
-  expect([start, words, choice?.worker?.request.id]).toEqual([
-    'cold',
-    ['loading the app; it stays loaded'],
-    loading.id,
-  ]);
-});
-
 const disk = smallDisk(1, 1);
 
 test.skipIf(disk === null)(
@@ -182,29 +130,6 @@ test('Two jobs share a worker only for the same app, devices, owner, variables a
   writeFileSync(watched, '12');
   const newer = await orderOf(ofApp(liver), 1);
   expect([newer.content, newer.seen === base.seen]).toEqual([base.content, false]);
-});
-
-test('An app does not stay loaded where none may, or where it is another kind', async () => {
-  const order = ofApp(app('liver'));
-  const none = { resident: null, choice: null, start: null, words: [] };
-  expect(await residency(0).assign(order, onGpu(1), frame(order))).toMatchObject(none);
-  const plain = ofApp(null);
-  const { cleared, ...assigned } = await residency().assign(plain, onGpu(1), frame(plain));
-  await cleared;
-  expect(assigned).toEqual(none);
-  const without = new Residency({
-    sandbox: null,
-    limits: { memory: null, processes: null },
-    environment: {},
-    report: () => {},
-  });
-  expect(await without.assign(order, onGpu(1), frame(order))).toMatchObject(none);
-  expect([
-    without.workers(),
-    without.workersOf('x'),
-    without.rank(order, 0),
-    await without.problem(),
-  ]).toEqual([[], [], 0, null]);
 });
 
 test('A GPU where the app is loaded is preferred, and one where another is loaded is the last choice', async () => {

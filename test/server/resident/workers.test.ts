@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
 import {
   isWorkerId,
@@ -9,7 +8,7 @@ import {
   readHostRecord,
   readWorkerRequest,
 } from '../../../src/server/executors/resident/worker-records.js';
-import { maxMemoryUse, Workers } from '../../../src/server/executors/resident/workers.js';
+import { Workers } from '../../../src/server/executors/resident/workers.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { FakeHost, workerRequest } from './fake-host.js';
@@ -38,9 +37,9 @@ function host(
 }
 
 /** The workers of a server that finds those of an earlier one. */
-function workers({ idle = 60_000, memory = (): number => 0 } = {}) {
+function workers() {
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const all = new Workers({ directory: root, environment: {}, idle, memoryUse: memory, report });
+  const all = new Workers({ directory: root, environment: {}, idle: 60_000, memoryUse: () => 0, report });
   onTestFinished(() => {
     willing(...hosts);
     return all.close();
@@ -61,8 +60,6 @@ const told = (...hosts: FakeHost[]) => until('they are told', () => hosts.every(
 const willing = (...hosts: FakeHost[]) => {
   for (const each of hosts) each.onLeave = () => each.leave();
 };
-const noGrant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
-
 test('A job gets a free worker with the same settings, once, and those with others leave', async () => {
   const same = host();
   const others = [host({ content: 'other settings' }), host({ seen: 'another version' })];
@@ -98,113 +95,6 @@ test('The GPUs of a job are cleared of other workers, by their ids and by their 
   byUuid.leave();
   await cleared;
   expect(asked(own, ...beside)).toEqual([0, 0, 0]);
-});
-
-test('A worker that still has a job leaves after it, and nobody waits for that', async () => {
-  const busy = host({ gpus: [0] }, { state: 'busy', job: 'one' });
-  const all = workers();
-  await all.clear({ gpus: [0], gpuUuids: [], cpuSlots: 0 }, null);
-  await told(busy);
-  expect(existsSync(busy.directory)).toBe(true);
-});
-
-test('Loaded apps and their GPUs are listed by app and owner', async () => {
-  host({ name: 'a', owner: 'ana', gpus: [0] });
-  host({ name: 'a', owner: 'ben', gpus: [1] });
-  host({ name: 'b', owner: 'ana', gpus: [2, 3] }, { state: 'loading', job: null });
-  host({ name: 'a', owner: 'ana', gpus: [4] }, { state: 'busy', job: 'one' });
-  host({ name: 'a', owner: 'ana', gpus: [5] }, { state: 'leaving', job: null });
-  const all = workers();
-  await all.release('none');
-  const sorted = (gpus: readonly number[]) => [...gpus].sort();
-  const { own, others } = all.idleGpus('a', 'ana');
-  expect([own, sorted(others)]).toEqual([[0], [1, 2, 3]]);
-  expect(sorted(all.idleGpus(null, 'ana').others)).toEqual([0, 1, 2, 3]);
-  const loaded = all.loaded().sort((a, b) => (a.gpus[0] ?? 0) - (b.gpus[0] ?? 0));
-  expect(loaded).toEqual([
-    { name: 'a', owner: 'ana', gpus: [0] },
-    { name: 'a', owner: 'ben', gpus: [1] },
-    { name: 'a', owner: 'ana', gpus: [4] },
-  ]);
-});
-
-test('When memory is short, a new worker ends the one that has been idle longest; other jobs do not', async () => {
-  // A server looks of itself every five seconds.
-  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
-  onTestFinished(() => void vi.useRealTimers());
-  let memory = maxMemoryUse;
-  const [first, other] = [host(), host({ sharedBy: 'other' })];
-  const all = workers({ memory: () => memory });
-  const { worker } = await all.choose(order(), 'one');
-  await all.clear(noGrant, null);
-  expect(asked(first)).toEqual([0]);
-  memory = maxMemoryUse + 0.01;
-  await all.clear(noGrant, worker);
-  // The other one is neither idle for as long, nor does it have a job.
-  await all.release('one');
-  await all.clear(noGrant, worker);
-  expect(asked(first, other)).toEqual([0, 0]);
-  await all.clear(noGrant, null);
-  await told(other);
-  expect(worker?.isFree).toBe(true);
-  await all.choose(order(), 'two');
-  await all.clear(noGrant, null);
-  expect(asked(first)).toEqual([0]);
-  await all.release('two');
-  vi.advanceTimersByTime(5000);
-  await told(first);
-});
-
-test('Idle workers are ended, and others are left to the next server', async () => {
-  const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
-  const all = workers();
-  willing(idle);
-  await all.close();
-  expect([asked(idle, busy), existsSync(idle.directory), existsSync(busy.directory)]).toEqual([
-    [1, 0],
-    false,
-    true,
-  ]);
-});
-
-test('A worker leaves once it has been idle for as long as it may', async () => {
-  const [idle, busy] = [host(), host({}, { state: 'busy', job: 'one' })];
-  const all = workers({ idle: 50 });
-  await told(idle);
-  expect(asked(busy)).toEqual([0]);
-  busy.say({ state: 'idle', job: null });
-  await told(busy);
-  willing(idle, busy);
-  expect(await all.choose(order(), 'two')).toMatchObject({ worker: null });
-});
-
-test('The idle time of a worker starts again with each job, also of an earlier server', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const idle = host({ gpus: [0] });
-  const busy = host({ gpus: [1], sharedBy: 'other' }, { state: 'busy', job: 'of before' });
-  const all = workers();
-  await all.release('none');
-  const free = () => all.idleGpus('app', null).own.sort();
-  vi.advanceTimersByTime(59_999);
-  await all.choose(order(), 'one');
-  await all.release('one');
-  busy.say({ state: 'idle', job: null });
-  while (!free().includes(1)) await turn();
-  vi.advanceTimersByTime(59_999);
-  expect(free()).toEqual([0, 1]);
-  vi.advanceTimersByTime(1);
-  expect(free()).toEqual([]);
-  vi.useRealTimers();
-  await told(idle, busy);
-});
-
-test('A server that wants no workers ends those that it finds', async () => {
-  const idle = host();
-  const all = workers({ idle: 0 });
-  await told(idle);
-  willing(idle);
-  expect((await all.choose(order(), 'one')).worker).toBeNull();
 });
 
 test('A worker that cannot be reached is cleared away, and what is not a worker is left alone', async () => {
