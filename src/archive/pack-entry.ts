@@ -46,7 +46,7 @@ async function* piecesOf(
  * The bytes of a file, as many as it had when it was opened. Only reading the first piece throws. At a later error those
  * read so far are in the archive already, so the content ends and `flaw` says so.
  */
-export class FileContent {
+class FileContent {
   flaw: Flaw = null;
   #piece: Buffer = Buffer.alloc(0);
   #read = 0;

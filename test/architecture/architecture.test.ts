@@ -29,8 +29,6 @@ const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server']
 
 /** Values that no file of src/ imports. A test that goes through the module's entry is better than a line here. */
 const onlyForTests: readonly string[] = [
-  'archive/pack-entry.ts: FileContent',
-  'archive/pack-entry.ts: readSmall',
   'cli/command/base-command.ts: hintsOfFailed',
   'cli/jobs/job-text.ts: listJobs',
   'cli/submit/cohort-view.ts: Tally',

@@ -20,7 +20,7 @@ import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { entryPaths } from '../../src/archive/entry-places.js';
 import { packDirectory, packTo } from '../../src/archive/pack.js';
-import { EntryPacker, FileContent } from '../../src/archive/pack-entry.js';
+import { EntryPacker } from '../../src/archive/pack-entry.js';
 import { ZipWriter } from '../../src/archive/zip-writer.js';
 import { Notes } from '../../src/files/index.js';
 import { built } from '../support/built.js';
@@ -112,12 +112,10 @@ describe('a file that cannot be read', () => {
       const { files, notes } = await pack(source, { onProgress });
       expect([notes, files.a?.length]).toEqual([[note], packed]);
     }
-    // The memory of this process at address 0: opening this file is allowed, and reading it fails.
-    await using broken = await open('/proc/self/mem');
-    await expect(FileContent.open(broken, 10, () => {})).rejects.toThrow('EIO');
   });
 
   test('A file that cannot be read does not count among the packed files, whatever its size and its name', async () => {
+    // The memory of this process at address 0: opening this file is allowed, and reading it fails.
     await using broken = await open('/proc/self/mem');
     const stats = await broken.stat();
     const sink = new PassThrough();
