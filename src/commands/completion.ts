@@ -1,22 +1,16 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { appFlag, ClientCommand, connectionFlags } from '../cli/command/index.js';
-import {
-  completionScript,
-  findOffers,
-  type Offer,
-  type Shell,
-  shells,
-  type ValueSource,
-  valueSources,
-  wordsOfFlags,
-} from '../cli/completion/index.js';
+import { findOffers, type Offers, type Shell, scripts } from '../cli/completion/index.js';
+import { UsageError } from '../client/errors.js';
 
 /** The flags of an unfinished command line that say what its values depend on. */
 const askingFlags = { ...connectionFlags, app: appFlag };
 
-/** Longest time for which a shell waits for the server's values, in milliseconds. */
-const longestWait = 1000;
+/** Maximum time that a shell waits for the server's values, in milliseconds. */
+const maxWait = 1000;
+
+const shells = Object.keys(scripts) as Shell[];
 
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
@@ -29,7 +23,7 @@ export default class Completion extends ClientCommand {
   ];
   static override args = {
     shell: Args.custom<Shell>({
-      options: [...shells],
+      options: shells,
       ignoreStdin: true,
       description: 'The shell that the script is for',
     })(),
@@ -38,39 +32,43 @@ export default class Completion extends ClientCommand {
     Object.entries(connectionFlags).map(([name, flag]) => [name, { ...flag, hidden: true }]),
   ) as typeof connectionFlags;
   static override flags = {
-    values: Flags.option({
+    offers: Flags.boolean({
       hidden: true,
-      options: valueSources,
-      description: 'For the scripts: list values that fit the command line after --',
-    })(),
+      description: 'For the scripts: list what can stand at the end of the command line after --',
+    }),
   };
 
-  async run(): Promise<{ readonly script: string } | { readonly values: readonly Offer[] }> {
+  async run(): Promise<{ readonly script: string } | { readonly offers: Offers }> {
     const end = this.argv.indexOf('--');
     const [own, words] = end === -1 ? [this.argv, []] : [this.argv.slice(0, end), this.argv.slice(end + 1)];
     const { args, flags } = await this.parse(Completion, own);
-    if (flags.values) return { values: await this.#offer(flags.values, words) };
-    const script = await completionScript(args.shell, this.config);
+    if (flags.offers) return { offers: await this.#offer(words) };
+    if (!args.shell) throw new UsageError(`Name a shell: ${shells.join(', ')}`);
+    const script = scripts[args.shell](this.config.bin).trimEnd();
     await this.print([script]);
     return { script };
   }
 
-  /** Prints values for a shell. On an error, or after the longest wait, it offers none. */
-  async #offer(source: ValueSource, words: readonly string[]): Promise<readonly Offer[]> {
-    let giveUp: (none: readonly Offer[]) => void;
-    const late = new Promise<readonly Offer[]>((resolve) => {
+  /** Prints offers for a shell. On an error, or after the maximum wait, there are none. */
+  async #offer(words: readonly string[]): Promise<Offers> {
+    let giveUp: (none: Offers) => void;
+    const late = new Promise<Offers>((resolve) => {
       giveUp = resolve;
     });
-    const connect = async () => {
-      const { flags } = await this.parse({ flags: askingFlags }, wordsOfFlags(words, askingFlags));
+    const found = findOffers(words, this.config, async (typed) => {
+      const own = typed.flatMap((flag) => (flag.name in askingFlags ? flag.words : []));
+      const { flags } = await this.parse({ flags: askingFlags }, own);
       const settings = await this.settings(flags);
       const connection = await this.connectTo(settings, flags);
-      setTimeout(giveUp, longestWait, []).unref();
+      setTimeout(giveUp, maxWait, []).unref();
       return { connection, app: settings.app };
-    };
-    const found = findOffers(source, words, connect, this.config.configDir).catch(() => []);
+    }).catch(() => []);
     const offers = await Promise.race([found, late]);
-    await this.print(offers.map(({ value, about }) => (about === '' ? value : `${value}\t${about}`)));
+    await this.print(
+      typeof offers === 'string'
+        ? [`:${offers}`]
+        : offers.map(({ value, about }) => (about === '' ? value : `${value}\t${about}`)),
+    );
     return offers;
   }
 }

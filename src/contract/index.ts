@@ -157,7 +157,6 @@ export {
   quoteName,
   quotePath,
   readDuration,
-  shellQuoted,
   shellWord,
   someOf,
   spellDuration,

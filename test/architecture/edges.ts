@@ -70,9 +70,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What only `serve` uses starts the server, and knows none of its modules but by what it is told.',
   },
   'cli/completion': {
-    imports: ['client/connection', 'client', 'contract'],
-    reason:
-      'Completion knows the commands as oclif describes them, and asks the server for values; it parses nothing.',
+    imports: ['client/connection', 'contract'],
+    reason: 'Completion knows the commands as oclif describes them, and asks the server for values.',
   },
   'cli/submit': {
     imports: [

@@ -10,7 +10,6 @@ import {
   quoteName,
   quotePath,
   readDuration,
-  shellQuoted,
   shellWord,
   spellDuration,
   unlabelled,
@@ -60,7 +59,7 @@ test.each([
 
 test('A plain word needs no quotes, and any other is quoted as a whole', () => {
   expect(['a', 'a b', '', 'a-b_C.1', 'ä'].map(isPlainWord)).toEqual([true, false, false, true, false]);
-  expect(["it's", 'a', '$(x)'].map(shellQuoted)).toEqual([String.raw`'it'\''s'`, "'a'", "'$(x)'"]);
+  expect(["it's", 'a', '$(x)'].map(shellWord)).toEqual([String.raw`'it'\''s'`, 'a', "'$(x)'"]);
 });
 
 test.each([

@@ -1,4 +1,3 @@
-import type { Interfaces } from '@oclif/core';
 import {
   type AvailableAppAnswer,
   app as appOf,
@@ -17,34 +16,6 @@ import {
   readParameters,
   shownValue,
 } from '../../contract/index.js';
-import type { ValueSource } from './kinds.js';
-
-const byLetter = (flags: Interfaces.FlagInput, word: string) =>
-  Object.values(flags).find(({ char }) => char !== undefined && word === `-${char}`);
-
-/**
- * The words of an unfinished command line that belong to these flags, such as `--profile lab`. Words after `--` are not flags,
- * and the last word is still being typed.
- */
-export function wordsOfFlags(words: readonly string[], flags: Interfaces.FlagInput): string[] {
-  const end = words.indexOf('--');
-  const typed = words.slice(0, end === -1 ? -1 : end);
-  const kept: string[] = [];
-  for (let index = 0; index < typed.length; index += 1) {
-    const word = typed[index] ?? '';
-    const [name = '', joined] = word.split(/=(.*)/s);
-    const flag = name.startsWith('--') ? flags[name.slice(2)] : byLetter(flags, word);
-    if (!flag) continue;
-    if (flag.type === 'boolean' || joined !== undefined) {
-      kept.push(word);
-      continue;
-    }
-    index += 1;
-    const value = typed[index];
-    if (value !== undefined) kept.push(word, value);
-  }
-  return kept;
-}
 
 /** A value that fits at the cursor, and what a shell may show beside it. */
 export interface Offer {
@@ -64,7 +35,7 @@ interface Asked {
   readonly app: string | undefined;
 }
 
-type Connect = () => Promise<Asked>;
+export type Connect = () => Promise<Asked>;
 
 async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolean): Promise<Offer[]> {
   return (await jobs((await connect()).connection))
@@ -127,17 +98,13 @@ async function checkpointOffers(connect: Connect, word: string): Promise<Offer[]
   );
 }
 
-const sources: Readonly<
-  Record<ValueSource, (connect: Connect, configDir: string, word: string) => Promise<Offer[]>>
-> = {
+const sources = {
   profiles: async (_, configDir) =>
     listProfiles(configDir).map(({ name, server }) => ({ value: name, about: server })),
-  apps: async (connect) => {
-    return (await apps((await connect()).connection)).map((value) => ({ value, about: '' }));
-  },
+  apps: async (connect) => (await apps((await connect()).connection)).map((value) => ({ value, about: '' })),
   jobs: (connect) => jobOffers(connect, () => true),
-  'active-jobs': (connect) => jobOffers(connect, (isOver) => !isOver),
-  'ended-jobs': (connect) => jobOffers(connect, (isOver) => isOver),
+  activeJobs: (connect) => jobOffers(connect, (isOver) => !isOver),
+  endedJobs: (connect) => jobOffers(connect, (isOver) => isOver),
   gpus: (connect, _, word) => gpuOffers(connect, word),
   tags: (connect) => tagOffers(connect),
   parameters: (connect) => parameterOffers(connect),
@@ -147,23 +114,23 @@ const sources: Readonly<
       word,
       jobStates.map((value) => ({ value, about: '' })),
     ),
-};
+} satisfies Record<string, (connect: Connect, configDir: string, word: string) => Promise<Offer[]>>;
+
+/** Values that are looked up when Tab is pressed. */
+export type ValueSource = keyof typeof sources;
 
 /**
- * The values of a source that fit at the cursor.
- * @param words of the command line up to the cursor; the last one is being typed
+ * The values of a source that continue a word.
  * @param connect is called if the server has to be asked
  */
-export async function findOffers(
+export async function findValues(
   source: ValueSource,
-  words: readonly string[],
+  word: string,
   connect: Connect,
   configDir: string,
 ): Promise<Offer[]> {
-  const word = (words.at(-1) ?? '').replace(/^--[^=]*=/, '');
-  const given = new Set(words.slice(0, -1));
   return (await sources[source](connect, configDir, word))
-    .filter(({ value }) => isPlain(value) && !given.has(value))
+    .filter(({ value }) => isPlain(value))
     .slice(0, maxOffers)
     .map(({ value, about }) => ({ value, about: isPlain(about) ? about : '' }));
 }
