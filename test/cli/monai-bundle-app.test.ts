@@ -1,7 +1,60 @@
 import { expect, test } from 'vitest';
-import type { Changes } from '../support/model-folder.js';
-import { withData } from '../support/monai-bundle.js';
-import { about, bundle, configured, described, madeOf, refusal } from './support/monai-bundle.js';
+import { monaiBundleApp } from '../../src/cli/apps/monai-bundle-app.js';
+import { type Changes, plantedFolder, refusalOf } from '../support/model-folder.js';
+import { bundleName, inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
+import { checkpoint } from '../support/nnunet-folder.js';
+
+/** What `init --from` makes of a bundle. */
+const appOf = (directory: string) =>
+  monaiBundleApp({
+    ...{ task: undefined, weights: undefined, environment: {}, root: process.cwd() },
+    source: directory,
+  });
+
+/** Plants a bundle until the end of the test, with what is different in it. */
+const bundle = (changes: Changes = {}) => plantedFolder(bundleName, monaiBundle(), changes);
+
+const madeOf = async (changes: Changes) => appOf(await bundle(changes));
+
+/** Why no app can be made of a bundle; empty if it can. */
+const refusal = (directory: string) => refusalOf(appOf, directory);
+
+const config = 'configs/inference.json';
+const about = 'configs/metadata.json';
+
+/** A bundle whose inference, or metadata, differs in these. */
+const configured = (changes: object) => ({ [config]: { ...inference, ...changes } });
+const described = (changes: object) => ({ [about]: { ...metadata, ...changes } });
+
+test('Other weights that the configuration names are taken along, and have to be whole', async () => {
+  const changes = configured({ search: "$torch.load(@bundle_root + '/models/search.pt')" });
+  const directory = await bundle({ ...changes, 'models/search.pt': checkpoint, 'models/old.ckpt': 'x' });
+  const { weights, manifest, notes } = appOf(directory);
+  expect(Object.keys(weights)).toEqual(['bundle/models/search.pt', 'bundle/models/model.pt']);
+  expect(manifest.models).toEqual(['model.pt']);
+  expect(notes.toSorted()).toEqual([
+    'models/model.ts is left out: configs/inference.json does not load it',
+    'models/old.ckpt is left out: configs/inference.json does not load it',
+  ]);
+  expect(refusal(await bundle({ ...changes, 'models/search.pt': 'x', 'large_files.yaml': '' }))).toBe(
+    "'./models/search.pt' cannot be used: it is not a checkpoint of PyTorch: " +
+      "'python -m monai.bundle download_large_files --bundle_path .' downloads it",
+  );
+});
+
+const loader = (load_path: unknown) =>
+  configured({ checkpointloader: { _target_: 'CheckpointLoader', load_path } });
+
+test.each([
+  ['models/model.pt', 'model.pt'],
+  ["$@bundle_root + '/' + 'models' + '/model.pt'", 'model.pt'],
+  ['$os.path.join(@bundle_root, "models", "model.ts")', 'model.ts'],
+  ["$'/none/model.pt' if @is_other else @path", 'model.pt'],
+])('The weights at %j are %s', async (load_path, name) => {
+  const { checkpointloader } = loader(load_path)[config] as { checkpointloader: object };
+  const more = { checkpointloader, is_other: false, path: './models/model.pt' };
+  expect((await madeOf(configured(more))).manifest.models).toEqual([name]);
+});
 
 test.each([
   [{ format: 'labels' }, true],
@@ -21,22 +74,6 @@ test.each([
     );
   },
 );
-
-test('Slices of a volume are served, pictures are not', async () => {
-  const slices = { [about]: withData('inputs', { spatial_shape: [256, 256] }) };
-  const inferer = { _target_: 'monai.inferers.SliceInferer', roi_size: [64, 64] };
-  const { manifest } = await madeOf({ ...slices, ...configured({ inferer }) });
-  expect(manifest.patch_size).toEqual([64, 64]);
-  const sentence = (type: string, format: string, size: number) =>
-    `'./configs/metadata.json' is of pictures (type '${type}', format '${format}', ${size}D): only volumes can be served`;
-  expect(refusal(await bundle(slices))).toBe(sentence('image', 'hounsfield', 2));
-  expect(refusal(await bundle({ [about]: withData('inputs', { format: 'RGBA' }) }))).toBe(
-    sentence('image', 'RGBA', 3),
-  );
-  expect(refusal(await bundle({ [about]: withData('inputs', { type: 'object' }) }))).toBe(
-    sentence('object', 'hounsfield', 3),
-  );
-});
 
 test.each([
   [{ channel_def: { 0: 'IMAGE' }, modality: 'MR' }, ['MR', 'HU']],
@@ -62,72 +99,6 @@ test.each([
   );
 });
 
-test.each([
-  [{ inferer: { _target_: 'SlidingWindowInfererAdapt', roi_size: '@size' }, size: [8, 8, 4] }, [8, 8, 4]],
-  [{ inferer: { _target_: 'SlidingWindowInferer', roi_size: [-1, 8, 8] } }, [96, 96, 96]],
-  [{ inferer: { _target_: 'SlidingWindowInferer', roi_size: [] } }, [96, 96, 96]],
-  [{ inferer: { _target_: 'SimpleInferer' } }, [96, 96, 96]],
-])('The patches of %j are %j', async (changes, size) => {
-  expect((await madeOf(configured(changes))).manifest.patch_size).toEqual(size);
-});
-
-test('There are no patches where nothing says their size', async () => {
-  const { manifest } = await madeOf({
-    ...configured({ inferer: undefined }),
-    [about]: withData('inputs', { spatial_shape: ['*', '*', '*'] }),
-  });
-  expect(manifest).not.toHaveProperty('patch_size');
-  expect(manifest.parameters).toEqual({});
-});
-
-test.each([
-  [{}, { overlap: 0.25, sw_batch_size: 1 }],
-  [{ overlap: '@half', sw_batch_size: '$torch.cuda.device_count()' }, { overlap: 0.5 }],
-  [{ overlap: [0.5, 0.5, 0], sw_batch_size: 2 }, { sw_batch_size: 2 }],
-])('Of an inferer with %j a person may set %j', async (more, defaults) => {
-  const inferer = { _target_: 'SlidingWindowInferer', roi_size: [9, 9, 9], ...more };
-  const { parameters } = (await madeOf(configured({ inferer, half: 0.5 }))).manifest;
-  const found = Object.entries(parameters as Record<string, { default: number }>);
-  expect(Object.fromEntries(found.map(([name, { default: value }]) => [name, value]))).toEqual(defaults);
-});
-
-const bundleOfMonai = 'A bundle of MONAI: Spleen CT segmentation, version 0.5.9.';
-test.each([
-  [
-    { license: 'MIT', intended_use: 'Not for patients' },
-    `Finds the spleen in CT. ${bundleOfMonai} Not for patients. Copyright (c) MONAI Consortium. Licence: MIT.`,
-  ],
-  [
-    { description: '', task: 'Segments it', copyright: '' },
-    `Segments it. ${bundleOfMonai} Licence: Apache License Version 2.0, January 2004.`,
-  ],
-])('A bundle with %j is described', async (changes, description) => {
-  expect((await madeOf(described(changes))).manifest.description).toBe(description);
-});
-
-test.each([
-  [{ LICENSE: null, 'LICENSE.md': 'MIT License\n\nCopyright (c) 2024\n' }, 'MIT License'],
-  [{ LICENSE: null, 'LICENSE.txt': 'GNU\nVersion 3' }, 'GNU Version 3'],
-  [{ LICENSE: null }, ''],
-])('A licence in %j is told by how it begins: %j', async (files, licence) => {
-  const { manifest, copies } = await madeOf(files);
-  expect(/(?: Licence: (.*)\.)?$/.exec(String(manifest.description))?.[1] ?? '').toBe(licence);
-  const [name] = Object.keys(files).filter((each) => each !== 'LICENSE');
-  expect(Object.keys(copies).filter((file) => file.includes('LICENSE'))).toEqual(
-    name === undefined ? [] : [`bundle/${name}`],
-  );
-});
-
-test.each([
-  [{}, 'Spleen CT segmentation'],
-  [{ task: 'Segments it' }, 'Segments it'],
-  [{ name: '' }, 'A segmentation by MONAI'],
-])('A bundle with %j and labels without names is shown as %j', async (more, shown) => {
-  const { network_data_format } = withData('outputs', { channel_def: null });
-  const { short_description } = (await madeOf(described({ ...more, network_data_format }))).manifest;
-  expect(short_description).toBe(shown);
-});
-
 test('Packages are those that a bundle names and its classes need, each once', async () => {
   const network_def = { _target_: 'monai.networks.nets.SwinUNETR' };
   const linesOf = async (changes: Changes) =>
@@ -146,10 +117,4 @@ test('Packages are those that a bundle names and its classes need, each once', a
     'pytorch-ignite>=0.5,<0.6',
     'torch>=2.6,<3',
   ]);
-});
-
-test.each(['NibabelReader', 'ITKReader'])('Scans are read with %s', async (reader) => {
-  const transforms = [{ _target_: 'LoadImaged', keys: ['image'], reader }];
-  const { texts = {} } = await madeOf(configured({ preprocessing: { transforms } }));
-  expect((texts['requirements.txt'] ?? '').split('\n').includes('itk')).toBe(reader === 'ITKReader');
 });

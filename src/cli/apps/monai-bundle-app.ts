@@ -11,7 +11,7 @@ import {
   segmentation,
   terminologyOf,
 } from './model-app.js';
-import { BundleConfig, type Component, plainName } from './monai-bundle-config.js';
+import { BundleConfig, type Component } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
 
 /** Packages of every app of a bundle, with the oldest version that works and the first that is too new. */
@@ -38,6 +38,9 @@ const neededBy: readonly (readonly [RegExp, string])[] = [
 const later = (one: string, other: string): string =>
   one.localeCompare(other, 'en', { numeric: true }) < 0 ? other : one;
 
+/** The name of a package as pip compares it. */
+const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
+
 const isVersion = (text: string): boolean => /^\d+(\.\d+)*$/.test(text);
 
 /** `requirements.txt`: the versions that the bundle was made with are the oldest ones, since few of them fit a newer Python. */
@@ -46,8 +49,8 @@ function requirementsOf({ metadata, packages, config }: MonaiBundle): string {
   const isNewer = isVersion(monai) && later(triedMonai, monai) !== triedMonai;
   const lines = [isNewer ? `monai>=${monai}` : `monai==${triedMonai}`];
   for (const [name, [oldest, tooNew]] of Object.entries(provided)) {
-    const least = name === 'torch' && isVersion(torch) ? later(oldest, torch) : oldest;
-    lines.push(`${name}>=${least},<${tooNew}`);
+    const min = name === 'torch' && isVersion(torch) ? later(oldest, torch) : oldest;
+    lines.push(`${name}>=${min},<${tooNew}`);
   }
   const more = new Map(
     Object.entries(packages).map(([name, version]) => [plainName(name), [name, version] as const]),
@@ -226,7 +229,7 @@ const uncertainty =
 
 /** @throws UsageError for a folder that is not a bundle of MONAI, or has something that cannot be served */
 export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
-  const bundle = readMonaiBundle(source, Object.keys(provided));
+  const bundle = readMonaiBundle(source);
   const labels = labelsOf(bundle);
   const isUncertain = hasProbabilities(bundle);
   const placed = (names: readonly string[]) =>

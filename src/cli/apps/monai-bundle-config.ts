@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { UsageError } from '../../client/errors.js';
-import { excerpt, quoteName, quotePath } from '../../contract/index.js';
+import { excerpt, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
 
 /** Most bytes of a file of configuration; label tables of large bundles take some 100 KB. */
@@ -135,61 +135,5 @@ export class BundleConfig {
   /** A sentence about this file. */
   fault(what: string): UsageError {
     return new UsageError(`${quotePath(path.join(this.directory, this.file))} ${what}`);
-  }
-}
-
-/** Modules that are always there: those of MONAI's own packages, and those of Python that configurations use. */
-const known = new Set(
-  (
-    'monai torch numpy ignite ' +
-    'collections copy datetime functools glob itertools json logging math operator os pathlib pickle random re shutil statistics string sys ' +
-    'tempfile time typing warnings'
-  ).split(' '),
-);
-
-/** Modules with another name than their package. */
-const packageOf: Readonly<Record<string, string>> = {
-  PIL: 'pillow',
-  cv2: 'opencv-python',
-  skimage: 'scikit-image',
-  sklearn: 'scikit-learn',
-  yaml: 'pyyaml',
-};
-
-/** The name of a package as pip compares it. */
-export const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
-
-/** The modules that a value of a configuration names: by `_target_`, or by an import. */
-function modulesOf(value: unknown): string[] {
-  if (isRecord(value)) {
-    const { _target_: target } = value;
-    return typeof target === 'string' && target.includes('.') && !target.startsWith('$') ? [target] : [];
-  }
-  if (typeof value !== 'string') return [];
-  const from = /^\$\s*from\s+(\S+)\s+import\b/.exec(value)?.[1];
-  if (from !== undefined) return [from];
-  const names = /^\$\s*import\s+(.+)$/.exec(value)?.[1]?.split(',') ?? [];
-  return names.map((each) => each.trim().split(/\s/)[0] ?? '');
-}
-
-/**
- * Refuses a configuration that uses code which is neither in the bundle nor in a package that it names, and one that takes parts
- * of other files.
- * @throws UsageError
- */
-export function checkCode(config: BundleConfig, packages: readonly string[]): void {
-  const installed = new Set(packages.map(plainName));
-  const own = new Set(namesIn(config.directory).map((name) => name.replace(/\.py$/, '')));
-  for (const value of config.values()) {
-    if (typeof value === 'string' && value.startsWith('%'))
-      throw config.fault(`takes a part of another file, ${quoteName(value)}: write that part into it`);
-    for (const name of modulesOf(value)) {
-      const [top = ''] = name.split('.');
-      if (known.has(top) || own.has(top) || installed.has(plainName(packageOf[top] ?? top))) continue;
-      throw config.fault(
-        `uses ${quoteName(name)}, which is code outside of the bundle: copy it into the bundle's folder 'scripts', ` +
-          `or name its package in 'required_packages_version' of metadata.json`,
-      );
-    }
   }
 }

@@ -5,7 +5,7 @@ import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
 import { namesInFolder } from './model-app.js';
-import { BundleConfig, checkCode, readBundleFile } from './monai-bundle-config.js';
+import { BundleConfig, readBundleFile } from './monai-bundle-config.js';
 import { type BundleWeights, bundleFiles, bundleWeights } from './monai-bundle-files.js';
 
 /** What a bundle of MONAI says of its network. */
@@ -154,6 +154,9 @@ function channelsOf({ channel_def, num_channels: count = 1, modality }: BundleDa
 /** Refuses a bundle that works in a way that the app's program does not support. @throws UsageError */
 function checkWorkflow(config: BundleConfig): void {
   const { content } = config;
+  for (const value of config.values())
+    if (typeof value === 'string' && value.startsWith('%'))
+      throw config.fault(`takes a part of another file, ${quoteName(value)}: write that part into it`);
   for (const key of ['preprocessing', 'postprocessing', 'evaluator'])
     if (content[key] === undefined)
       throw config.fault(`has no ${quoteName(key)}, which inference needs: it is laid out in another way`);
@@ -210,11 +213,10 @@ function licenceIn(directory: string): string {
 }
 
 /**
- * Reads a bundle of MONAI.
- * @param provided packages that every app of a bundle has
+ * Reads a bundle of MONAI. Whether its packages and its code are all there shows when the app is loaded.
  * @throws UsageError, with what is missing or what was probably meant
  */
-export function readMonaiBundle(directory: string, provided: readonly string[]): MonaiBundle {
+export function readMonaiBundle(directory: string): MonaiBundle {
   checkIsBundle(directory);
   const metadata = readMetadata(directory);
   const file = quotePath(path.join(directory, 'configs', 'metadata.json'));
@@ -224,8 +226,6 @@ export function readMonaiBundle(directory: string, provided: readonly string[]):
   checkIsSegmentation(input, output, config, file);
   const channels = channelsOf(input, file);
   const { required_packages_version: required, optional_packages_version: optional } = metadata;
-  const named = { ...optional, ...required };
-  checkCode(config, [...provided, ...Object.keys(named)]);
   checkWorkflow(config);
   const weights = bundleWeights(config);
   const { files, notes } = bundleFiles(config);
@@ -237,7 +237,7 @@ export function readMonaiBundle(directory: string, provided: readonly string[]):
     channels,
     input,
     output,
-    packages: named,
+    packages: { ...optional, ...required },
     weights,
     files,
     notes: [...weights.notes, ...notes, ...notesOf(config)],
