@@ -8,7 +8,7 @@ import { UsageError } from '../client/errors.js';
 const askingFlags = { ...connectionFlags, app: appFlag };
 
 /** Maximum time that a shell waits for the server's values, in milliseconds. */
-const maxWait = 1000;
+const maxWait = 2000;
 
 const shells = Object.keys(scripts) as Shell[];
 

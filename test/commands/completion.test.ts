@@ -290,7 +290,7 @@ describe('completion --offers', () => {
     ]);
   });
 
-  test('Waits a second for a server, and then gives up without a message', async () => {
+  test('Waits two seconds for a server, and then gives up without a message', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ override: () => true });
     const began = performance.now();
