@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand, pathFlag } from '../cli/command/index.js';
-import { type ConvertDocument, loadConvertFile } from '../cli/convert/index.js';
+import { type ConvertDocument, convert } from '../cli/convert/index.js';
 import { resultFormats } from '../client/result-formats.js';
 
 export default class Convert extends BaseCommand {
@@ -48,8 +48,7 @@ export default class Convert extends BaseCommand {
 
   async run(): Promise<ConvertDocument> {
     const { args, flags } = await this.parse(Convert);
-    const { convertFile } = await loadConvertFile();
-    return convertFile(args.file, {
+    const options = {
       formats: [...new Set(flags.as)],
       like: flags.like ?? null,
       output: flags.output ?? null,
@@ -57,8 +56,7 @@ export default class Convert extends BaseCommand {
       isStrict: flags.strict,
       mayReplace: flags.force,
       version: this.config.version,
-      io: this.io,
-      json: this.jsonEnabled(),
-    });
+    };
+    return convert(args.file, options, this.io, this.jsonEnabled());
   }
 }

@@ -60,14 +60,15 @@ export default class Show extends ClientCommand {
 
   async run(): Promise<ShowDocument> {
     const { args, flags } = await this.parse(Show);
-    const { labelNames, showCases } = await loadShowCases();
+    const { namesOfApp, showCases } = await loadShowCases();
     const reporter = await this.reporter();
     const settings = flags.app === undefined ? null : await this.settings(flags);
     const ask = async () => app(await this.connect(flags), flags.app ?? '');
-    const terminology = await labelNames(flags.labels, settings?.isDefault === false ? ask : null, reporter);
+    const isAsked = flags.labels === undefined && settings?.isDefault === false;
+    const labels = flags.labels ?? (isAsked ? await namesOfApp(ask, reporter) : {});
     const { png = null, html = null, volumes, force, slices = null, frame } = flags;
-    const shown = { png, html, volumes, force, slices, frame };
-    const how = { terminology, json: this.jsonEnabled(), io: this.io, reporter, signal: this.interruption };
+    const shown = { png, html, volumes, force, slices, frame, labels };
+    const how = { json: this.jsonEnabled(), io: this.io, reporter, signal: this.interruption };
     return showCases(args.paths ?? [], { ...shown, ...how });
   }
 }

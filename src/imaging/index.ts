@@ -2,7 +2,15 @@ import type { Imaging } from '../client/case/index.js';
 import { prepareLeaving, translateResult } from './deidentify/index.js';
 import { findFiles } from './inputs/index.js';
 
+export type { ConvertedFile, ConvertOptions } from './convert/index.js';
 export { startFault } from './deidentify/index.js';
+export { describeSeries, exists, lookAt, selectSeries, splitPattern } from './inputs/index.js';
+
+/** Imported when it is used, to keep start-up fast. */
+export const loadConvertFile = async () => (await import('./convert/index.js')).convertFile;
+
+/** Loads what `show` needs: the program may be upgraded while a job runs. */
+export const loadPictures = () => import('./pictures/index.js');
 
 /** Everything that is known about scans, for the client and the command line. */
 export const imaging: Imaging = {
@@ -22,5 +30,10 @@ export const imaging: Imaging = {
     const { convertResult } = await import('./convert/index.js');
     const { found, request, facts } = conversion;
     return convertResult(directory, found, request, facts, (note) => reporter.note(note));
+  },
+
+  async show(paths, showing, reporter) {
+    const { show } = await loadPictures();
+    return show(paths, showing, reporter);
   },
 };

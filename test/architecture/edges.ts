@@ -84,7 +84,6 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'imaging',
       'client/submit',
-      'imaging/inputs',
       'client/connection',
       'client',
       'files',
@@ -94,27 +93,11 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A submission is read from the command line here; how it is sent is the business of the client.',
   },
   'cli/show': {
-    imports: [
-      'imaging/matching',
-      'cli/terminal',
-      'imaging/pictures',
-      'client/connection',
-      'client',
-      'files',
-      'contract',
-    ],
+    imports: ['imaging', 'cli/terminal', 'client/case', 'client/connection', 'client', 'files', 'contract'],
     reason: 'Pictures are shown from files; a server is asked only for the names of labels.',
   },
   'cli/convert': {
-    imports: [
-      'imaging/matching',
-      'cli/terminal',
-      'imaging/convert',
-      'imaging/pictures',
-      'imaging/inputs',
-      'client',
-      'contract',
-    ],
+    imports: ['imaging', 'cli/terminal'],
     reason: 'Files are converted without a server.',
   },
   'cli/jobs': {
@@ -163,27 +146,19 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Only `serve` knows the server, and what the commands share knows no command.',
   },
   'cli/terminal': {
-    imports: ['imaging/pictures', 'client', 'files', 'contract'],
+    imports: ['client/case', 'client', 'files', 'contract'],
     reason: 'What is written for a person is told by others.',
   },
   imaging: {
-    imports: ['imaging/convert', 'imaging/deidentify', 'imaging/inputs', 'client/case'],
+    imports: ['imaging/convert', 'imaging/pictures', 'imaging/deidentify', 'imaging/inputs', 'client/case'],
     reason: 'The entry of imaging implements what client/case asks of it, and knows no command.',
   },
   'imaging/convert': {
-    imports: [
-      'imaging/matching',
-      'imaging/pictures',
-      'imaging/inputs',
-      'client/case',
-      'client',
-      'files',
-      'contract',
-    ],
+    imports: ['imaging/matching', 'imaging/pictures', 'imaging/inputs', 'client/case', 'client', 'contract'],
     reason: 'Results are converted from files, without a server and without a command line.',
   },
   'imaging/pictures': {
-    imports: ['imaging/matching', 'imaging/inputs', 'client', 'files', 'contract'],
+    imports: ['imaging/matching', 'imaging/inputs', 'client/case', 'client', 'files', 'contract'],
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'imaging/matching': {

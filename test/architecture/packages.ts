@@ -34,15 +34,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'One module of the client makes requests.',
   },
   '@remote-app/volumes': {
-    modules: [
-      'imaging/matching',
-      'imaging/convert',
-      'imaging/deidentify',
-      'imaging/pictures',
-      'cli/convert',
-      'cli/show',
-      'volumes.ts',
-    ],
+    modules: ['imaging/matching', 'imaging/convert', 'imaging/deidentify', 'imaging/pictures', 'volumes.ts'],
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {

@@ -7,9 +7,10 @@ import { openVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { workspace } from '../../packages/volumes/test/written.js';
-import { type ConvertOptions, convertFile } from '../../src/cli/convert/convert-file.js';
+import { convert as convertOnCli } from '../../src/cli/convert/index.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
 import { recordName } from '../../src/client/earlier-results.js';
+import type { ConvertOptions } from '../../src/imaging/index.js';
 import { plant } from '../support/temporary.js';
 
 const count = size[0] * size[1] * size[2];
@@ -25,14 +26,14 @@ async function withVolumes(volumes: Readonly<Record<string, Uint8Array | Int16Ar
     await mkdir(path.dirname(path.join(directory, name)), { recursive: true });
     await writeNifti(path.join(directory, name), { size, affine: source.affine, data });
   }
-  const convert = async (name: string, more: Partial<ConvertOptions>) => {
+  const convert = async (name: string, more: Partial<ConvertOptions>, json = false) => {
     const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
-    const document = await convertFile(path.join(directory, name), {
+    const options: ConvertOptions = {
       ...{ formats: ['nrrd'], like: path.dirname(source.files[0] ?? ''), output: null, labels: null },
-      ...{ isStrict: false, mayReplace: false, version: '1', json: false },
-      io: new CommandIo({ ...streams, env: {} }),
-      ...more,
-    });
+      ...{ isStrict: false, mayReplace: false, version: '1', ...more },
+    };
+    const io = new CommandIo({ ...streams, env: {} });
+    const document = await convertOnCli(path.join(directory, name), options, io, json);
     return { document, printed: (await buffer(streams.stdout.end())).toString() };
   };
   return { directory, convert };
@@ -64,7 +65,7 @@ test('Masks at the top of a result have the names and colours of its record, and
   });
   expect(printed).toBe(`${output}\n`);
   expect((await openVolume(output)).labels?.map(({ colour }) => colour)).toEqual(['#0080ff', '#102030']);
-  const typed = await convert('.', { mayReplace: true, labels: '1=Leber', json: true });
+  const typed = await convert('.', { mayReplace: true, labels: '1=Leber' }, true);
   expect([typed.printed, typed.document.converted[0]?.labels]).toEqual([
     '',
     [

@@ -1,5 +1,31 @@
-/** Converting files that lie there, without a server. */
-export type { ConvertDocument } from './convert-file.js';
+import path from 'node:path';
+import type { ConvertedFile, ConvertOptions } from '../../imaging/index.js';
+import { type CommandIo, openReporter } from '../terminal/index.js';
 
-/** Imported when it is used, to keep start-up fast. */
-export const loadConvertFile = () => import('./convert-file.js');
+/** The document that `remote-app convert --json` prints. */
+export interface ConvertDocument {
+  readonly from: string;
+  readonly converted: readonly ConvertedFile[];
+}
+
+/** Converts a file that lies there, without a server, and prints the paths of the new files unless `json` is set. */
+export async function convert(
+  file: string,
+  options: ConvertOptions,
+  io: CommandIo,
+  json: boolean,
+): Promise<ConvertDocument> {
+  const { loadConvertFile } = await import('../../imaging/index.js');
+  const convertFile = await loadConvertFile();
+  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  const converted: ConvertedFile[] = [];
+  try {
+    for await (const written of convertFile(file, options, reporter)) {
+      converted.push(written);
+      if (!json) await io.writeOut(`${written.output}\n`);
+    }
+  } finally {
+    reporter.close();
+  }
+  return { from: path.resolve(file), converted };
+}

@@ -24,7 +24,7 @@ const mostShown = 10;
 
 /** Chooses the series that words name. */
 async function selected(series: readonly Series[], words: readonly string[]): Promise<readonly Series[]> {
-  const { describeSeries, selectSeries } = await import('../../imaging/inputs/index.js');
+  const { describeSeries, selectSeries } = await import('../../imaging/index.js');
   const { chosen, unused } = selectSeries(series, words);
   const [word] = unused;
   if (word === undefined) return chosen;
@@ -62,7 +62,7 @@ async function readAnswer(question: string, io: CommandIo): Promise<string> {
 /** Asks which of several series are wanted, until the answer names some. Enter alone takes all. */
 async function ask(series: readonly Series[], io: CommandIo): Promise<readonly Series[] | null> {
   if (series.length < 2) return null;
-  const { describeSeries, selectSeries } = await import('../../imaging/inputs/index.js');
+  const { describeSeries, selectSeries } = await import('../../imaging/index.js');
   const lines = series.map((each) => `  ${oneLine(describeSeries(each))}\n`);
   io.writeErr(`${series.length} DICOM series are there:\n${lines.join('')}`);
   for (;;) {

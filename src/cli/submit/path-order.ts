@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { type Field, flagName, oneLine, quotePath, shellWord } from '../../contract/index.js';
-import { exists, lookAt, splitPattern } from '../../imaging/inputs/index.js';
+import { exists, lookAt, splitPattern } from '../../imaging/index.js';
 
 /** A word of the command line as oclif has read it: a flag's value, or a path without a flag. */
 export interface Word {

@@ -1,4 +1,4 @@
-import type { Canvas } from '../../imaging/pictures/index.js';
+import type { Canvas } from '../../client/case/index.js';
 import { type CommandIo, hasColour } from './command-io.js';
 
 /** Characters in a row, and rows, of a terminal that does not say it. */

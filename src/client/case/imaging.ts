@@ -101,6 +101,100 @@ export interface Finishing {
     | undefined;
 }
 
+/** What a terminal can show, and how large it is. */
+export interface Canvas {
+  /** In colours, two pixels are drawn as one half block. Without colours, a label is drawn as a digit or a letter. */
+  readonly look: 'true colour' | '256 colours' | 'characters';
+  /** Characters in a row. */
+  readonly columns: number;
+  /** Rows on the screen. */
+  readonly rows: number;
+}
+
+/** A label of a segmentation, counted in the whole volume. */
+export interface ShownLabel {
+  readonly value: number;
+  readonly name: string;
+  readonly voxels: number;
+  readonly millilitres: number;
+}
+
+/** A volume in millilitres, with three significant digits. */
+export const millilitresText = (millilitres: number): string =>
+  `${millilitres >= 100 ? Math.round(millilitres) : Number(millilitres.toPrecision(3))} ml`;
+
+/** A scan and what came back of it. Paths are as they were typed or found. */
+export interface ShownCase {
+  readonly name: string;
+  /** In the table beside its result: `done`, `failed`; null without a table. */
+  readonly status: string | null;
+  readonly scan: string | null;
+  /** The first segmentation. */
+  readonly mask: string | null;
+  /** Continuous volumes that were made from the scan, such as an uncertainty. */
+  readonly maps: readonly string[];
+  /** Those of `mask`. */
+  readonly labels: readonly ShownLabel[];
+  /** All segmentations, `mask` first. */
+  readonly layers: readonly {
+    readonly name: string;
+    readonly path: string;
+    readonly labels: readonly ShownLabel[];
+  }[];
+  /** What a person should know: which scan was found, which was chosen of several, and why a case failed. */
+  readonly notes: readonly string[];
+}
+
+/** A case as it is drawn on a terminal. */
+export interface CaseDrawing {
+  readonly shown: ShownCase;
+  /** One for each segmentation and each map. Pictures are lines with control sequences. */
+  readonly layers: readonly {
+    readonly name: string;
+    readonly picture: string;
+    readonly notes: readonly string[];
+  }[];
+  /** For each of `labels`, how it looks in the pictures. */
+  readonly swatches: readonly string[];
+}
+
+/** How cases are shown. */
+export interface Showing {
+  /** Names of labels, or a JSON file that has them. They go before those of the records. */
+  readonly labels: ResultFacts['terminology'] | string;
+  /** Which volume of a file that holds several, counted from 1. */
+  readonly frame: number;
+  /** Slices of each plane on a sheet or a page; null for the usual number. */
+  readonly slices: number | null;
+  /** Where results go: earlier ones are not shown. By default all are. */
+  readonly output?: string;
+  /** The contact sheet; null for none. Without a file, its bytes are returned. */
+  readonly sheet: { readonly file: string | null } | null;
+  /** The page to write; null for none. */
+  readonly page: { readonly file: string; readonly hasVolumes: boolean } | null;
+  /** Where the first cases are drawn; null where cases are drawn on no terminal. */
+  readonly terminal: {
+    readonly canvas: Canvas;
+    readonly maxCases: number;
+    readonly draw: (drawing: CaseDrawing) => Promise<void>;
+  } | null;
+  /** Aborted when a person ends the command: no other case is read, and no incomplete file is left. */
+  readonly signal: AbortSignal;
+}
+
+/** What was shown. */
+export interface Shown {
+  readonly cases: readonly ShownCase[];
+  /** The contact sheet, a PNG; null if none was asked for, and if it was written to a file. */
+  readonly sheet: Uint8Array | null;
+  /** Volumes that are not shown, each with the reason. */
+  readonly problems: readonly string[];
+  /** The notes that name a scan which was found through a record. */
+  readonly foundByRecord: ReadonlySet<string>;
+  /** How many cases a terminal has no room for. */
+  readonly more: number;
+}
+
 /** Everything that the client has to know about scans. The command line passes the implementation in. */
 export interface Imaging {
   /**
@@ -124,4 +218,10 @@ export interface Imaging {
    * @throws the system's error for what cannot be written
    */
   finish(directory: string, finishing: Finishing, reporter: Reporter): Promise<Conversion | null>;
+  /**
+   * Finds which scans and results belong together, draws them, and counts their labels.
+   * @param paths files and directories in any order
+   * @throws UsageError for paths without a volume, and for what cannot be drawn; the reason of the signal
+   */
+  show(paths: readonly string[], showing: Showing, reporter: Reporter): Promise<Shown>;
 }

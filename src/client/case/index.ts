@@ -9,6 +9,8 @@ export {
 } from './file-times.js';
 export { findInputs } from './find-inputs.js';
 export type {
+  Canvas,
+  CaseDrawing,
   ChooseSeries,
   Conversion,
   ConversionRequest,
@@ -18,7 +20,12 @@ export type {
   Preparation,
   Preparing,
   ResultFacts,
+  Showing,
+  Shown,
+  ShownCase,
+  ShownLabel,
 } from './imaging.js';
+export { millilitresText } from './imaging.js';
 export { forgetFacts, keepFacts, keepNames, readFacts, readNames } from './kept-facts.js';
 export {
   type CaseRecord,

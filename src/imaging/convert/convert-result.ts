@@ -7,11 +7,11 @@ import type { FoundFiles } from '../../client/found-files.js';
 import { ofSegments, type ResultFormat } from '../../client/result-formats.js';
 import { counted } from '../../contract/index.js';
 import { findVolumes, withoutVolumeEnding } from '../inputs/index.js';
-import type { Terminology } from '../matching/index.js';
+import { namedBy, type Terminology } from '../matching/index.js';
 import { type Looks, looksOf } from '../pictures/index.js';
 import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
 import { groupMasks, type ResultMask } from './mask-groups.js';
-import { checkScans, namedBy, type Scan, Scans, scanOf } from './scans.js';
+import { checkScans, type Scan, Scans, scanFrom } from './scans.js';
 import { segmentsOf } from './segments.js';
 
 /** The scans among what is sent. */
@@ -19,7 +19,7 @@ const scansOf = (found: FoundFiles): Scan[] =>
   found.volumes
     .filter(({ field }) => field.name === 'inputs')
     .flatMap(({ groups }) => groups.flat().filter(({ isHalf }) => !isHalf))
-    .map(scanOf);
+    .map(scanFrom);
 
 /**
  * Refuses what results of these files cannot be converted to, before anything is sent.
@@ -120,8 +120,8 @@ export async function convertResult(
         isLabelMap,
         layers,
         overlap,
-        series: () => scans.of(volume, first.named),
-        seriesIfAny: () => scans.ifAny(volume, first.named),
+        series: () => scans.scanOf(volume, first.named),
+        seriesIfAny: () => scans.certainScanOf(volume, first.named),
         maker: { ...made, name: stem },
         isHounsfield: unit === 'HU' || volume.unit === 'HU',
         isStrict,

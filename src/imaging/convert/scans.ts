@@ -10,9 +10,7 @@ import { UsageError } from '../../client/errors.js';
 import type { Unit } from '../../client/found-files.js';
 import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { quotePath } from '../../contract/index.js';
-import { foldedName } from '../../files/index.js';
-import { withoutVolumeEnding } from '../inputs/index.js';
-import { foldersOf, type Named, ScanMatcher } from '../matching/index.js';
+import { type Named, namedBy, ScanMatcher, scanOf } from '../matching/index.js';
 
 /** A scan that results may be of. */
 export interface Scan extends Named {
@@ -21,27 +19,17 @@ export interface Scan extends Named {
   readonly series: readonly string[] | null;
 }
 
-/** What tells whose a file is: its name and its folders. */
-export const namedBy = (file: string): Named => ({
-  stem: foldedName(withoutVolumeEnding(path.basename(file))),
-  folders: foldersOf(file),
-});
-
-/** A scan of what was found on this machine. */
-export function scanOf(unit: Unit): Scan {
-  const isSeries = unit.kind === 'series';
-  const name = isSeries ? unit.wanted : withoutVolumeEnding(path.basename(path.resolve(unit.path)));
-  return {
-    path: unit.path,
-    stem: foldedName(name),
-    folders: foldersOf(unit.path),
-    series: isSeries
+/** A scan among what was found on this machine. */
+export const scanFrom = (unit: Unit): Scan => ({
+  ...namedBy(unit.path, unit.kind === 'series' ? unit.wanted : undefined),
+  path: unit.path,
+  series:
+    unit.kind === 'series'
       ? unit.files.map((file) => file.path)
       : unit.kind === 'file' && unit.format === 'DICOM'
         ? [unit.path]
         : null,
-  };
-}
+});
 
 /**
  * Refuses formats that only a DICOM scan has a study for, before anything is sent.
@@ -57,6 +45,13 @@ export function checkScans(scans: readonly Scan[], formats: readonly ResultForma
     );
 }
 
+/** Whether series show the same place: they are of one study, and in one frame of reference. */
+const areOfOnePlace = (all: readonly SourceSeries[]): boolean =>
+  all.every(
+    ({ studyUid, frameOfReferenceUid }) =>
+      studyUid === all[0]?.studyUid && frameOfReferenceUid === all[0]?.frameOfReferenceUid,
+  );
+
 /** The scans of a case, of which results are. */
 export class Scans {
   readonly #series = new Map<Scan, Promise<SourceSeries>>();
@@ -64,26 +59,19 @@ export class Scans {
   constructor(private readonly scans: readonly Scan[]) {}
 
   /**
-   * The series that a result belongs to: that which its name and folders say, and where these leave a doubt, that on whose grid it
+   * The series that a result is of: the one that its name and folders say, and where these leave a doubt, the one on whose grid it
    * lies. Several series on one grid of one study show the same place: the first is taken.
    * @throws VolumeError with the names of several that it fits, and for a series that cannot be read
    */
-  async of(result: VolumeFile, name: Named): Promise<SourceSeries> {
-    const [only, ...more] = this.scans;
-    if (!only) throw new VolumeError(`${path.basename(result.path)} is of no scan.`);
-    if (more.length === 0) return this.#read(only);
+  async scanOf(result: VolumeFile, name: Named): Promise<SourceSeries> {
     const { scans, isSaid } = new ScanMatcher(this.scans).fit(name);
-    const fitting = isSaid && scans.length > 0 ? scans : this.scans;
-    const all = await Promise.all(fitting.map((each) => this.#read(each)));
-    const onGrid = all.filter((series) => liesOnGrid(result, series));
-    const left = onGrid.length > 0 ? onGrid : all;
-    const [first, second] = left;
-    if (!first) throw new VolumeError(`${path.basename(result.path)} is of no scan.`);
-    const isOnePlace = left.every(
-      ({ studyUid, frameOfReferenceUid }) =>
-        studyUid === first.studyUid && frameOfReferenceUid === first.frameOfReferenceUid,
-    );
-    if (!second || (onGrid.length > 0 && isOnePlace)) return first;
+    const fitting = this.scans.length > 1 && isSaid && scans.length > 0 ? scans : this.scans;
+    const series = await Promise.all(fitting.map((each) => this.#read(each)));
+    const isOnGrid = (each: SourceSeries) => liesOnGrid(result, each);
+    const { scan, others } = scanOf(series, isOnGrid, areOfOnePlace);
+    if (scan) return scan;
+    const [first, second] = others;
+    if (!first || !second) throw new VolumeError(`${path.basename(result.path)} is of no scan.`);
     throw new VolumeError(
       `${path.basename(result.path)} fits ${first.name} and ${second.name} equally well, and is put beside none of them: name one of them with 'remote-app convert --like'.`,
     );
@@ -100,10 +88,10 @@ export class Scans {
     return new Set(said).size === 1;
   }
 
-  /** `of` for a format that has no need of it; null where no scan is a series, or none for certain. */
-  async ifAny(result: VolumeFile, name: Named): Promise<SourceSeries | null> {
+  /** The same; null where no scan is a series, and where it is not certain which one it is. */
+  async certainScanOf(result: VolumeFile, name: Named): Promise<SourceSeries | null> {
     if (this.scans.some(({ series }) => series === null)) return null;
-    return this.of(result, name).catch((error: Error) => {
+    return this.scanOf(result, name).catch((error: Error) => {
       if (error instanceof VolumeError) return null;
       throw error;
     });

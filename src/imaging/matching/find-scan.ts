@@ -9,15 +9,11 @@ import {
   tableName,
 } from '../../client/earlier-results.js';
 import { resultName } from '../../contract/index.js';
-import { byName, foldedName, hashFile, readSmallFile } from '../../files/index.js';
+import { byName, hashFile, readSmallFile } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
-import { type Named, rankOf, ScanMatcher } from './match.js';
+import { type Named, namedBy, rankOf, ScanMatcher } from './match.js';
 
-/** The directories of a path. */
-export const foldersOf = (target: string): string[] =>
-  path.dirname(path.resolve(target)).split(path.sep).map(foldedName);
-
-/** Largest record that is read, in bytes. */
+/** Maximum size of a record, in bytes. */
 const maxRecord = 16 << 20;
 
 const inputsSchema = z.object({
@@ -92,8 +88,6 @@ export function caseNameOf(result: ResultPlace): string | null {
   return name ?? (result.isAmongOthers ? null : path.basename(result.path));
 }
 
-const stemOf = (name: string): string => foldedName(withoutVolumeEnding(plainName(name)));
-
 /** An input of a result, as its record names it. */
 interface Recorded extends Named {
   readonly group: number;
@@ -121,7 +115,7 @@ function recordedInputs(record: string): Recorded[] {
   return units.flatMap(([first]) => {
     if (!first) return [];
     const [name = '', ...within] = first.name.split('/');
-    return [{ ...first, stem: stemOf(name), folders: [], within: within.join('/') }];
+    return [{ ...first, stem: candidateOf(name, false).stem, folders: [], within: within.join('/') }];
   });
 }
 
@@ -164,27 +158,28 @@ interface Candidate extends Named {
   readonly isDirectory: boolean;
 }
 
-const candidateOf = (target: string): Candidate => ({
+const candidateOf = (target: string, isDirectory: boolean): Candidate => ({
+  ...namedBy(target, withoutVolumeEnding(plainName(target))),
   path: target,
-  stem: stemOf(target),
-  folders: foldersOf(target),
-  isDirectory: statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false,
+  isDirectory,
 });
 
-/** Where scans are looked for, below the first directory: by what a record says, down to the files of a BIDS tree. */
-const byRecord = { levels: 6, mostEntries: 100_000 };
-/** And by names that only fit. */
-const byNames = { levels: 2, mostEntries: 2000 };
+/** How far scans are looked for by what a record says: down to the files of a BIDS tree. */
+const byRecord = { levels: 6, maxEntries: 100_000 };
+/** How far they are looked for by names that only fit. */
+const byNames = { levels: 2, maxEntries: 2000 };
+
+const isDirectory = (target: string): boolean =>
+  statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** The volumes and directories below some directories, by their names. Directories of results are left out. */
-function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof byNames): Candidate[] {
+function candidatesIn(places: readonly string[], { levels, maxEntries }: typeof byNames): Candidate[] {
   const candidates = new Map<string, Candidate>();
   let entries = 0;
   let level = [...new Set(places)];
   for (let depth = 0; depth < levels; depth += 1) {
     const next: string[] = [];
     for (const directory of level) {
-      const folders = [...foldersOf(directory), foldedName(path.basename(directory))];
       let names: Dirent[] = [];
       try {
         names = readdirSync(directory, { withFileTypes: true }).sort((a, b) => byName(a.name, b.name));
@@ -193,13 +188,13 @@ function candidatesIn(places: readonly string[], { levels, mostEntries }: typeof
       }
       for (const entry of names) {
         entries += 1;
-        if (entries > mostEntries) return [...candidates.values()];
+        if (entries > maxEntries) return [...candidates.values()];
         const target = path.join(directory, entry.name);
         const isDirectory = entry.isDirectory();
         if (isHidden(entry.name) || !(isDirectory || isVolumeName(entry.name))) continue;
         const result = isDirectory ? resultOf(path.join(target, 'any')) : resultAmongOthers(target);
         if (result !== null) continue;
-        candidates.set(target, { path: target, stem: stemOf(entry.name), folders, isDirectory });
+        candidates.set(target, candidateOf(target, isDirectory));
         if (isDirectory) next.push(target);
       }
     }
@@ -247,7 +242,7 @@ export class ScanSearch {
     this.#above = new Set([...this.#taken].flatMap(directoriesAbove));
   }
 
-  /** The file or directory that the record beside the result names; without one, those whose names fit best. */
+  /** Looks for what may be the scan: what the record beside the result names; without one, what has a name that fits best. */
   async find(result: Named, file: string): Promise<FoundPaths> {
     const known = resultOf(file);
     const place = known?.root ?? path.dirname(path.resolve(file));
@@ -291,7 +286,10 @@ export class ScanSearch {
     if (!input) return { paths: [], changed: [] };
     const key = places.join('\0');
     const byStem =
-      this.#recorded.get(key) ?? byStems(this.only?.map(candidateOf) ?? candidatesIn(places, byRecord));
+      this.#recorded.get(key) ??
+      byStems(
+        this.only?.map((each) => candidateOf(each, isDirectory(each))) ?? candidatesIn(places, byRecord),
+      );
     this.#recorded.set(key, byStem);
     const fileOf = (each: Candidate) => path.join(each.path, input.within);
     const named = (byStem.get(input.stem) ?? []).filter(

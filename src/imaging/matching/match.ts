@@ -1,12 +1,23 @@
-import { commonLength, withoutSuffix } from '../inputs/index.js';
+import path from 'node:path';
+import { foldedName } from '../../files/index.js';
+import { commonLength, withoutSuffix, withoutVolumeEnding } from '../inputs/index.js';
 
-/** What tells of a volume to which others it belongs. */
+/** The names by which a result is matched with its scan. */
 export interface Named {
   /** Its name without the ending, in lower case. */
   readonly stem: string;
   /** Names of the directories that it lies in, from the root, in lower case. */
   readonly folders: readonly string[];
 }
+
+/** @param name the name of the file or directory, where it is not the one of its path */
+export const namedBy = (
+  target: string,
+  name = withoutVolumeEnding(path.basename(path.resolve(target))),
+): Named => ({
+  stem: foldedName(name),
+  folders: path.dirname(path.resolve(target)).split(path.sep).map(foldedName),
+});
 
 /** Whether a text begins with another one and goes on behind a letter or digit: `case1_seg` after `case1`, not `case12`. */
 const extendsName = (text: string, start: string): boolean =>
@@ -50,7 +61,7 @@ function tellingWords(words: readonly ReadonlySet<string>[]): Set<string> {
   return new Set([...counts].flatMap(([word, count]) => (count < words.length ? [word] : [])));
 }
 
-/** The scans that a result may belong to. */
+/** The scans that a result may be of, by their names. */
 export interface Fit<T> {
   /** Those that fit equally well; empty if none does. */
   readonly scans: readonly T[];
@@ -59,8 +70,8 @@ export interface Fit<T> {
 }
 
 /**
- * Finds to which scans results may belong, by the parts of names and folders in which the scans differ: `sub-01` of
- * `sub-01/mri/t1`, and not `mri`. Folders count before names.
+ * Finds which scans results may be of, by the parts of names and folders in which the scans differ: `sub-01` of
+ * `sub-01/mri/t1`, and not `mri`. Folders count before names. Grids decide among those that fit: see `scanOf`.
  */
 export class ScanMatcher<T extends Named> {
   readonly #words: ReadonlyMap<T, ReadonlySet<string>>;
@@ -110,3 +121,27 @@ export class ScanMatcher<T extends Named> {
 /** Whether volumes lie in one directory. */
 export const areTogether = (volumes: readonly Named[]): boolean =>
   volumes.every(({ folders }) => folders.join('/') === volumes[0]?.folders.join('/'));
+
+/** The scan of a result. */
+export interface ScanOf<T> {
+  /** Null if there is none, and if several fit equally well. */
+  readonly scan: T | null;
+  /** The other scans that fit equally well. */
+  readonly others: readonly T[];
+}
+
+/**
+ * The scan of a result, among those that its name fits: the one on the same grid. Of several on that grid, any shows where the
+ * result lies if they are of one place, such as the sequences of an examination. Otherwise they may be of several people.
+ */
+export function scanOf<T>(
+  fitting: readonly T[],
+  isOnGrid: (scan: T) => boolean,
+  areOfOnePlace: (scans: readonly T[]) => boolean,
+): ScanOf<T> {
+  const onGrid = fitting.filter(isOnGrid);
+  const left = onGrid.length > 0 ? onGrid : fitting;
+  const [first, ...others] = left;
+  if (!first || others.length === 0) return { scan: first ?? null, others: [] };
+  return onGrid.length > 0 && areOfOnePlace(left) ? { scan: first, others } : { scan: null, others: left };
+}

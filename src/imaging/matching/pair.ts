@@ -4,7 +4,7 @@ import { isSameGeometry, type VolumeFile } from '@remote-app/volumes';
 import { recordName, tableName } from '../../client/earlier-results.js';
 import { findVolumes } from '../inputs/index.js';
 import { caseNameOf, resultOf, ScanSearch } from './find-scan.js';
-import { areTogether, type Named, rankOf, ScanMatcher } from './match.js';
+import { areTogether, type Named, rankOf, ScanMatcher, scanOf } from './match.js';
 
 /** A volume among the paths. */
 export interface Item extends Named {
@@ -30,7 +30,7 @@ export interface Draft {
   readonly masks: Item[];
   readonly maps: Item[];
   readonly notes: string[];
-  /** That of them which says that its scan was found by the record; null if it was not. */
+  /** The note saying that the scan was found through the record, or null. */
   recorded: string | null;
   /** The cases of tables whose results it has, one of each: that of the first gives it its name. */
   readonly inTables: TableCase[];
@@ -57,29 +57,25 @@ interface Match {
   readonly scan: Item | null;
   /** What a person should know of it. */
   readonly notes: readonly string[];
-  /** The first of these, if it says that the record named the scan. */
+  /** The note saying that the scan was found through the record. */
   readonly recorded?: string | undefined;
 }
 
 const onGridOf = (scans: readonly Item[], { file }: Item): Item[] =>
   scans.filter((scan) => isSameGeometry(scan.file, file));
 
-/**
- * The scan of a result among those that fit equally well. Several volumes of one folder and grid, as of the sequences of an
- * examination: any of them shows where labels lie. Those of several folders may be of several people.
- */
-function chosenOf(result: Item, fitting: readonly Item[]): Match | null {
-  const onGrid = onGridOf(fitting, result);
-  const left = onGrid.length > 0 ? onGrid : fitting;
-  const [scan, ...others] = left;
-  if (!scan) return null;
-  if (others.length === 0) return { scan, notes: [] };
-  if (onGrid.length > 0 && areTogether(left))
-    return { scan, notes: [`${result.name} fits ${others.map(({ name }) => name).join(', ')} as well`] };
-  return {
-    scan: null,
-    notes: [`${result.name} fits ${listed(left)} equally well, and is drawn on none of them`],
-  };
+/** What a result is drawn on, among the scans that fit it; null if there is none. */
+function matchOf(result: Item, fitting: readonly Item[]): Match | null {
+  if (fitting.length === 0) return null;
+  const isOnGrid = (scan: Item) => isSameGeometry(scan.file, result.file);
+  const { scan, others } = scanOf(fitting, isOnGrid, areTogether);
+  if (!scan)
+    return {
+      scan,
+      notes: [`${result.name} fits ${listed(others)} equally well, and is drawn on none of them`],
+    };
+  const names = others.map(({ name }) => name).join(', ');
+  return { scan, notes: others.length === 0 ? [] : [`${result.name} fits ${names} as well`] };
 }
 
 /**
@@ -95,7 +91,7 @@ function scansOf(results: readonly Item[], scans: readonly Item[]): Map<Item, Ma
     const { scans: fitting, isSaid } = matcher.fit(result);
     if (!isSaid) unsaid.push(result);
     for (const scan of isSaid ? fitting : []) isTaken.add(scan);
-    const match = isSaid ? chosenOf(result, fitting) : null;
+    const match = isSaid ? matchOf(result, fitting) : null;
     if (match) matches.set(result, match);
   }
   const free = scans.filter((scan) => !isTaken.has(scan));
@@ -200,8 +196,8 @@ export async function pair(items: readonly Item[], openItems: OpenItems): Promis
 /** Opens the volumes of a path; empty if there is none. */
 export type OpenItems = (target: string) => Promise<readonly Item[]>;
 
-/** Most scans of the same name that are compared. */
-const mostCompared = 8;
+/** Maximum number of scans of one name that are compared. */
+const maxCompared = 8;
 
 const isNamedScan = ({ isMask, isOfResult }: Item): boolean => !(isMask || isOfResult);
 
@@ -231,7 +227,7 @@ async function findScans(
   for (const item of results) {
     const candidates = new Map<string, Item>();
     const { paths, isRecorded, changed } = await search.find(item, item.file.path);
-    for (const target of paths.slice(0, mostCompared)) {
+    for (const target of paths.slice(0, maxCompared)) {
       const known = opened.get(target) ?? (await openItems(target));
       opened.set(target, known);
       // A directory is a scan if it holds one volume.
@@ -250,7 +246,7 @@ async function findScans(
       stale.set(item, { note, paths: changed });
       continue;
     }
-    const match = chosenOf(item, [...candidates.values()]);
+    const match = matchOf(item, [...candidates.values()]);
     if (!match) continue;
     if (isComplete || !match.scan) {
       found.set(item, match);

@@ -6,8 +6,8 @@ import { foldedName } from '../../files/index.js';
 import { findVolumes, groupBy, namesOf, withoutVolumeEnding } from '../inputs/index.js';
 import {
   type Draft,
-  foldersOf,
   type Item,
+  namedBy,
   openerOf,
   organGroups,
   organsOf,
@@ -15,8 +15,8 @@ import {
   recordedMeanings,
   resultOf,
 } from '../matching/index.js';
+import type { CaseToShow, Layer } from './case-to-show.js';
 import { type Looks, looksOf } from './looks.js';
-import type { Layer, ShownCase } from './shown-case.js';
 import { rowsOf, withRows } from './table-rows.js';
 
 /** Opens what was found; a sentence for what cannot be read. */
@@ -57,10 +57,8 @@ async function itemsOf(units: readonly Unit[], problems: string[], signal?: Abor
       continue;
     }
     items.push({
-      file,
-      name,
-      stem: foldedName(name),
-      folders: foldersOf(unit.path),
+      ...namedBy(unit.path, name),
+      ...{ file, name },
       isMask: kind !== 'continuous',
       isBinary: kind === 'binary',
       isOfResult: resultOf(unit.path) !== null,
@@ -108,7 +106,7 @@ function layersOf(items: readonly Item[]): Layer[] {
   });
 }
 
-const caseOf = ({ scan, masks, maps, notes, recorded }: Draft, name: string): ShownCase => ({
+const caseOf = ({ scan, masks, maps, notes, recorded }: Draft, name: string): CaseToShow => ({
   name,
   scan: scan?.file ?? null,
   masks: layersOf(masks),
@@ -137,7 +135,7 @@ export interface FindCasesOptions {
 export async function findCasesToShow(
   paths: readonly string[],
   options: FindCasesOptions = {},
-): Promise<{ readonly cases: readonly ShownCase[]; readonly problems: readonly string[] }> {
+): Promise<{ readonly cases: readonly CaseToShow[]; readonly problems: readonly string[] }> {
   const problems: string[] = [];
   const rows = rowsOf(paths);
   const units = await findVolumes(paths, options).catch((error: unknown) => {

@@ -6,9 +6,11 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateRawSync } from 'node:zlib';
 import { readVolume, type VolumeFile, writeNifti } from '@remote-app/volumes';
+import { millilitresText } from '../../client/case/index.js';
+import { UsageError } from '../../client/errors.js';
 import { type JpegEncoder, openJpegEncoder } from './jpeg.js';
-import type { CaseView, PlaneView, SliceView } from './picture.js';
-import { millilitresText, placeText, windowText } from './sheet.js';
+import type { CaseView, DrawnCase, PlaneView, SliceView } from './picture.js';
+import { placeText, windowText } from './sheet.js';
 
 /** With these, a hundred cases of noisy CT fit into 30 MB. */
 export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
@@ -16,26 +18,8 @@ export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
 /** Quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 one sees the blocks. */
 const quality = 75;
 
-/** Most bytes of volumes in a page. Browsers hold them as text, a third longer, and then once more to show them. */
+/** Maximum bytes of volumes in a page. Browsers hold them as text, a third longer, and then once more to show them. */
 const maxVolumeBytes = 200_000_000;
-
-/** One of the pictures of a case, such as a segmentation on its scan. */
-export interface PageLayer {
-  readonly name: string;
-  readonly view: CaseView;
-  /** What a page with volumes carries: paths, or files whose header has been read. */
-  readonly volumes?: Readonly<Record<'scan' | 'mask', string | VolumeFile | null>>;
-}
-
-/** A case of a page: it has one mark, however many layers. */
-export interface PageCase {
-  readonly name: string;
-  /** Empty for a case of which there is nothing to draw. */
-  readonly layers: readonly PageLayer[];
-  readonly notes: readonly string[];
-  /** What became of it, where a table says so: `done`, `failed`. */
-  readonly status?: string | null;
-}
 
 export interface PageOptions {
   /** The heading of the page. */
@@ -43,12 +27,7 @@ export interface PageOptions {
   /** Name of the file that the page saves marks to: `qc-marks.csv`. */
   readonly csvName: string;
   /** Whether the page carries the volumes themselves and NiiVue, which draws them. */
-  readonly hasVolumes?: boolean;
-}
-
-/** The volumes are too large for a page, or the viewer is not installed. */
-export class PageError extends Error {
-  override readonly name = 'PageError';
+  readonly hasVolumes: boolean;
 }
 
 const root = new URL('../../..', import.meta.url);
@@ -78,11 +57,11 @@ const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(
 /**
  * A page of cases to look through and to mark, in pieces: one file that makes no request and holds all that it shows. Each
  * case is read when its turn comes and is not kept, so memory follows one case. The bytes depend on the cases alone.
- * @throws PageError before the page grows too large to be opened; VolumeError for volumes that cannot be read
+ * @throws UsageError before the page grows too large to be opened; VolumeError for volumes that cannot be read
  */
 export async function* htmlPage(
-  cases: AsyncIterable<PageCase> | Iterable<PageCase>,
-  { title, csvName, hasVolumes = false }: PageOptions,
+  cases: AsyncIterable<DrawnCase> | Iterable<DrawnCase>,
+  { title, csvName, hasVolumes }: PageOptions,
 ): AsyncGenerator<string, void, undefined> {
   const [markup, style, script] = await Promise.all(['page.html', 'page.css', 'page.js'].map(template));
   if (markup === undefined || style === undefined || script === undefined) return;
@@ -113,10 +92,10 @@ export async function* htmlPage(
     const block = jsonBlock(`case-${names.length}`, await caseData(each, encode));
     identity.update(each.name).update(block);
     yield block;
-    for (const [at, { volumes }] of each.layers.entries()) {
-      if (!viewer || !volumes) continue;
+    for (const [at, layer] of each.layers.entries()) {
+      if (!viewer) continue;
       for (const kind of ['scan', 'mask'] as const) {
-        const volume = volumes[kind];
+        const volume = layer[kind];
         if (volume === null) continue;
         yield `<script type="text/plain" id="${kind}-${names.length}-${at}">`;
         yield* packedVolume(volume, budget);
@@ -126,7 +105,7 @@ export async function* htmlPage(
     names.push(each.name);
     failed.push(each.status === 'failed');
   }
-  if (names.length === 0) throw new PageError('There is no case to make a page of.');
+  if (names.length === 0) throw new RangeError('There is no case to make a page of.');
   // Marks are kept in the browser by what the page shows: those of an earlier result do not appear at a new one.
   const id = identity.digest('hex').slice(0, 32);
   yield jsonBlock('page', { id, title, csvName, names, failed, hasVolumes });
@@ -155,7 +134,7 @@ class Pictures {
 }
 
 /** What the page's script needs of a case. */
-async function caseData({ layers, notes }: PageCase, encode: JpegEncoder) {
+async function caseData({ layers, notes }: DrawnCase, encode: JpegEncoder) {
   const pictures = new Pictures(encode);
   const data = [];
   for (const { name, view } of layers) data.push({ name, ...(await layerData(view, pictures)) });
@@ -216,8 +195,8 @@ async function readViewer(): Promise<{ script: string; licences: string }> {
   try {
     await access(script);
   } catch {
-    throw new PageError(
-      `${fileURLToPath(script)} is missing, which shows volumes: install remote-app again, or make the page without volumes.`,
+    throw new UsageError(
+      `${fileURLToPath(script)} is missing, which shows volumes: install remote-app again, or make the page without volumes`,
     );
   }
   const read = (file: URL) => readFile(file, 'utf8');
@@ -225,10 +204,9 @@ async function readViewer(): Promise<{ script: string; licences: string }> {
 }
 
 /** A volume as base64 of a packed NIfTI file. What is none already is converted, and held in memory meanwhile. */
-async function* packedVolume(volume: string | VolumeFile, budget: { left: number }): AsyncGenerator<string> {
-  const file = typeof volume === 'string' ? volume : volume.path;
-  if (/\.nii\.gz$/i.test(file)) {
-    yield* base64Of(file, budget);
+async function* packedVolume(volume: VolumeFile, budget: { left: number }): AsyncGenerator<string> {
+  if (/\.nii\.gz$/i.test(volume.path)) {
+    yield* base64Of(volume.path, budget);
     return;
   }
   const directory = await mkdtemp(path.join(tmpdir(), 'remote-app-page-'));
@@ -244,8 +222,8 @@ async function* packedVolume(volume: string | VolumeFile, budget: { left: number
 async function* base64Of(file: string, budget: { left: number }): AsyncGenerator<string> {
   budget.left -= (await stat(file)).size;
   if (budget.left < 0)
-    throw new PageError(
-      `The volumes have more than ${maxVolumeBytes / 1e6} MB together, which browsers do not open: show fewer cases, or make the page without volumes.`,
+    throw new UsageError(
+      `The volumes have more than ${maxVolumeBytes / 1e6} MB together, which browsers do not open: show fewer cases, or make the page without volumes`,
     );
   // A multiple of three bytes, so that the pieces of base64 can follow each other.
   for await (const chunk of createReadStream(file, { highWaterMark: 3 << 20 }))

@@ -2,7 +2,7 @@ import type { Slice, VolumeHeader, Voxels } from '@remote-app/volumes';
 import type { Colour } from './picture.js';
 import { WholeLabels } from './whole-labels.js';
 
-/** Most different values of a segmentation that are counted: volumes with more are no segmentations. */
+/** Maximum number of different values of a segmentation that are counted: volumes with more are no segmentations. */
 const maxCounted = 4096;
 
 /** The values of a segmentation, how often each occurs, and where. */
@@ -18,8 +18,8 @@ export interface Counts {
   readonly isScaled: boolean;
 }
 
-/** Most counts that are kept: of 256 labels along 500,000 rows, columns and slices. */
-const mostCounts = 1 << 27;
+/** Maximum number of counts that are kept: of 256 labels along 500,000 rows, columns and slices. */
+const maxCounts = 1 << 27;
 
 /**
  * Counts the labels of a segmentation, one slice after another. Voxels that are 0 or not a number have no label.
@@ -33,7 +33,7 @@ export async function countLabels(
   const offsets = [0, ni, ni + nj];
   const places = new Map<number, Int32Array | null>();
   const whole = new WholeLabels();
-  const most = Math.min(maxCounted, Math.floor(mostCounts / (ni + nj + nk)));
+  const maxValues = Math.min(maxCounted, Math.floor(maxCounts / (ni + nj + nk)));
   for await (const { k, values } of slices) {
     let last = Number.NaN;
     let counts: Int32Array | null | undefined;
@@ -46,7 +46,7 @@ export async function countLabels(
           counts = places.get(value);
           if (counts === undefined) {
             const label = whole.of(value);
-            if (label === null || places.size >= most) return null;
+            if (label === null || places.size >= maxValues) return null;
             counts = label === 0 ? null : new Int32Array(ni + nj + nk);
             places.set(value, counts);
           }

@@ -2,8 +2,8 @@ import type { VolumeFile } from '@remote-app/volumes';
 import { pausing } from './pausing.js';
 import { WholeLabels } from './whole-labels.js';
 
-/** Most different values of a segmentation that are looked for, without the background. */
-const mostLabels = 256;
+/** Maximum number of different values of a segmentation that are looked for, without the background. */
+const maxLabels = 256;
 
 /** Slices of which the values are looked at. */
 const lookedAt = 16;
@@ -46,7 +46,7 @@ export async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<L
           before = value;
         } else before = 0;
       }
-      if (known.size > mostLabels) return 'continuous';
+      if (known.size > maxLabels) return 'continuous';
     }
     if (pairs > enoughPairs) break;
   }

@@ -1,3 +1,5 @@
+import type { VolumeFile } from '@remote-app/volumes';
+
 /** The three planes, by the axis that goes through their slices. */
 export type PlaneName = 'axial' | 'coronal' | 'sagittal';
 
@@ -51,7 +53,7 @@ export interface PlaneView {
   readonly best: number;
 }
 
-/** A case, read and ready to be drawn by any of the outputs. */
+/** A scan or a segmentation or both, ready to be drawn. */
 export interface CaseView {
   /** The name of the case: of its scan, or of what came back. */
   readonly name: string;
@@ -71,6 +73,24 @@ export interface CaseView {
   } | null;
   /** What a person should know: an oblique volume, a mask of another grid, which of several volumes is shown. */
   readonly notes: readonly string[];
+}
+
+/** One of the pictures of a case, such as a segmentation on its scan. */
+export interface LayerView {
+  readonly name: string;
+  readonly view: CaseView;
+  readonly scan: VolumeFile | null;
+  readonly mask: VolumeFile | null;
+}
+
+/** A case of a sheet or a page. */
+export interface DrawnCase {
+  readonly name: string;
+  /** Empty for a case of which there is nothing to draw. */
+  readonly layers: readonly LayerView[];
+  readonly notes: readonly string[];
+  /** In the table beside its result: `done`, `failed`; null without a table. */
+  readonly status: string | null;
 }
 
 /** A picture in memory: red, green and blue of each pixel, rows from the top. */

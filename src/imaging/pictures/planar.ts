@@ -15,7 +15,7 @@ export type Wanted = readonly [i: readonly number[], j: readonly number[], k: re
 /** Slices of the three axes by index: voxels of the other two axes, the lower axis fastest. */
 export type Cuts = readonly [Map<number, Voxels>, Map<number, Voxels>, Map<number, Voxels>];
 
-/** Most bytes of all slices that are cut out. */
+/** Maximum bytes of all slices that are cut out. */
 const maxHeld = 2 ** 31;
 
 /** What slices are read from: a volume, or a segmentation that is brought onto the grid of a scan. */

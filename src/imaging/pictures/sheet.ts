@@ -1,19 +1,21 @@
 import { encode } from 'fast-png';
+import { millilitresText } from '../../client/case/index.js';
+import { UsageError } from '../../client/errors.js';
 import { blank, drawSlice, fill, place, textWidth, write } from './draw.js';
 import { glyphSize } from './font.js';
-import type { CaseView, Colour, Picture, PlaneView } from './picture.js';
+import type { CaseView, Colour, DrawnCase, Picture, PlaneView } from './picture.js';
 
 /** Space around and between slices, in pixels. */
 const gap = 6;
 const line = glyphSize.height + 2;
 
 /** Slices of small volumes are enlarged until the longest side of a slice has this many pixels. */
-const leastSide = 192;
+const minSide = 192;
 
 /** Narrower sheets would cut names and notes. */
-const leastWidth = 640;
+const minWidth = 640;
 
-/** Most pixels of a sheet: 4 bytes are held for each. */
+/** Maximum pixels of a sheet: 4 bytes are held for each. */
 const maxPixels = 100_000_000;
 
 const bright: Colour = [235, 235, 235];
@@ -28,10 +30,6 @@ export function placeText({ name }: Pick<PlaneView, 'name'>, position: number): 
   return `${rounded === 0 ? '' : `${sides[name][rounded > 0 ? 1 : 0]} `}${Math.abs(rounded)} mm`;
 }
 
-/** Volumes of labels: three digits that count. */
-export const millilitresText = (millilitres: number): string =>
-  `${millilitres >= 100 ? Math.round(millilitres) : Number(millilitres.toPrecision(3))} ml`;
-
 /** What black and white stand for. */
 export function windowText({ window }: Pick<CaseView, 'window'>): string {
   if (!window) return '';
@@ -42,30 +40,22 @@ export function windowText({ window }: Pick<CaseView, 'window'>): string {
 
 /** Parts of a text that each fit into a width. */
 function linesOf(text: string, width: number): string[] {
-  const most = Math.max(1, Math.floor(width / glyphSize.width));
+  const max = Math.max(1, Math.floor(width / glyphSize.width));
   const lines: string[] = [];
   for (let rest = [...text]; rest.length > 0; ) {
-    const space = rest.length > most ? rest.lastIndexOf(' ', most) : -1;
-    const end = rest.length <= most ? rest.length : space > 0 ? space : most;
+    const space = rest.length > max ? rest.lastIndexOf(' ', max) : -1;
+    const end = rest.length <= max ? rest.length : space > 0 ? space : max;
     lines.push(rest.slice(0, end).join(''));
     rest = rest.slice(rest[end] === ' ' ? end + 1 : end);
   }
   return lines;
 }
 
-/** A case of a sheet. */
-export interface SheetCase {
-  readonly name: string;
-  /** Empty for a case of which there is nothing to draw. */
-  readonly views: readonly CaseView[];
-  readonly notes: readonly string[];
-}
-
 /** A case of which there is nothing to draw: its name, and why. */
-function drawNotes({ name, notes }: SheetCase): Picture {
-  const inner = leastWidth - 2 * gap;
+function drawNotes({ name, notes }: DrawnCase): Picture {
+  const inner = minWidth - 2 * gap;
   const [title, about] = [linesOf(name, inner), notes.flatMap((note) => linesOf(note, inner))];
-  const picture = blank(leastWidth, 2 * gap + (title.length + about.length) * line);
+  const picture = blank(minWidth, 2 * gap + (title.length + about.length) * line);
   for (const [at, text] of [...title, ...about].entries())
     write(picture, text, gap, gap + at * line, at < title.length ? bright : dim);
   return picture;
@@ -75,7 +65,7 @@ function drawNotes({ name, notes }: SheetCase): Picture {
 function drawView(view: CaseView, notes: readonly string[]): Picture {
   const slices = view.planes.flatMap((plane) => plane.slices);
   const longest = Math.max(1, ...slices.flatMap(({ width, height }) => [width, height]));
-  const scale = Math.max(1, leastSide / longest);
+  const scale = Math.max(1, minSide / longest);
   const side = (pixels: number) => Math.max(1, Math.round(pixels * scale));
   const rows = view.planes
     .filter((plane) => plane.slices.length > 0)
@@ -84,7 +74,7 @@ function drawView(view: CaseView, notes: readonly string[]): Picture {
       width: Math.max(...plane.slices.map((slice) => side(slice.width))),
       height: Math.max(...plane.slices.map((slice) => side(slice.height))),
     }));
-  const width = Math.max(leastWidth, ...rows.map((row) => gap + row.plane.slices.length * (row.width + gap)));
+  const width = Math.max(minWidth, ...rows.map((row) => gap + row.plane.slices.length * (row.width + gap)));
   const inner = width - 2 * gap;
   const name = linesOf(view.name, inner);
   const about = [windowText(view), ...notes, ...view.notes]
@@ -130,11 +120,6 @@ function drawView(view: CaseView, notes: readonly string[]): Picture {
   return picture;
 }
 
-/** The cases do not fit on one sheet. */
-export class SheetTooLarge extends Error {
-  override readonly name = 'SheetTooLarge';
-}
-
 /** The columns of a grid that is about as wide as high, of pictures of these sizes, and the heights of its rows. */
 function gridOf(pictures: readonly Picture[]): { columns: number; width: number; rows: number[] } {
   const width = Math.max(1, ...pictures.map((picture) => picture.width));
@@ -153,20 +138,20 @@ function gridOf(pictures: readonly Picture[]): { columns: number; width: number;
 /**
  * A contact sheet of cases: a grid, row by row, about as wide as it is high.
  * @returns a PNG; the same bytes for the same cases
- * @throws SheetTooLarge for more than a picture can hold
+ * @throws UsageError for more than a picture can hold
  */
-export function sheetOf(cases: readonly SheetCase[]): Uint8Array {
+export function sheetOf(cases: readonly DrawnCase[]): Uint8Array {
   const pictures: Picture[] = [];
   let area = 0;
   for (const each of cases) {
-    const drawn = each.views.map((view, at) => drawView(view, at === 0 ? each.notes : []));
+    const drawn = each.layers.map(({ view }, at) => drawView(view, at === 0 ? each.notes : []));
     for (const picture of drawn.length > 0 ? drawn : [drawNotes(each)]) {
       pictures.push(picture);
       area += picture.width * picture.height;
     }
     if (area > maxPixels)
-      throw new SheetTooLarge(
-        `${cases.length} cases do not fit on one sheet: show fewer of them, fewer slices, or a page.`,
+      throw new UsageError(
+        `${cases.length} cases do not fit on one sheet: show fewer of them, fewer slices, or a page`,
       );
   }
   const { columns, width, rows } = gridOf(pictures);

@@ -4,7 +4,7 @@ import { type EarlierRow, readCaseTable } from '../../client/case-table.js';
 import { oneLine } from '../../contract/index.js';
 import { byName, foldedName, namesIn } from '../../files/index.js';
 import type { Draft } from '../matching/index.js';
-import type { ShownCase } from './shown-case.js';
+import type { CaseToShow } from './case-to-show.js';
 
 /** A row of a table of cases. */
 export interface TableRow extends EarlierRow {
@@ -36,10 +36,10 @@ function noteOf({ status, reason }: TableRow): string | null {
  * table that has it.
  */
 export function withRows(
-  cases: readonly ShownCase[],
+  cases: readonly CaseToShow[],
   drafts: readonly Draft[],
   rows: readonly TableRow[],
-): ShownCase[] {
+): CaseToShow[] {
   if (rows.length === 0) return [...cases];
   const told = new Set<TableRow>();
   const known = cases.map((each, at) => {
@@ -60,7 +60,7 @@ export function withRows(
   });
   const others = rows
     .filter((row) => !told.has(row))
-    .map((row): ShownCase => {
+    .map((row): CaseToShow => {
       const note = noteOf(row) ?? 'Its result has no volume that can be drawn';
       return {
         name: row.name,

@@ -1,17 +1,8 @@
+import type { Canvas } from '../../client/case/index.js';
 import { contoursOf, enlargedLabels } from './contours.js';
 import { blank, drawSlice } from './draw.js';
 import type { CaseView, Colour, Picture, PlaneView, ShownLabel, SliceView } from './picture.js';
 import { placeText } from './sheet.js';
-
-/** What a terminal can show, and how large it is. */
-export interface Canvas {
-  /** Colours are drawn as half blocks; `characters` are denser the brighter a place is, and draw labels as digits and letters. */
-  readonly look: 'true colour' | '256 colours' | 'characters';
-  /** Characters in a row. */
-  readonly columns: number;
-  /** Rows on the screen. */
-  readonly rows: number;
-}
 
 const esc = '\u001b';
 

@@ -4,7 +4,6 @@ import {
   type Geometry,
   inverseOf,
   isSameGeometry,
-  openVolume,
   readVolume,
   type Slice,
   shearOf,
@@ -23,34 +22,31 @@ import { brightnessOf, cut, labelsOf, pixelsOf, type SliceSource } from './plana
 import { orientationOf, type Plane, positionOf } from './planes.js';
 import { softTissue, windowOf } from './window.js';
 
-/** The volumes of a case: paths, or files whose header has been read. */
+/** The volumes of a picture. */
 export interface CaseVolumes {
   readonly name: string;
-  readonly scan: string | VolumeFile | null;
-  readonly mask: string | VolumeFile | null;
-  /** What values of labels mean, as the app's manifest says it. */
-  readonly terminology?: Terminology;
+  readonly scan: VolumeFile | null;
+  readonly mask: VolumeFile | null;
+  readonly terminology: Terminology;
   /** What the app calls the unit of the scan's values; null if it does not say. */
-  readonly unit?: string | null;
+  readonly unit: string | null;
 }
 
 export interface ViewOptions {
   /** How many slices of each plane are read. */
   readonly slices: number;
-  /** Most pixels along the longest side of the volume. Pixels are never smaller than the smallest side of a voxel. */
+  /** Maximum pixels along the longest side of the volume. Pixels are never smaller than the smallest side of a voxel. */
   readonly maxPixels: number;
   /** Which volume of a file with several, counted from 0. */
-  readonly frame?: number;
-  /** What black and white stand for; from the values where it is not given. */
-  readonly window?: { readonly low: number; readonly high: number };
+  readonly frame: number;
   /** Ends the reading. */
-  readonly signal?: AbortSignal | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** Degrees by which axes may be from being perpendicular before a picture shows it. */
-const mostShear = 2;
+const maxShear = 2;
 
-/** Most labels that are drawn, the largest ones. */
+/** Maximum number of labels that are drawn: the largest ones. */
 const maxLabels = 255;
 
 /**
@@ -59,23 +55,22 @@ const maxLabels = 255;
  * @throws VolumeError for a volume that cannot be read, and for a segmentation that is none
  */
 export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Promise<CaseView> {
-  const scan = await opened(volumes.scan);
-  const mask = await opened(volumes.mask);
+  const { scan, mask } = volumes;
   const shown = scan ?? mask;
   if (!shown) throw new VolumeError(`${volumes.name} has neither a scan nor a segmentation.`);
-  const { frame = 0 } = options;
+  const { frame } = options;
   const frameOf = (file: VolumeFile) => Math.min(frame, file.frames - 1);
   const notes = [
     ...framesNote(scan, frameOf),
     ...framesNote(mask, frameOf),
-    ...(volumes.scan === null ? ['No scan was found for it'] : []),
+    ...(scan === null ? ['No scan was found for it'] : []),
   ];
 
   if (!shown.hasOrientation)
     notes.push(`${nameOf(shown)} does not say which way its axes run: left and right may be swapped`);
   const orientation = orientationOf(shown);
   const shear = shearOf(shown);
-  if (shear > mostShear)
+  if (shear > maxShear)
     notes.push(
       `Slices of ${nameOf(shown)} are tilted by ${Math.round(shear)} degrees against each other: the planes across them are drawn as if they were straight`,
     );
@@ -83,7 +78,7 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     notes.push(`Oblique by ${Math.round(orientation.angle)} degrees: drawn along its own axes`);
   const drawn =
     mask && (await drawnMask(mask, scan, { frame: frameOf(mask), signal: options.signal }, notes));
-  const labels = drawn ? shownLabels(drawn.counts, mask, volumes.terminology ?? {}, notes) : [];
+  const labels = drawn ? shownLabels(drawn.counts, mask, volumes.terminology, notes) : [];
 
   const spacing = spacingOf(shown);
   const extents = shown.size.map((count, axis) => count * (spacing[axis] ?? 0));
@@ -111,8 +106,7 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     drawn && mask && cut(drawn.source, wanted, frameOf(mask), options.signal),
   ]);
 
-  const chosen =
-    scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, options.window, volumes.unit) : null;
+  const chosen = scan && scanCuts && scan.components === 1 ? windowOf(scan, scanCuts, volumes.unit) : null;
   const window = chosen?.window ?? null;
   if (scan && chosen?.isGuess)
     notes.push(
@@ -155,9 +149,6 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
   };
 }
 
-const opened = async (volume: string | VolumeFile | null): Promise<VolumeFile | null> =>
-  typeof volume === 'string' ? openVolume(volume) : volume;
-
 const nameOf = (file: VolumeFile): string => path.basename(file.path);
 
 function framesNote(file: VolumeFile | null, frameOf: (file: VolumeFile) => number): string[] {
@@ -175,7 +166,7 @@ interface DrawnMask {
 
 interface Reading {
   readonly frame: number;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: AbortSignal;
 }
 
 /** Counts a segmentation, and brings it onto the grid of its scan if it has another one. */

@@ -15,8 +15,8 @@ const cutOff = 0.005;
 const air = [-1100, -900] as const;
 const between = [-700, -500] as const;
 
-/** The least part of a CT that is air, and the most that is less than air, but for the value outside of the scanner's circle. */
-const [leastAir, mostBelow] = [0.03, 0.01];
+/** Which part of a CT is air at least, and which part may be less than air, without the value outside of the scanner's circle. */
+const [minAir, maxBelow] = [0.03, 0.01];
 
 /**
  * Whether values look like those of CT: many are air near -1000, few lie between it and tissue, and next to none below it.
@@ -36,7 +36,7 @@ function looksLikeCt(sorted: Float64Array): boolean {
     return inside === 0 ? 0 : (at(to) - at(from)) / inside;
   };
   const [ofAir, below] = [part(air), part([Number.NEGATIVE_INFINITY, air[0]])];
-  return ofAir >= leastAir && below <= mostBelow && ofAir >= 2 * part(between) && (sorted.at(-1) ?? 0) > 0;
+  return ofAir >= minAir && below <= maxBelow && ofAir >= 2 * part(between) && (sorted.at(-1) ?? 0) > 0;
 }
 
 /** What black and white stand for, and whether that is a guess. */
@@ -46,15 +46,10 @@ interface Chosen {
 }
 
 /**
- * The window of a scan: as it is given, soft tissue of CT, or the range of the values.
+ * The window of a scan: soft tissue of CT, or the range of the values.
  * @param appUnit what the app calls the unit of its values
  */
-export function windowOf(
-  scan: VolumeFile,
-  cuts: Cuts,
-  given: { readonly low: number; readonly high: number } | undefined,
-  appUnit: string | null = null,
-): Chosen {
+export function windowOf(scan: VolumeFile, cuts: Cuts, appUnit: string | null): Chosen {
   const planes = cuts.flatMap((each) => [...each.values()]);
   const total = planes.reduce((sum, each) => sum + each.length, 0);
   const step = Math.max(1, Math.floor(total / sampled));
@@ -72,12 +67,11 @@ export function windowOf(
   // What the file says of itself goes before what the app says.
   const unsaid = scan.modality === 'CT' ? 'HU' : scan.modality === null ? appUnit : null;
   const unit = scan.unit === undefined ? unsaid : scan.unit;
-  const isGuess = !given && unit === null && scan.modality === null && looksLikeCt(sorted);
+  const isGuess = unit === null && scan.modality === null && looksLikeCt(sorted);
   const chosen = (low: number, high: number): Chosen => ({
     window: { low, high, unit, ...(scan.isInverted && { isInverted: true }) },
     isGuess,
   });
-  if (given) return chosen(given.low, given.high);
   if (unit === 'HU' || isGuess) return chosen(softTissue.low, softTissue.high);
   const [low, high] = [at(cutOff), at(1 - cutOff)];
   if (high > low) return chosen(low, high);

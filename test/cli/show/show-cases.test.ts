@@ -5,14 +5,17 @@ import { gzipSync } from 'node:zlib';
 import { writeNifti } from '@remote-app/volumes';
 import { decode } from 'fast-png';
 import { beforeAll, expect, test } from 'vitest';
-import { labelNames, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
+import { namesOfApp, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
 import { CommandIo } from '../../../src/cli/terminal/index.js';
 import { Interrupted, UsageError } from '../../../src/client/errors.js';
+import { hashFile } from '../../../src/files/index.js';
 import { temporary } from '../../support/temporary.js';
 
 const start = process.cwd();
 let scan: Buffer;
 let mask: Buffer;
+/** Another continuous volume of the same grid. */
+let other: Buffer;
 /** A scan whose last slice is missing, which is found when it is drawn. */
 let cut: Buffer;
 beforeAll(async () => {
@@ -30,6 +33,7 @@ beforeAll(async () => {
   scan = await write(Float32Array.from({ length: 216 }, (_, at) => at * 1.5));
   const long = await write(Float32Array.from({ length: 36 * 40 }, (_, at) => at * 1.5));
   cut = gzipSync(long.subarray(0, -100));
+  other = await write(Float32Array.from({ length: 216 }, (_, at) => 216.5 - at));
   mask = await write(Uint8Array.from({ length: 216 }, (_, at) => Number(at < 10)));
 });
 
@@ -52,7 +56,7 @@ async function withScans(names: readonly string[], isTerminal = false) {
   } as unknown as ShowOptions['reporter'];
   const { signal } = new AbortController();
   const usual = { png: null, html: null, volumes: false, force: false, slices: null, json: false };
-  const options = { ...usual, frame: 1, terminology: {}, io, reporter, signal };
+  const options = { ...usual, frame: 1, labels: {}, io, reporter, signal };
   return {
     ...{ notes, progress, waits, options },
     place: (name: string) => path.join(directory.path, name),
@@ -198,20 +202,61 @@ test('An interruption ends it before the next case', async () => {
 });
 
 test('Names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
-  await using it = await withScans([]);
+  await using it = await withScans(['a']);
   const { reporter } = it.options;
+  writeFileSync(it.place('a_mask.nii'), mask);
+  const namesIn = async (labels: ShowOptions['labels']) =>
+    (await it.show({ labels, json: true })).cases[0]?.labels.map(({ name }) => name);
   const file = it.place('labels.json');
   writeFileSync(file, JSON.stringify({ terminology: { 1: { name: 'of the file' } } }));
-  const terminology = { 1: { name: 'of the app' } };
-  const ask = async () => ({ available: true, terminology }) as never;
-  expect(await labelNames(file, ask, reporter)).toMatchObject({ 1: { name: 'of the file' } });
-  expect(await labelNames(undefined, ask, reporter)).toEqual(terminology);
-  expect(await labelNames(undefined, null, reporter)).toEqual({});
-  const fails = (error: Error) => labelNames(undefined, () => Promise.reject(error), reporter);
+  expect(await namesIn(file)).toEqual(['of the file']);
+  const terminology = { 1: { name: 'of the app', color: '#f00' } };
+  const names = await namesOfApp(async () => ({ available: true, terminology }) as never, reporter);
+  expect(await namesIn(names)).toEqual(['of the app']);
+  for (const document of [[], 3, { liver: '1' }, { 1: 3 }, { 1: 'x'.repeat(201) }]) {
+    writeFileSync(file, JSON.stringify(document));
+    await expect(namesIn(file)).rejects.toThrow(
+      `'${file}' does not name labels: give an app.json with a terminology, or an object such as {"1": "liver"}`,
+    );
+  }
+  const fails = (error: Error) => namesOfApp(() => Promise.reject(error), reporter);
   expect(await fails(new UsageError('no app'))).toEqual({});
   expect(it.notes).toEqual(['Labels are shown without their names: no app']);
   await expect(fails(new Interrupted('SIGINT'))).rejects.toThrow(Interrupted);
   await expect(fails(new TypeError('a fault'))).rejects.toThrow(TypeError);
+});
+
+test('Each segmentation is counted on its scan, with the names of its record, which those of a person replace', async () => {
+  await using it = await withScans([]);
+  mkdirSync(it.place('Out/s'), { recursive: true });
+  writeFileSync(it.place('s.nii'), scan);
+  for (const name of ['one', 'two']) writeFileSync(it.place(`Out/s/${name}.nii`), mask);
+  const labels = { 1: { name: 'liver', color: '#f00' } };
+  const record = { inputs: [{ name: 's.nii', ...(await hashFile(it.place('s.nii'))) }], labels };
+  writeFileSync(it.place('Out/s/remote-app-record.json'), JSON.stringify(record));
+  writeFileSync(it.place('Out/s/sd.nii'), other);
+  const { cases } = await it.show();
+  const counted = [{ value: 1, name: 'liver', voxels: 10, millilitres: 0.01 }];
+  const at = (name: string) => it.place(`Out/s/${name}.nii`);
+  expect(cases).toEqual([
+    {
+      ...{ name: 's', status: null, scan: it.place('s.nii'), mask: at('one'), maps: [at('sd')] },
+      labels: counted,
+      layers: ['one', 'two'].map((name) => ({ name, path: at(name), labels: counted })),
+      notes: [],
+    },
+  ]);
+  const rows = it.printed().toString().trim().split('\n').slice(1);
+  expect(rows.map((row) => row.split(/ {2,}/).slice(0, 2))).toEqual([
+    ['s: one', 'liver'],
+    ['s: two', 'liver'],
+  ]);
+  const typed = await it.show({ labels: { 1: { name: 'Leber', color: '#0f0' } }, json: true });
+  expect(typed.cases[0]?.layers.map((layer) => layer.labels[0]?.name)).toEqual(['Leber', 'Leber']);
+  // A map that cannot be read does not hide the others.
+  writeFileSync(at('sd'), other.subarray(0, 400));
+  const { cases: left, problems } = await it.show({ json: true });
+  expect([left[0]?.layers.length, problems]).toEqual([2, [expect.stringContaining('sd.nii')]]);
 });
 
 test('A result that cannot be drawn is noted, since it is saved by now', async () => {

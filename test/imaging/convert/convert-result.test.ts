@@ -3,29 +3,15 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openVolume, readVolume, type SourceSeries, writeNifti, writeVolume } from '@remote-app/volumes';
 import { describe, expect, test } from 'vitest';
-import {
-  maker,
-  maskOn,
-  oblique,
-  parse,
-  size,
-  writeMask,
-  writeSeries,
-} from '../../../packages/volumes/test/study.js';
+import { maker, maskOn, oblique, parse, size, writeSeries } from '../../../packages/volumes/test/study.js';
 import { workspace } from '../../../packages/volumes/test/written.js';
 import type { ResultFacts } from '../../../src/client/case/imaging.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
 import { type ResultFormat, resultFormats } from '../../../src/client/result-formats.js';
-import {
-  checkRequest,
-  convertResult,
-  convertVolume,
-  joinNamed,
-  namedBy,
-  type Scan,
-  Scans,
-  type VolumeToConvert,
-} from '../../../src/imaging/convert/index.js';
+import { convertVolume, type VolumeToConvert } from '../../../src/imaging/convert/convert-volume.js';
+import { checkRequest, convertResult } from '../../../src/imaging/convert/index.js';
+import { type Scan, Scans } from '../../../src/imaging/convert/scans.js';
+import { namedBy } from '../../../src/imaging/matching/index.js';
 import { element } from '../../support/dicom-files.js';
 
 const count = size[0] * size[1] * size[2];
@@ -175,19 +161,19 @@ describe('the series of a result', () => {
     const [flat, slanted] = [await maskOn(one, labels), await maskOn(turned, labels)];
     const same = new Scans([scanOf('ada', one), scanOf('bo', two)]);
     const filesOf = async (scans: Scans, mask: typeof flat, name: string) =>
-      (await scans.of(mask, namedBy(name))).files;
+      (await scans.scanOf(mask, namedBy(name))).files;
     expect(await filesOf(same, flat, 'bo_mask.nii')).toEqual(two.files);
     expect(await filesOf(same, flat, 'mask.nii')).toEqual(one.files);
-    expect(await same.of(flat, namedBy('mask.nii'))).toBe(await same.of(flat, namedBy('ada.nii')));
+    expect(await same.scanOf(flat, namedBy('mask.nii'))).toBe(await same.scanOf(flat, namedBy('ada.nii')));
     const apart = new Scans([scanOf('ada', one), scanOf('bo', turned)]);
     expect(await filesOf(apart, slanted, 'mask.nii')).toEqual(turned.files);
     // What its name says counts more than its grid.
     expect(await filesOf(apart, slanted, 'ada_mask.nii')).toEqual(one.files);
     expect(await filesOf(new Scans([scanOf('ada', one)]), slanted, 'x.nii')).toEqual(one.files);
     const nowhere = `${path.basename(slanted.path)} fits ${one.name} and ${two.name} equally well`;
-    await expect(same.of(slanted, namedBy('mask.nii'))).rejects.toThrow(nowhere);
-    expect(await same.ifAny(slanted, namedBy('mask.nii'))).toBeNull();
-    expect((await same.ifAny(flat, namedBy('bo.nii')))?.files).toEqual(two.files);
+    await expect(same.scanOf(slanted, namedBy('mask.nii'))).rejects.toThrow(nowhere);
+    expect(await same.certainScanOf(slanted, namedBy('mask.nii'))).toBeNull();
+    expect((await same.certainScanOf(flat, namedBy('bo.nii')))?.files).toEqual(two.files);
   });
 
   test.each([
@@ -197,25 +183,8 @@ describe('the series of a result', () => {
     const [one, two] = [await writeSeries(), await writeSeries({ more: [other] })];
     const scans = new Scans([scanOf('ada', one), scanOf('bo', two)]);
     const mask = await maskOn(one, labels);
-    await expect(scans.of(mask, namedBy('mask.nii'))).rejects.toThrow('is put beside none of them');
+    await expect(scans.scanOf(mask, namedBy('mask.nii'))).rejects.toThrow('is put beside none of them');
   });
-});
-
-test('Masks are one segmentation in the order of their names, with what the app says of these', async () => {
-  const { affine } = await writeSeries();
-  const mask = async (name: string, from: number) => {
-    const data = labels.map((_, at) => Number(at >= from && at < from + 5));
-    return { volume: await writeMask(name, { size, affine, data }), named: namedBy(name) };
-  };
-  const masks = [await mask('p1_spleen.nii.gz', 0), await mask('p1_liver.nii.gz', 20)];
-  const group = await joinNamed(masks, 'p1', facts.terminology);
-  expect(group.masks).toEqual([masks[1], masks[0]]);
-  expect(group.stem).toBe(path.join(path.dirname(masks[1]?.volume.path ?? ''), 'p1_segments'));
-  expect(group.layers.flatMap(({ segments }) => segments)).toEqual([
-    { value: 1, name: 'Liver', color: '#dd8265', snomed: null },
-    { value: 2, name: 'spleen', color: null, snomed: null },
-  ]);
-  expect((await joinNamed(masks, '', {})).stem).toMatch(/\/segments$/);
 });
 
 test('Masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { maker, maskOn, size, writeMask, writeSeries } from '../../../packages/volumes/test/study.js';
 import { workspace } from '../../../packages/volumes/test/written.js';
 import type { ResultFormat } from '../../../src/client/result-formats.js';
-import { convertVolume } from '../../../src/imaging/convert/index.js';
+import { convertVolume } from '../../../src/imaging/convert/convert-volume.js';
 
 describe('a label map of a scan whose gantry was tilted', () => {
   const blocks = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => Number(at % 15 < 8));

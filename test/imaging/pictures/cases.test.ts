@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type Affine, writeNifti } from '@remote-app/volumes';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashFile } from '../../../src/files/index.js';
-import { findCasesToShow } from '../../../src/imaging/pictures/index.js';
+import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** What a volume of a test holds. */

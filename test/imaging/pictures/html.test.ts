@@ -4,24 +4,18 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
-import { readVolume, writeNifti } from '@remote-app/volumes';
+import { openVolume, readVolume, writeNifti } from '@remote-app/volumes';
 import { decode } from 'fast-png';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  type CaseView,
-  htmlPage,
-  type PageCase,
-  type PageLayer,
-  pageDefaults,
-  viewCase,
-} from '../../../src/imaging/pictures/index.js';
-import { millilitresText } from '../../../src/imaging/pictures/sheet.js';
+import { millilitresText } from '../../../src/client/case/index.js';
+import { htmlPage, pageDefaults } from '../../../src/imaging/pictures/html.js';
+import type { CaseView, DrawnCase, LayerView } from '../../../src/imaging/pictures/picture.js';
 import { readJpeg } from '../../support/jpeg.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
-import { layoutName, layouts, phantom, volumeOf } from './phantom.js';
+import { layoutName, layouts, phantom, viewOf as viewCase, volumeOf } from './phantom.js';
 
 const names = { title: 'qc.html', csvName: 'qc-marks.csv' };
 /** Each slice of a plane is a picture of its own, which takes time. */
@@ -31,15 +25,20 @@ const viewOf = (sampling: Parameters<typeof phantom>[0], name = 'phantom', slice
   viewCase({ name, ...phantom(sampling) }, { ...options, slices });
 
 /** A case of one layer. */
-type OneView = Omit<PageLayer, 'name'>;
+type OneView = Pick<LayerView, 'view'> & Partial<LayerView>;
 
-const asCase = (each: PageCase | OneView): PageCase =>
-  'layers' in each ? each : { name: each.view.name, notes: [], layers: [{ name: 'mask', ...each }] };
+const asCase = (each: DrawnCase | OneView): DrawnCase =>
+  'layers' in each
+    ? each
+    : {
+        ...{ name: each.view.name, notes: [], status: null },
+        layers: [{ name: 'mask', scan: null, mask: null, ...each }],
+      };
 
-const pageOf = (cases: Iterable<PageCase | OneView>, hasVolumes = false) =>
+const pageOf = (cases: Iterable<DrawnCase | OneView>, hasVolumes = false) =>
   htmlPage([...cases].map(asCase), { ...names, hasVolumes });
 
-const textOf = async (cases: Iterable<PageCase | OneView>) => {
+const textOf = async (cases: Iterable<DrawnCase | OneView>) => {
   let text = '';
   for await (const piece of pageOf(cases)) text += piece;
   return text;
@@ -126,16 +125,16 @@ test('Slices in colour keep their colours', async () => {
 
 test('Volumes that browsers do not open together are refused, and so is a page without a case', async () => {
   await using place = await temporary();
-  const large = path.join(place.path, 'large.nii.gz');
-  await writeFile(large, '');
-  await truncate(large, 200_000_001);
+  const large = volumeOf(new Uint8Array(1), [1, 1, 1], { path: path.join(place.path, 'large.nii.gz') });
+  await writeFile(large.path, '');
+  await truncate(large.path, 200_000_001);
   const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
-  const page = pageOf([{ view, volumes: { scan: large, mask: null } }], true);
+  const page = pageOf([{ view, scan: large }], true);
   const written = pipeline(page, async (pieces) => {
     for await (const _piece of pieces);
   });
   await expect(written).rejects.toThrow(
-    'The volumes have more than 200 MB together, which browsers do not open: show fewer cases, or make the page without volumes.',
+    'The volumes have more than 200 MB together, which browsers do not open: show fewer cases, or make the page without volumes',
   );
   await expect(textOf([])).rejects.toThrow('There is no case to make a page of.');
 });
@@ -186,7 +185,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
 
   /** Writes a page, and opens it: in a profile of its own where the test is about what is stored. A script runs before those of the page. */
   async function open(
-    cases: Iterable<PageCase | OneView>,
+    cases: Iterable<DrawnCase | OneView>,
     { hasVolumes = false, hasOwnProfile = false, script = '' } = {},
   ) {
     const place = await temporary();
@@ -370,11 +369,11 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
       affine: mask.affine,
     });
     const layer = async (name: string, own: typeof mask) => ({
-      name,
+      ...{ name, scan, mask: own },
       view: await viewCase({ name, scan, mask: own }, options),
     });
     const layers = [await layer('mask', mask), await layer('mask_1', empty)];
-    const cases: PageCase[] = [
+    const cases: DrawnCase[] = [
       { name: 'sub-01', layers, notes: ['A person has changed it'], status: 'edited' },
       { name: 'sub-02', layers: [], notes: ['It failed: no head'], status: 'failed' },
     ];
@@ -502,8 +501,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     // One file is put in as it is, and the other one is converted.
     const file = path.join(place.path, 'mask.nii.gz');
     await writeNifti(file, await readVolume(mask));
-    const volumes = { scan, mask: file };
-    await using opened = await open([{ view, volumes }], { hasVolumes: true });
+    await using opened = await open([{ view, scan, mask: await openVolume(file) }], { hasVolumes: true });
     const { page, trouble } = opened;
     await page.keyboard.press('v');
     await page.locator('#volumes[aria-busy=false]').waitFor();

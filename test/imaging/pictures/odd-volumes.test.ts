@@ -1,8 +1,8 @@
 import type { Affine, VolumeFile, Voxels } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { drawSlice } from '../../../src/imaging/pictures/draw.js';
-import { sheetOf, viewCase } from '../../../src/imaging/pictures/index.js';
-import { layouts, phantom, volumeOf } from './phantom.js';
+import { sheetOf } from '../../../src/imaging/pictures/sheet.js';
+import { drawnCase, layouts, phantom, viewOf as viewCase, volumeOf } from './phantom.js';
 
 const options = { slices: 3, maxPixels: 64 };
 const view = (scan: VolumeFile | null, mask: VolumeFile | null = null) =>
@@ -44,7 +44,7 @@ test('Of one slice, its plane alone is drawn', async () => {
     ['coronal', 0],
     ['sagittal', 0],
   ]);
-  expect(sheetOf([{ name: 'flat', views: [drawn], notes: [] }]).length).toBeGreaterThan(100);
+  expect(sheetOf([drawnCase('flat', drawn)]).length).toBeGreaterThan(100);
 });
 
 test('Of several volumes in a file one is drawn, and a note says which', async () => {
@@ -52,7 +52,7 @@ test('Of several volumes in a file one is drawn, and a note says which', async (
   data.fill(5, 512);
   const drawn = await viewCase(
     { name: 'fmri', scan: volumeOf(data, size, { frames: 2, path: '/data/bold.nii' }), mask: null },
-    { ...options, frame: 1, window: { low: 0, high: 10 } },
+    { ...options, frame: 1 },
   );
   expect(drawn.notes).toEqual(['bold.nii holds 2 volumes: number 2 is shown']);
   expect(new Set(drawn.planes[0].slices[0]?.pixels)).toEqual(new Set([128]));

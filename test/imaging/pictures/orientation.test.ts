@@ -1,15 +1,18 @@
 import { decode } from 'fast-png';
 import { describe, expect, test } from 'vitest';
 import { drawSlice } from '../../../src/imaging/pictures/draw.js';
+import type { CaseView, Picture, PlaneView, SliceView } from '../../../src/imaging/pictures/picture.js';
+import { sheetOf } from '../../../src/imaging/pictures/sheet.js';
 import {
-  type CaseView,
-  type Picture,
-  type PlaneView,
-  type SliceView,
-  sheetOf,
-  viewCase,
-} from '../../../src/imaging/pictures/index.js';
-import { coarser, type Layout, layoutName, layouts, phantom, type Sampling } from './phantom.js';
+  coarser,
+  drawnCase,
+  type Layout,
+  layoutName,
+  layouts,
+  phantom,
+  type Sampling,
+  viewOf as viewCase,
+} from './phantom.js';
 
 const samplings = [
   { title: 'isotropic', spacing: [2, 2, 2] },
@@ -130,7 +133,7 @@ test('Letters on the sheet stand on the sides that they name', async () => {
 test('The sheet is a PNG, with the same bytes each time', async () => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
   const view = await viewCase({ name: 'phantom', scan, mask }, options);
-  const cases = [view, view].map((each) => ({ name: each.name, views: [each], notes: [] }));
+  const cases = [view, view].map((each) => drawnCase(each.name, each));
   const [first, second] = [sheetOf(cases), sheetOf(cases)];
   expect(Buffer.compare(first, second)).toBe(0);
   const { width, height, data, channels } = decode(first);
@@ -144,11 +147,9 @@ test.each([2, 5, 26])('A sheet of %i cases is about as wide as it is high', asyn
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [8, 8, 8] });
   const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 2, maxPixels: 64 });
   const drawn = Array.from({ length: count - 1 }, (_, at) => ({
-    name: `case ${at}`,
-    views: [view],
-    notes: [],
+    ...drawnCase(`case ${at}`, view),
   }));
-  const failed = { name: 'failed', views: [], notes: ['It failed: no head'] };
+  const failed = { ...drawnCase('failed'), notes: ['It failed: no head'] };
   // What a PNG says of itself first.
   const png = Buffer.from(sheetOf([...drawn, failed]));
   const [width, height] = [png.readUInt32BE(16), png.readUInt32BE(20)];

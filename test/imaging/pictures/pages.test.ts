@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { inflateRawSync } from 'node:zlib';
-import type { Affine } from '@remote-app/volumes';
+import type { Affine, VolumeFile } from '@remote-app/volumes';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { htmlPage, type PageCase, type PageOptions, viewCase } from '../../../src/imaging/pictures/index.js';
+import { htmlPage, type PageOptions } from '../../../src/imaging/pictures/html.js';
+import type { DrawnCase } from '../../../src/imaging/pictures/picture.js';
 import { readJpeg } from '../../support/jpeg.js';
 import { temporary } from '../../support/temporary.js';
-import { volumeOf } from './phantom.js';
+import { viewOf as viewCase, volumeOf } from './phantom.js';
 
 const size = [2, 3, 4] as const;
 const bytes = (values: (at: number) => number) => Uint8Array.from({ length: 24 }, (_, at) => values(at));
@@ -16,7 +17,8 @@ const options = { slices: 1, maxPixels: 8 };
 describe('a case', () => {
   test('A case of a scan and a segmentation is drawn as its arrays say', async () => {
     const scan = volumeOf(
-      bytes((at) => at * 10),
+      // What is drawn of them is between 0 and 255.
+      bytes((at) => (at === 22 ? 255 : at * 10)),
       size,
       named('scan.nii'),
     );
@@ -26,10 +28,7 @@ describe('a case', () => {
       named('mask.nii'),
     );
     const terminology = { '3': { name: 'cyst', color: '#010203' } };
-    const view = await viewCase(
-      { name: 'a', scan, mask, terminology },
-      { ...options, window: { low: 0, high: 255 } },
-    );
+    const view = await viewCase({ name: 'a', scan, mask, terminology }, options);
     // Slices from the feet, with the patient's right on the left, and his front above.
     const slice = (position: number, width: number, height: number, pixels: number[], labels: number[]) => ({
       ...{ position, width, height, isColour: false },
@@ -60,7 +59,7 @@ describe('a case', () => {
           slices: [
             slice(
               ...[0, 3, 4],
-              [220, 200, 180, 160, 140, 120, 100, 80, 60, 40, 20, 0],
+              [255, 200, 180, 160, 140, 120, 100, 80, 60, 40, 20, 0],
               [1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0],
             ),
           ],
@@ -70,11 +69,8 @@ describe('a case', () => {
   });
 
   test('A case has notes about what a person should know', async () => {
-    const notesOf = async (
-      scan: Parameters<typeof viewCase>[0]['scan'],
-      mask: typeof scan,
-      more: object = {},
-    ) => (await viewCase({ name: 'a', scan, mask, ...more }, options)).notes;
+    const notesOf = async (scan: VolumeFile | null, mask: VolumeFile | null, more: object = {}) =>
+      (await viewCase({ name: 'a', scan, mask, ...more }, options)).notes;
     const scan = (more: object) =>
       volumeOf(
         bytes((at) => at),
@@ -143,7 +139,7 @@ describe('a case', () => {
   });
 
   test('A case that cannot be drawn says why', async () => {
-    const view = (scan: Parameters<typeof viewCase>[0]['scan'], mask: typeof scan) =>
+    const view = (scan: VolumeFile | null, mask: VolumeFile | null) =>
       viewCase({ name: 'a', scan, mask }, options);
     await expect(view(null, null)).rejects.toThrow('a has neither a scan nor a segmentation.');
     const scan = volumeOf(
@@ -187,9 +183,15 @@ describe('a case', () => {
 });
 
 describe('a page', () => {
-  const textOf = async (cases: readonly PageCase[], more: Partial<PageOptions> = {}) => {
+  const textOf = async (cases: readonly DrawnCase[], more: Partial<PageOptions> = {}) => {
     let text = '';
-    for await (const piece of htmlPage(cases, { title: 'a <b>', csvName: 'a.csv', ...more })) text += piece;
+    for await (const piece of htmlPage(cases, {
+      title: 'a <b>',
+      csvName: 'a.csv',
+      hasVolumes: false,
+      ...more,
+    }))
+      text += piece;
     return text;
   };
   const blockIn = (page: string, id: string) =>
@@ -205,7 +207,7 @@ describe('a page', () => {
         ),
         mask: mask && volumeOf(mask, size),
       },
-      { ...options, window: { low: 0, high: 14 } },
+      options,
     );
 
   test('A page has each case with its layers, its pictures once, and what is said of it', async () => {
@@ -213,10 +215,10 @@ describe('a page', () => {
     const plain = await viewOf(null, { isInverted: true });
     const page = await textOf([
       {
-        ...{ name: '</script>', notes: ['one'] },
+        ...{ name: '</script>', notes: ['one'], status: null },
         layers: [
-          { name: 'mask', view },
-          { name: 'scan', view: plain },
+          { name: 'mask', view, scan: null, mask: null },
+          { name: 'scan', view: plain, scan: null, mask: null },
         ],
       },
       { name: 'b', layers: [], notes: ['It failed'], status: 'failed' },
@@ -235,12 +237,12 @@ describe('a page', () => {
     const [marked, unmarked] = layers;
     const label = { name: 'label 1', value: 1, colour: [230, 159, 0], voxels: 1, volume: '0.001 ml' };
     expect({ ...marked, planes: marked.planes.map((each: object) => ({ ...each, labels: null })) }).toEqual({
-      ...{ name: 'mask', pixel: 1, window: 'black 0, white 14', notes: [], labels: [label] },
+      ...{ name: 'mask', pixel: 1, window: 'black 6, white 8', notes: [], labels: [label] },
       planes: planes.map((each) => ({ ...each, labels: null })),
     });
     const [axial] = marked.planes;
     expect([...inflateRawSync(Buffer.from(axial.labels, 'base64'))]).toEqual([0, 0, 0, 0, 0, 1]);
-    expect(unmarked).toMatchObject({ window: 'black 14, white 0', isInverted: true, labels: null });
+    expect(unmarked).toMatchObject({ window: 'black 8, white 6', isInverted: true, labels: null });
     const shown = unmarked.planes.map((each: { labels: unknown; images: number[] }) => [
       each.labels,
       each.images,
@@ -270,7 +272,7 @@ describe('a page', () => {
 
   test('A page has other marks for other names, and the same for the same cases', async () => {
     const idOf = async (name: string) =>
-      JSON.parse(blockIn(await textOf([{ name, layers: [], notes: [] }]), 'page')).id;
+      JSON.parse(blockIn(await textOf([{ name, layers: [], notes: [], status: null }]), 'page')).id;
     expect(await idOf('a')).toBe(await idOf('a'));
     expect(await idOf('a')).not.toBe(await idOf('b'));
   });
@@ -291,7 +293,8 @@ describe('a page', () => {
       // Packed, and no NIfTI.
       { path: '/data/mask.mgh.gz' },
     );
-    const cases = [{ name: 'a', notes: [], layers: [{ name: 'm', view, volumes: { scan: file, mask } }] }];
+    const scan = volumeOf(new Uint8Array(24), size, { path: file });
+    const cases = [{ name: 'a', notes: [], status: null, layers: [{ name: 'm', view, scan, mask }] }];
     const page = await textOf(cases, { hasVolumes: true });
     expect(blockIn(page, 'scan-0-0') === readFileSync(file).toString('base64')).toBe(true);
     // What was converted for it is gone.

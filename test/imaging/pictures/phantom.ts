@@ -1,4 +1,19 @@
 import type { Affine, Slice, VolumeFile, Voxels } from '@remote-app/volumes';
+import type { CaseView, DrawnCase } from '../../../src/imaging/pictures/picture.js';
+import { type CaseVolumes, type ViewOptions, viewCase } from '../../../src/imaging/pictures/view-case.js';
+
+/** A picture of volumes, by default of one slice of each plane. */
+export const viewOf = (volumes: Partial<CaseVolumes>, options: Partial<ViewOptions> = {}) =>
+  viewCase(
+    { name: 'case', scan: null, mask: null, terminology: {}, unit: null, ...volumes },
+    { slices: 1, maxPixels: 64, frame: 0, signal: new AbortController().signal, ...options },
+  );
+
+/** A case of a sheet, with these pictures. */
+export const drawnCase = (name: string, ...views: readonly CaseView[]): DrawnCase => ({
+  ...{ name, notes: [], status: null },
+  layers: views.map((view) => ({ name, view, scan: null, mask: null })),
+});
 
 /** A volume that is not on a disk. */
 export function volumeOf(

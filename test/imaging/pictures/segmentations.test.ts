@@ -3,10 +3,11 @@ import path from 'node:path';
 import { readVolume } from '@remote-app/volumes';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { bytesOf, lines, niftiHeader, type Type } from '../../../packages/volumes/test/written.js';
-import { findCasesToShow, type ShownCase, viewCase } from '../../../src/imaging/pictures/index.js';
+import type { CaseToShow } from '../../../src/imaging/pictures/case-to-show.js';
+import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
 import { element, dicomFile as fileOf } from '../../support/dicom-files.js';
 import { temporary } from '../../support/temporary.js';
-import { volumeOf } from './phantom.js';
+import { viewOf as viewCase, volumeOf } from './phantom.js';
 
 const side = 8;
 const size = [side, side, side] as const;
@@ -37,8 +38,8 @@ async function folderOf(files: Readonly<Record<string, Buffer>>): Promise<string
   return directory.path;
 }
 
-const maskOf = ({ masks }: ShownCase) => masks[0]?.file ?? null;
-const look = (shown: ShownCase) =>
+const maskOf = ({ masks }: CaseToShow) => masks[0]?.file ?? null;
+const look = (shown: CaseToShow) =>
   viewCase({ name: shown.name, scan: shown.scan, mask: maskOf(shown) }, { slices: 1, maxPixels: 32 });
 async function only(paths: readonly string[]) {
   const { cases, problems } = await findCasesToShow(paths);

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
-import { findCasesToShow } from '../../../src/imaging/pictures/index.js';
+import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';

@@ -1,14 +1,9 @@
 import { expect, test } from 'vitest';
-import { contoursOf } from '../../../src/imaging/pictures/contours.js';
-import {
-  type Canvas,
-  type CaseView,
-  drawForTerminal,
-  swatchOf,
-  viewCase,
-} from '../../../src/imaging/pictures/index.js';
+import type { Canvas } from '../../../src/client/case/index.js';
+import type { CaseView } from '../../../src/imaging/pictures/picture.js';
+import { drawForTerminal, swatchOf } from '../../../src/imaging/pictures/terminal.js';
 import { Screen } from '../../support/screen.js';
-import { layouts, phantom } from './phantom.js';
+import { layouts, phantom, viewOf as viewCase } from './phantom.js';
 
 const esc = '\u001b';
 const canvas: Canvas = { look: 'true colour', columns: 120, rows: 60 };
@@ -113,11 +108,6 @@ test('Characters show borders of labels by their digits, and no control sequence
   expect(drawing).toMatch(/1+.*2+.*1/);
   // The marker is bright, and so is its middle.
   expect(drawing).toMatch(/2@+2/);
-});
-
-test('Labels have borders where they end, and none where the picture ends', () => {
-  const labels = Uint8Array.from([0, 1, 1, 0, 1, 1, 0, 1, 1]);
-  expect([...contoursOf(labels, 3, 3)]).toEqual([0, 1, 0, 0, 1, 0, 0, 1, 0]);
 });
 
 test.each([200, 120, 100, 72, 50, 36, 24, 10])('Fits a terminal of %i columns', async (columns) => {

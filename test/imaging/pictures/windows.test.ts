@@ -1,7 +1,8 @@
 import type { VolumeFile, Voxels } from '@remote-app/volumes';
 import { describe, expect, test } from 'vitest';
-import { type CaseView, viewCase, windowText } from '../../../src/imaging/pictures/index.js';
-import { volumeOf } from './phantom.js';
+import type { CaseView } from '../../../src/imaging/pictures/picture.js';
+import { windowText } from '../../../src/imaging/pictures/sheet.js';
+import { viewOf as viewCase, volumeOf } from './phantom.js';
 
 const side = 24;
 const size = [side, side, side] as const;

@@ -12,7 +12,7 @@ export interface Layer {
 }
 
 /** A scan and what came back of it; volumes whose header has been read. A case without any has only notes. */
-export interface ShownCase {
+export interface CaseToShow {
   readonly name: string;
   readonly scan: VolumeFile | null;
   readonly masks: readonly Layer[];
@@ -20,7 +20,7 @@ export interface ShownCase {
   readonly maps: readonly Layer[];
   /** What a person should know: which scan was found, which was chosen of several, and why a case failed. */
   readonly notes: readonly string[];
-  /** That of them which says that its scan was found by the record; null if it was not. */
+  /** The note saying that the scan was found through the record, or null. */
   readonly recorded: string | null;
   /** In the table beside its result: `done`, `failed`; null without a table. */
   readonly status: string | null;

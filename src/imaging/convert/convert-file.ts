@@ -2,45 +2,33 @@ import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { type Maker, openVolume, type VolumeFile } from '@remote-app/volumes';
 import { UsageError } from '../../client/errors.js';
+import type { Reporter } from '../../client/reporter.js';
 import { ofSegments, ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { oneLine, quotePath } from '../../contract/index.js';
-import {
-  checkScans,
-  convertVolume,
-  endingOf,
-  joinNamed,
-  namedBy,
-  Scans,
-  scanOf,
-  segmentsOf,
-  type VolumeToConvert,
-} from '../../imaging/convert/index.js';
-import { findVolumes, withoutVolumeEnding } from '../../imaging/inputs/index.js';
+import { findVolumes, withoutVolumeEnding } from '../inputs/index.js';
 import {
   type Named,
+  namedBy,
   organGroups,
   readTerminology,
   recordedMaker,
   recordedMeanings,
   resultOf,
   type Terminology,
-} from '../../imaging/matching/index.js';
-import { looksOf } from '../../imaging/pictures/index.js';
-import { type CommandIo, openReporter } from '../terminal/index.js';
+} from '../matching/index.js';
+import { looksOf } from '../pictures/index.js';
+import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
+import { joinNamed } from './mask-groups.js';
+import { checkScans, Scans, scanFrom } from './scans.js';
+import { segmentsOf } from './segments.js';
 
-/** A file that was written, as `--json` prints it. */
-interface ConvertedFile {
+/** A file that was written. */
+export interface ConvertedFile {
   readonly as: ResultFormat;
   readonly output: string;
   readonly labels: readonly { readonly value: number; readonly name: string }[];
   /** What a person should know of it; null if there is nothing. */
   readonly note: string | null;
-}
-
-/** The document that `remote-app convert --json` prints. */
-export interface ConvertDocument {
-  readonly from: string;
-  readonly converted: readonly ConvertedFile[];
 }
 
 export interface ConvertOptions {
@@ -55,9 +43,6 @@ export interface ConvertOptions {
   readonly mayReplace: boolean;
   /** Of this program. */
   readonly version: string;
-  readonly io: CommandIo;
-  /** Whether nothing but a document is printed. */
-  readonly json: boolean;
 }
 
 /** The names of labels that a person typed, or those of a file. @throws UsageError */
@@ -160,7 +145,7 @@ async function scansLike(like: string | null, formats: readonly ResultFormat[]) 
     if (needing === undefined) return new Scans([]);
     throw new UsageError(`--as ${needing} lies in the study of a scan: name its DICOM series with --like`);
   }
-  const scans = (await findVolumes([like])).map(scanOf);
+  const scans = (await findVolumes([like])).map(scanFrom);
   checkScans(scans, formats);
   return new Scans(scans);
 }
@@ -197,10 +182,15 @@ async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
 
 /**
  * Converts a file that lies there, or a directory of masks.
+ * @returns each file once it is written
  * @throws UsageError; VolumeError for what cannot be read or converted; the system's errors
  */
-export async function convertFile(given: string, options: ConvertOptions): Promise<ConvertDocument> {
-  const { formats, like, output, labels, io, json, ...how } = options;
+export async function* convertFile(
+  given: string,
+  options: ConvertOptions,
+  reporter: Reporter,
+): AsyncGenerator<ConvertedFile, void, undefined> {
+  const { formats, like, output, labels, ...how } = options;
   if (output !== null && formats.length > 1)
     throw new UsageError('--output names one file, and there are several formats; leave it out');
   const typed = labels === null ? null : namesOf(labels);
@@ -217,36 +207,23 @@ export async function convertFile(given: string, options: ConvertOptions): Promi
     files.length > 0 ? await masksIn(given, files, terminology) : await volumeAt(given, terminology);
   const { volume, layers, overlap, named } = source;
   const maker = makerOf(source, how.version);
-  const converted: ConvertedFile[] = [];
-  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
-  try {
-    for (const format of formats) {
-      const isLabelMap = files.length > 0 || (await isWrittenAsLabels(format, volume));
-      const target = targetOf(source, output, format, isLabelMap);
-      if (!how.mayReplace && existsSync(target))
-        throw new UsageError(`${quotePath(target)} is there already; replace it with --force`);
-      const conversion: VolumeToConvert = {
-        ...how,
-        volume,
-        isLabelMap,
-        layers,
-        overlap,
-        series: () => scans.of(volume, named),
-        seriesIfAny: () => scans.ifAny(volume, named),
-        maker,
-        isHounsfield: (units.outputs ?? volume.unit) === 'HU',
-      };
-      reporter.waiting(`Writing ${path.basename(target)}`);
-      const { segments, note } = await convertVolume(target, format, conversion).finally(() =>
-        reporter.waiting(null),
-      );
-      if (note !== null) reporter.note(note);
-      const written = segments.map((segment) => ({ value: segment.value, name: segment.name }));
-      converted.push({ as: format, output: target, labels: written, note });
-      if (!json) await io.writeOut(`${target}\n`);
-    }
-  } finally {
-    reporter.close();
+  for (const format of formats) {
+    const isLabelMap = files.length > 0 || (await isWrittenAsLabels(format, volume));
+    const target = targetOf(source, output, format, isLabelMap);
+    if (!how.mayReplace && existsSync(target))
+      throw new UsageError(`${quotePath(target)} is there already; replace it with --force`);
+    const conversion: VolumeToConvert = {
+      ...{ ...how, volume, isLabelMap, layers, overlap, maker },
+      series: () => scans.scanOf(volume, named),
+      seriesIfAny: () => scans.certainScanOf(volume, named),
+      isHounsfield: (units.outputs ?? volume.unit) === 'HU',
+    };
+    reporter.waiting(`Writing ${path.basename(target)}`);
+    const { segments, note } = await convertVolume(target, format, conversion).finally(() =>
+      reporter.waiting(null),
+    );
+    if (note !== null) reporter.note(note);
+    const written = segments.map((segment) => ({ value: segment.value, name: segment.name }));
+    yield { as: format, output: target, labels: written, note };
   }
-  return { from: path.resolve(given), converted };
 }
