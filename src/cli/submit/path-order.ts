@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
-import { type Field, flagName, oneLine, quotePath, shellWord } from '../../contract/index.js';
+import { type Field, flagName, oneLine, quotePath } from '../../contract/index.js';
 import { exists, lookAt, splitPattern } from '../../imaging/index.js';
 
 /** A word of the command line as oclif has read it: a flag's value, or a path without a flag. */
@@ -16,13 +16,7 @@ interface FileFlag {
   readonly value: string;
 }
 
-/** An error spells out at most this many paths. */
-const maxShown = 3;
-
 const flagOf = ({ char, ...field }: Field): string => (char ? `-${char}` : `--${flagName(field)}`);
-
-/** A word as it is typed in a shell. */
-const typed = (word: string): string => shellWord(oneLine(word));
 
 /** A pattern that a shell may have expanded to these paths. */
 function patternOf(paths: readonly string[]): string {
@@ -32,25 +26,14 @@ function patternOf(paths: readonly string[]): string {
   return oneLine(directories.size === 1 ? path.join(...directories, name) : name);
 }
 
-/** The spellings for one group of all these paths, and for a group of each. */
-function spellings(flag: string, paths: readonly string[]): string {
-  const quoted = `quote the pattern (${flag} '${patternOf(paths)}')`;
-  if (paths.length > maxShown || paths.some((each) => each.includes(','))) {
-    return `for one group ${quoted}; for a group of each write ${flag} before each`;
-  }
-  const each = paths.map((one) => `${flag} ${typed(one)}`).join(' ');
-  return `for one group write ${flag} ${typed(paths.join(','))}, or ${quoted}; for a group of each write ${each}`;
-}
-
 /** @param strays the paths after the flag's value: expanded from a pattern by the shell, or typed by a person */
 function refuseNext({ field, value }: FileFlag, strays: readonly [string, ...string[]]): UsageError {
   const flag = flagOf(field);
   const more = strays.length > 1 ? ` and ${strays.length - 1} more follow` : ' follows';
   const inputs = field.role === 'paths' ? '' : `; write an input before ${flag}`;
   return new UsageError(
-    `${flag} takes one path, and ${quotePath(strays[0])}${more} '${flag} ${oneLine(value)}': ` +
-      spellings(flag, [value, ...strays]) +
-      inputs,
+    `${flag} takes one path, and ${quotePath(strays[0])}${more} '${flag} ${oneLine(value)}': for one group ` +
+      `quote the pattern (${flag} '${patternOf([value, ...strays])}'); for a group of each write ${flag} before each${inputs}`,
   );
 }
 
