@@ -2,7 +2,7 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { showInputs } from '../../src/cli/submit/show-inputs.js';
+import { loadShowInputs } from '../../src/cli/submit/index.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
 import { metaHeader } from '../support/headers.js';
 import { plant, temporary } from '../support/temporary.js';
@@ -15,6 +15,7 @@ async function shown(files: Readonly<Record<string, string>>, isQuiet = false) {
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
   const io = new CommandIo({ ...streams, env: {} });
   const plain = (text: string) => text.replaceAll(`${root.path}/`, '');
+  const { showInputs } = await loadShowInputs();
   const document = await showInputs([path.join(root.path, 'in')], { 'all-files': false }, io, isQuiet).then(
     (told) => JSON.parse(plain(JSON.stringify(told))),
     (error: Error) => plain(error.message),

@@ -237,13 +237,16 @@ describe('what a person is told', () => {
     const args = ['infer', 'ada.nii', 's', '--dry-run', '--tag', 'study'];
     const plain = await here.run(...args);
     expect(plain.code, plain.stderr).toBe(0);
-    expect(plain.stdout).toMatch(/^ada\.nii +\S+ \S+ +1 +ada\.nii$/m);
+    expect(plain.stdout).toMatch(/^ada\.nii +NIfTI .* 1 +\S+ \S+ +ada\.nii$/m);
     expect(plain.stderr).toContain('would leave as they are');
     const neutral = await here.run(...args, '--deidentify');
-    expect(neutral.stdout).toMatch(/^case-0001\.nii +400 B +1 +ada\.nii$/m);
+    expect(neutral.stdout).toMatch(/^case-0001\.nii +NIfTI .* 1 +400 B +ada\.nii$/m);
     expect(neutral.stderr).toContain('Sent as typed: --tag');
     expect(neutral.stderr).toMatch(/^Removed in 2 files: .*PatientName.*; in 1 file: .*descrip/m);
     expect(neutral.stderr).not.toContain(word);
+    expect((await here.run(...args, '--deidentify=names')).stderr).toContain(
+      'Only the names are neutral: everything inside the files would leave as it is\n',
+    );
     const document = JSON.parse((await here.run(...args, '--deidentify', '--json')).stdout);
     expect(document).toMatchObject({
       deidentify: 'full',

@@ -552,7 +552,12 @@ test('--dry-run lists the cases without a server', async () => {
   const { code, stdout, stderr } = await cli.run(words);
   expect(code, stderr).toBe(0);
   expect(stdout).toBe(
-    'CASE  BYTES  FILES\na     2 B    t1/a.nii, t2/a.nii\nb     4 B    t1/b.nii, t2/b.nii\n',
+    `CASE  NAME   FORMAT  FILES  BYTES  PATH
+a     a.nii  NIfTI   1      1 B    t1/a.nii
+a     a.nii  NIfTI   1      1 B    t2/a.nii
+b     b.nii  NIfTI   1      3 B    t1/b.nii
+b     b.nii  NIfTI   1      1 B    t2/b.nii
+`,
   );
   expect(readdirSync(cli.directory).sort()).toEqual(['t1', 't2']);
 });

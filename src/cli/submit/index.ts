@@ -1,7 +1,7 @@
 /** What the commands that submit a job share: their flags, and the way from a command line to a job. */
 
+export type { InputsDocument } from './dry-run.js';
 export { commandAgain } from './earlier-commands.js';
-export type { InputsDocument } from './show-inputs.js';
 export {
   datasetArgs,
   runFlags,
@@ -14,4 +14,4 @@ export {
 } from './submit-command.js';
 
 /** Shows what would be sent. Imported when it is used, to keep start-up fast. */
-export const loadShowInputs = () => import('./show-inputs.js');
+export const loadShowInputs = () => import('./dry-run.js');

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { Interfaces } from '@oclif/core';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
@@ -5,6 +6,7 @@ import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/inde
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { UsageError, withResumeHint } from '../../client/errors.js';
 import type { DeidentifyChoice } from '../../client/outgoing.js';
+import type { Submission } from '../../client/submission.js';
 import {
   exitCodes,
   type Field,
@@ -26,6 +28,7 @@ import {
   killTimeoutFlag,
   noZipFlag,
   outputFlags,
+  type Settings,
   waitFlag,
 } from '../command/index.js';
 import {
@@ -42,12 +45,12 @@ import { loadShowCases } from '../show/index.js';
 import { selectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice, seriesFlags } from './choose-series.js';
 import { type ConversionFlags, conversionFlags, conversionOf } from './conversion-flags.js';
+import type { DryRunDocument } from './dry-run.js';
 import type { EachDocument } from './each.js';
 import { type EachFlags, eachFlags } from './each-flags.js';
 import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import type { Word } from './path-order.js';
-import type { LeavingDocument } from './show-leaving.js';
 
 /** The placeholder of a value in help texts, by the field's kind. */
 const placeholders: Readonly<Record<FieldKind, string>> = {
@@ -211,7 +214,7 @@ export const datasetArgs = {
 };
 
 /** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
-export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | LeavingDocument;
+export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | DryRunDocument;
 
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
@@ -247,25 +250,26 @@ export abstract class SubmitCommand extends ClientCommand {
   protected async submit(name: OperationName, parsed: ParsedSubmit): Promise<Submitted> {
     const { flags, args, raw } = parsed;
     await this.#loadForEnd(flags);
-    if (flags.each) return this.#submitEach(name, parsed);
+    this.jsonLines = flags.watch ?? false;
     const settings = await this.settings(flags);
     const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
-    if (flags['dry-run']) return this.#showLeaving(name, parsed, deidentify);
+    const { readSubmission } = await import('./read-submission.js');
+    // Checked first, because finding a mistake in a flag needs no server.
+    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
+    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
+    if (flags['dry-run']) return this.#dryRun(submission, flags, deidentify);
+    if (flags.each) return this.#submitEach(submission, flags, settings, deidentify);
     const connection = await this.connectTo(settings, flags);
-    const [{ readSubmission }, client, { imaging }] = await Promise.all([
-      import('./read-submission.js'),
+    const [client, { imaging }] = await Promise.all([
       import('../../client/case/index.js'),
       import('../../imaging/index.js'),
     ]);
     const reporter = await this.reporter({
       stdoutIsTaken: this.jsonEnabled() || (isToStdout(flags) && !flags.detach),
     });
-    // Checked first, because finding a mistake in a flag needs no server.
-    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const isOneGroup = read.files.flatMap(({ groups }) => groups).length === 1;
     const mayAsk = isOneGroup && !flags.yes && !this.jsonEnabled();
     const chooseSeries = seriesChoice(flags.series, this.io, { mayAsk });
-    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     const conversion = conversionOf(flags);
     if (conversion && isToStdout(flags))
       throw new UsageError('--as writes files beside the result: name a directory with -o');
@@ -338,22 +342,19 @@ export abstract class SubmitCommand extends ClientCommand {
     return { ...envelope, ...keptOf(view) };
   }
 
-  /** Shows what would leave. */
-  async #showLeaving(
-    name: OperationName,
-    { flags, args, raw }: ParsedSubmit,
+  async #dryRun(
+    submission: Omit<Submission, 'app'>,
+    flags: ParsedSubmit['flags'],
     deidentify: DeidentifyChoice,
-  ): Promise<LeavingDocument> {
-    const [{ readSubmission }, { showLeaving }] = await Promise.all([
-      import('./read-submission.js'),
-      import('./show-leaving.js'),
-    ]);
-    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
-    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
-    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
-    return showLeaving(submission, deidentify, {
-      output,
-      chooseSeries: seriesChoice(flags.series, this.io, { mayAsk: false }),
+  ): Promise<DryRunDocument> {
+    const { dryRun } = await import('./dry-run.js');
+    const { directory } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    return dryRun(submission, {
+      deidentify,
+      isEach: flags.each ?? false,
+      skipsIncomplete: flags['skip-incomplete'] ?? false,
+      series: flags.series,
+      output: path.resolve(directory),
       io: this.io,
       json: this.jsonEnabled(),
       signal: this.interruption,
@@ -367,35 +368,26 @@ export abstract class SubmitCommand extends ClientCommand {
   }
 
   /** One job for each case. */
-  async #submitEach(name: OperationName, { flags, args, raw }: ParsedSubmit): Promise<EachDocument> {
-    const [{ readSubmission }, each] = await Promise.all([
-      import('./read-submission.js'),
-      import('./each.js'),
-    ]);
-    const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
-    const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
-    const json = this.jsonEnabled();
-    this.jsonLines = flags.watch ?? false;
-    const settings = await this.settings(flags);
-    const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
-    if (flags['dry-run']) return each.listCases(submission, flags, this.io, { json, deidentify });
-    const output = each.outputOfEach(flags);
+  async #submitEach(
+    submission: Omit<Submission, 'app'>,
+    flags: ParsedSubmit['flags'],
+    settings: Settings,
+    deidentify: DeidentifyChoice,
+  ): Promise<EachDocument> {
+    const { outputOfEach, runEach } = await import('./each.js');
+    const output = outputOfEach(flags);
     const connection = await this.connectTo(settings, flags);
     const app = await this.#chooseApp(connection, settings.app);
     const run = async () => {
-      const document = await each.runEach(connection, { ...submission, app }, flags, this.io, {
+      const document = await runEach(connection, { ...submission, app }, flags, this.io, {
         output,
-        json,
+        json: this.jsonEnabled(),
         clientVersion: this.config.version,
         conversion: conversionOf(flags),
         deidentify,
       });
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
-      this.#ended.cases = {
-        done: count('done'),
-        failed: count('failed'),
-        left: count('waiting'),
-      };
+      this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
       return document;
     };
     return naming(connection, app, run, settings.appNamedBy);

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { extractArchive } from '../../../src/archive/extract.js';
 import { UsageError } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { planLeaving } from '../../../src/client/submit/index.js';
+import { planSending } from '../../../src/client/submit/index.js';
 import type { SizedSource } from '../../../src/client/submit/limits.js';
 import type { ServerTerms } from '../../../src/client/submit/preflight.js';
 import { stage as stageFound } from '../../../src/client/submit/staging.js';
@@ -295,7 +295,7 @@ describe('staging', () => {
     const found = await findFiles(given);
     const leaving = (await outgoing(at('config')))(found);
     const reporter = memoryReporter();
-    const { files: planned } = await planLeaving(found, leaving, reporter);
+    const planned = await planSending(found, leaving, { add: () => {} }, reporter);
     const staged = await stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
     const { bytes } = await extractArchive(staged.parts[0]?.path ?? '', at('out'), bounds);
     await staged.remove();
@@ -303,7 +303,8 @@ describe('staging', () => {
     expect([bytes, readdirSync(at('tmp'))]).toEqual([expect.any(Number), []]);
     expect(reporter.moves.at(-1)).toEqual(['Reading', expect.any(Number), 0]);
     const reason = new Error('stop');
-    const stopped = planLeaving(found, leaving, memoryReporter(), AbortSignal.abort(reason));
+    const stop = AbortSignal.abort(reason);
+    const stopped = planSending(found, leaving, { add: () => {} }, memoryReporter(), stop);
     await expect(stopped).rejects.toBe(reason);
     expect(readdirSync(at('tmp'))).toEqual([]);
   });
@@ -374,34 +375,36 @@ describe('staging', () => {
     const found = await findFiles(submission('evaluate', { files }));
     const length = canary.nifti('x').length;
     const shared = { field: 'inputs', group: 1, files: 1 };
-    expect(await planLeaving(found, null, memoryReporter())).toEqual({
-      ...{ deidentify: null, kept: {}, removed: {} },
-      files: [
-        { field: 'inputs', group: 0, path: at('ct'), name: 'ct', files: 2, bytes: 2 * dicom.length },
-        { ...shared, path: at('a.nii'), name: 'a.nii', bytes: length },
-        { ...shared, path: at('b.nii'), name: 'b.nii', bytes: length + 6 },
-      ],
-    });
+    const counted = { kept: [] as string[], removed: [] as string[] };
+    const tally = {
+      add: (sent: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => {
+        counted.kept.push(...sent.kept);
+        counted.removed.push(...sent.removed);
+      },
+    };
+    expect(await planSending(found, null, tally, memoryReporter())).toEqual([
+      { field: 'inputs', group: 0, path: at('ct'), name: 'ct', files: 2, bytes: 2 * dicom.length },
+      { ...shared, path: at('a.nii'), name: 'a.nii', bytes: length },
+      { ...shared, path: at('b.nii'), name: 'b.nii', bytes: length + 6 },
+    ]);
+    expect(counted).toEqual({ kept: [], removed: [] });
     const volumes = found.volumes.map((each) => ({ ...each, groups: each.groups.slice(1) }));
     const leaving = (await outgoing(at('config')))({ ...found, volumes });
-    const plan = await planLeaving({ ...found, volumes }, leaving, memoryReporter());
-    expect(plan.files).toMatchObject([
+    const plan = await planSending({ ...found, volumes }, leaving, tally, memoryReporter());
+    expect(plan).toMatchObject([
       { group: 0, name: 'case-0001.nii', files: 1 },
       { group: 0, name: 'case-0002.nii', files: 1 },
     ]);
-    expect(plan.files[0]?.bytes).toBe(plan.files[1]?.bytes);
-    expect(plan).toMatchObject({
-      deidentify: 'full',
-      kept: { dim: 2 },
-      removed: { 'bytes behind the voxels': 2 },
-    });
+    expect(plan[0]?.bytes).toBe(plan[1]?.bytes);
+    const count = (names: string[], wanted: string) => names.filter((name) => name === wanted).length;
+    expect([count(counted.kept, 'dim'), count(counted.removed, 'bytes behind the voxels')]).toEqual([2, 2]);
     for (const [name, count, bytes] of [
       ['set', 1, 3],
       ['set.zip', 1, statSync(at('set.zip')).size],
     ] as const) {
       const dataset = fieldOf('fine_tune', 'dataset');
       const tuned = await findFiles(submission('fine_tune', { archive: { field: dataset, path: at(name) } }));
-      expect((await planLeaving(tuned, null, memoryReporter())).files).toEqual([
+      expect(await planSending(tuned, null, tally, memoryReporter())).toEqual([
         { field: 'dataset', group: 0, path: at(name), name: 'set.zip', files: count, bytes },
       ]);
     }
