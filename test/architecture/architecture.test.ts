@@ -31,7 +31,6 @@ const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server']
 const onlyForTests: readonly string[] = [
   'cli/command/base-command.ts: hintsOfFailed',
   'cli/jobs/job-text.ts: listJobs',
-  'cli/submit/cohort-view.ts: Tally',
   'client/case-names.ts: bidsNameOf',
   'client/connection/api.ts: ram',
   'client/connection/api.ts: vram',

@@ -42,30 +42,11 @@ export interface CaseDocument {
   readonly numbers: Readonly<Record<string, number>>;
 }
 
-export const caseDocument = ({
-  name,
-  subject,
-  session,
-  status,
-  reason,
-  version,
-  seconds,
-  jobId,
-  isNew,
-  edited,
-  numbers,
-}: CaseState): CaseDocument => ({
+export const caseDocument = ({ name, jobId, isNew, ...about }: CaseState): CaseDocument => ({
   case: name,
-  subject,
-  session,
-  status,
-  reason,
-  version,
-  seconds,
   job_id: jobId,
   is_new: isNew,
-  edited,
-  numbers,
+  ...about,
 });
 
 /** Milliseconds between two pictures of the block. */
@@ -76,16 +57,14 @@ const shownFailures = 5;
 const nameWidth = 40;
 
 /** A name without its middle, if it is too long: names of many cases begin alike. */
-function shortened(name: string, most: number): string {
-  if (name.length <= most) return name;
-  const end = Math.floor((most - 1) / 2);
-  return `${name.slice(0, most - 1 - end)}…${name.slice(-end)}`;
+function shortened(name: string, max: number): string {
+  if (name.length <= max) return name;
+  const end = Math.floor((max - 1) / 2);
+  return `${name.slice(0, max - 1 - end)}…${name.slice(-end)}`;
 }
 
 /** The states of a case that is worked on. */
 const inProgress: readonly CaseStatus[] = ['reading', 'sending', 'running', 'fetching'];
-
-const isInProgress = ({ status }: CaseState): boolean => inProgress.includes(status);
 
 /** What is known of a case in progress, besides its state. */
 class CaseProgress implements Reporter {
@@ -138,54 +117,42 @@ function sharedWaits(cases: readonly (CaseProgress | undefined)[]): Set<string> 
   return new Set([...news, ...waits.filter((wait, at) => waits.indexOf(wait) < at)]);
 }
 
-/** Counts the cases, and guesses how long the rest takes. */
-export class Tally {
+/** Counts the cases, and estimates how long the rest takes. */
+class Tally {
   readonly #states = new Map<string, CaseState>();
-  #ends: number[] = [];
-  #inProgress = 0;
-  /** Most cases that were in progress at once. */
-  #most = 1;
+  #startedAt = 0;
+  /** How many cases this command has computed. */
+  #ended = 0;
+  /** How many cases were in progress at once at most. */
+  #maxInProgress = 1;
 
   begin(states: readonly CaseState[]): void {
     for (const state of states) this.#states.set(state.name, state);
-    this.#ends = [monotonicTime()];
+    this.#startedAt = monotonicTime();
   }
 
   saw(state: CaseState): void {
-    const isEnd = state.status === 'failed' || (isOver(state) && state.isNew);
-    if (isEnd && this.#ends.length > 0) this.#ends.push(monotonicTime());
-    const before = this.#states.get(state.name);
-    this.#inProgress += Number(isInProgress(state)) - Number(before !== undefined && isInProgress(before));
-    this.#most = Math.max(this.#most, this.#inProgress);
+    if (state.status === 'failed' || (isOver(state) && state.isNew)) this.#ended += 1;
     this.#states.set(state.name, state);
+    this.#maxInProgress = Math.max(this.#maxInProgress, this.with(...inProgress).length);
   }
 
   with(...statuses: readonly CaseStatus[]): CaseState[] {
     return [...this.#states.values()].filter(({ status }) => statuses.includes(status));
   }
 
-  /**
-   * The time left: the median of how long as many cases took as are in progress at once, for the cases that are left. They tend to
-   * end together, so the time between two ends says little. Null until a case has ended.
-   */
-  get left(): string | null {
+  /** The time left, at the rate so far. Null until as many cases have ended as run at once: these tend to end together. */
+  get #left(): string | null {
     const left = this.#states.size - this.with('done', 'failed').length;
-    const count = Math.min(this.#most, this.#ends.length - 1);
-    if (left === 0 || count < 1) return null;
-    const spans = this.#ends.slice(count).map((end, index) => end - (this.#ends[index] ?? end));
-    const median = spans.toSorted((a, b) => a - b)[Math.floor(spans.length / 2)] ?? 0;
-    return formatDuration(((median / this.#most) * left) / 1000);
+    if (left === 0 || this.#ended < this.#maxInProgress) return null;
+    return formatDuration(((monotonicTime() - this.#startedAt) / 1000 / this.#ended) * left);
   }
 
   get line(): string {
-    const [done, waiting, failed] = [
-      this.with('done').length,
-      this.with('waiting').length,
-      this.with('failed').length,
-    ];
-    const { left } = this;
+    const count = (...statuses: readonly CaseStatus[]) => this.with(...statuses).length;
+    const [failed, left] = [count('failed'), this.#left];
     return (
-      `${done} of ${this.#states.size} done, ${this.#inProgress} in progress, ${waiting} waiting` +
+      `${count('done')} of ${this.#states.size} done, ${count(...inProgress)} in progress, ${count('waiting')} waiting` +
       `${failed > 0 ? `, ${failed} failed` : ''}${left === null ? '' : `; about ${left} left`}`
     );
   }

@@ -30,7 +30,7 @@ export interface EachDocument {
   readonly cases: readonly CaseDocument[];
 }
 
-const defaultAtMost = 4;
+const defaultMaxJobs = 4;
 
 /** The directory that the results go to. @throws UsageError for stdout */
 export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): string {
@@ -93,7 +93,7 @@ export async function runEach(
       imaging,
       output,
       deidentify,
-      atMost: flags['at-most'] ?? defaultAtMost,
+      maxJobs: flags['at-most'] ?? defaultMaxJobs,
       isForced: flags.force,
       keepsVersion: flags['keep-version'] ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,

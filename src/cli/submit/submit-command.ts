@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Interfaces } from '@oclif/core';
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import type { FinishedJob, InputFacts, StartedJob } from '../../client/case/index.js';
+import type { FinishedJob, StartedJob } from '../../client/case/index.js';
 import { app as appOf, type Connection } from '../../client/connection/index.js';
 import { UsageError, withResumeHint } from '../../client/errors.js';
 import type { DeidentifyChoice } from '../../client/outgoing.js';
@@ -275,7 +275,7 @@ export abstract class SubmitCommand extends ClientCommand {
       throw new UsageError('--as writes files beside the result: name a directory with -o');
     const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
-    const { directory: output, taken } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     const onAccepted = (jobId: string) => {
       this.#ended.job_id = jobId;
       const { mode } = deidentify;
@@ -296,22 +296,19 @@ export abstract class SubmitCommand extends ClientCommand {
     const options = {
       imaging,
       reporter,
-      killTimeout: flags['kill-timeout'],
       output,
-      mayReplace: taken === 'replace',
       chooseSeries,
       deidentify,
-      onAccepted,
-      clientVersion: this.config.version,
       conversion,
-      keepFacts: (jobId: string, facts: InputFacts) => client.keepFacts(this.config.configDir, jobId, facts),
+      clientVersion: this.config.version,
+      wait: flags.wait,
+      killTimeout: flags['kill-timeout'],
     };
     if (destination) {
       const tellAccepted = (id: string) => tellKept(connection, id, reporter, flags.keep !== undefined);
-      const finishing = { ...options, destination, wait: flags.wait, tellAccepted };
-      const run = () => client.runJob(connection, { ...submission, app }, finishing);
+      const running = { destination, onAccepted, tellAccepted };
+      const run = () => client.runJob(connection, { ...submission, app }, options, running);
       const finished = await naming(connection, app, run, settings.appNamedBy);
-      client.forgetFacts(this.config.configDir, finished.job_id);
       const problems = finished.conversion?.problems ?? [];
       for (const problem of problems) reporter.note(problem);
       if (problems.length > 0) this.io.exitCode = exitCodes.failed;
@@ -327,11 +324,12 @@ export abstract class SubmitCommand extends ClientCommand {
       }
       return { ...finished, ...kept };
     }
-    const tellId = (id: string) =>
+    const tellAccepted = (id: string) =>
       this.print([id]).catch((error: unknown) => {
         throw withResumeHint(connection, id, error);
       });
-    const start = () => client.startJob(connection, { ...keptForLong(submission), app }, options, tellId);
+    const start = () =>
+      client.startJob(connection, { ...keptForLong(submission), app }, options, { onAccepted, tellAccepted });
     const envelope = await naming(connection, app, start, settings.appNamedBy);
     const view = await tellKept(connection, envelope.job_id, reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null) {

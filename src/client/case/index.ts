@@ -7,7 +7,6 @@ export {
   stampOfInputs,
   stampToRecord,
 } from './file-times.js';
-export { findInputs } from './find-inputs.js';
 export type {
   Canvas,
   CaseDrawing,
@@ -25,8 +24,9 @@ export type {
   ShownCase,
   ShownLabel,
 } from './imaging.js';
-export { millilitresText } from './imaging.js';
-export { forgetFacts, keepFacts, keepNames, readFacts, readNames } from './kept-facts.js';
+export { findInputs, millilitresText } from './imaging.js';
+export type { JobOptions } from './job-options.js';
+export { readFacts, readNames } from './kept-facts.js';
 export {
   type CaseRecord,
   type Computation,
@@ -41,6 +41,6 @@ export {
   withNames,
   writeRecord,
 } from './record.js';
-export { type InputFacts, recordLater, recordResult, serverFacts } from './recorder.js';
+export { recordLater, recordResult, serverFacts } from './recorder.js';
 export { askPatiently, causeOf, runCase } from './run-case.js';
-export { type FinishedJob, type FinishOptions, runJob, type StartedJob, startJob } from './run-job.js';
+export { type FinishedJob, runJob, type StartedJob, startJob } from './run-job.js';

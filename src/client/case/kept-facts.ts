@@ -2,8 +2,10 @@ import * as z from 'zod/mini';
 import type { AppAnswer } from '../connection/index.js';
 import type { OriginalNames } from '../outgoing.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
-import { recordedInput } from './record.js';
-import type { InputFacts } from './recorder.js';
+import { type RecordFacts, recordedInput } from './record.js';
+
+/** What is known of a job when it is sent. */
+export type InputFacts = Omit<RecordFacts, 'job' | 'jobId' | 'log'>;
 
 /** Largest file of facts, in bytes: of a case with 100,000 slices. */
 const maxBytes = 64 << 20;

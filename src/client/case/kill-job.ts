@@ -1,12 +1,8 @@
 import { type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
 import { type ErrorDetails, Interrupted } from '../errors.js';
-import type { Reporter } from '../reporter.js';
+import type { JobOptions } from './job-options.js';
 
-export interface KillOptions {
-  readonly reporter: Reporter;
-  /** Longest time for a kill to take effect, in seconds. */
-  readonly killTimeout: number;
-}
+type KillOptions = Pick<JobOptions, 'reporter' | 'killTimeout'>;
 
 /** What a person can do about a job whose kill was not confirmed. */
 const mayStillRun = (connection: Connection, jobId: string): string =>
@@ -62,12 +58,13 @@ export async function killQuietly(
 /**
  * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
  * interruption leaves it running.
- * @param options.many present if the command has other jobs: it then explains the interruption itself
+ * @param isOneOfMany whether the command has other jobs: it then explains the interruption itself
  */
 export async function killedOnInterrupt<T>(
   connection: Connection,
   jobId: string,
-  options: KillOptions & { readonly many?: object | undefined },
+  options: KillOptions,
+  isOneOfMany: boolean,
   wait: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -77,7 +74,7 @@ export async function killedOnInterrupt<T>(
     if (!connection.signal?.aborted) throw error;
     const { reason } = connection.signal;
     const interrupted = reason instanceof Interrupted ? reason : null;
-    if (options.many) {
+    if (isOneOfMany) {
       if (!interrupted?.leavesJob) await killQuietly(connection, jobId, options);
       throw reason;
     }

@@ -3,7 +3,7 @@ import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../c
 import { differingParts, readSmallFile, withoutEnding } from '../../files/index.js';
 
 /** Most numbers of one case. */
-const mostNumbers = 1000;
+const maxNumbers = 1000;
 
 /** Names that say nothing without that of their report. */
 const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|passes)$/;
@@ -112,7 +112,7 @@ export function numbersOf(
         const isVague = base === 'Uncertainty' || isStatistic.test(key);
         const wanted = isVague ? `${base.toLowerCase()}.${key}` : key;
         const column = numbers.has(wanted) ? `${name.slice(0, -'.json'.length)}/${key}` : wanted;
-        if (numbers.size < mostNumbers) numbers.set(column, value);
+        if (numbers.size < maxNumbers) numbers.set(column, value);
         else left += 1;
       }
     } catch (cause) {
@@ -120,7 +120,7 @@ export function numbersOf(
       unread.push(`The numbers of ${quoteName(name)} cannot be read: ${why}`);
     }
     if (left > 0)
-      unread.push(`${left} numbers of ${quoteName(name)} are left out: a case has at most ${mostNumbers}`);
+      unread.push(`${left} numbers of ${quoteName(name)} are left out: a case has at most ${maxNumbers}`);
   }
   return { numbers: Object.fromEntries(numbers), unread };
 }

@@ -11,7 +11,9 @@ import { recordName } from '../earlier-results.js';
 import type { FoundFiles } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import { stampIfThere } from './file-times.js';
-import type { Conversion, ConversionRequest, Imaging, ResultFacts } from './imaging.js';
+import type { Conversion, ResultFacts } from './imaging.js';
+import type { JobOptions } from './job-options.js';
+import { type InputFacts, keepFacts } from './kept-facts.js';
 import { numbersOf } from './numbers.js';
 import {
   computationOf,
@@ -42,13 +44,8 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
   };
 }
 
-/** How the volumes of a result are converted. */
-export interface Converting {
-  readonly imaging: Imaging;
-  readonly request: ConversionRequest;
-  readonly found: FoundFiles;
-  readonly reporter: Reporter;
-}
+/** The inputs of a result that may have to be converted, and how. */
+type Converting = Pick<JobOptions, 'imaging' | 'conversion' | 'reporter'> & { readonly found: FoundFiles };
 
 /** What its description says of the app that made a result. */
 function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
@@ -62,9 +59,6 @@ function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): R
   };
 }
 
-const convert = (directory: string, facts: RecordFacts, { imaging, request, found, reporter }: Converting) =>
-  imaging.finish(directory, { conversion: { request, found, facts: resultFactsOf(facts) } }, reporter);
-
 /**
  * Writes the record of a job among the files of its result, which are converted before. @throws the system's error
  * @returns what became of the conversion; null if none was asked for
@@ -76,16 +70,21 @@ export async function recordResult(
   converting?: Converting,
 ): Promise<Conversion | null> {
   freeRecordName(directory);
-  const conversion = converting ? await convert(directory, facts, converting) : null;
+  const { imaging, conversion: request, found, reporter } = converting ?? {};
+  const conversion =
+    imaging && request && found && reporter
+      ? await imaging.finish(
+          directory,
+          { conversion: { request, found, facts: resultFactsOf(facts) } },
+          reporter,
+        )
+      : null;
   const outputs = await hashOutputs(directory, signal, facts.log ?? null);
   const names = facts.app?.available ? facts.app.terminology : undefined;
   const record = makeRecord(facts, outputs, numbersOf(directory, outputs, names), conversion);
   writeRecord(directory, record);
   return conversion;
 }
-
-/** What is known of a job when it is sent. */
-export type InputFacts = Omit<RecordFacts, 'job' | 'jobId' | 'log'>;
 
 /** Writes the record of a job that was sent before among the files of its result. A fault of the disk is noted. */
 export async function recordLater(
@@ -118,15 +117,7 @@ export class BackgroundRecorder implements Disposable {
   constructor(
     private readonly connection: Connection,
     private readonly work: Case,
-    private readonly how: {
-      readonly reporter: Reporter;
-      readonly clientVersion: string;
-      /** Keeps what is known for a command that fetches the result later. Never throws. */
-      readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
-      readonly imaging: Imaging;
-      /** What the volumes of the result are converted to. */
-      readonly conversion?: ConversionRequest | undefined;
-    },
+    private readonly options: JobOptions,
   ) {
     this.#stamp = stampIfThere(work.found);
   }
@@ -136,7 +127,7 @@ export class BackgroundRecorder implements Disposable {
     if (this.work.found.dataSet) return;
     this.#facts = this.#read().then(
       (facts) => {
-        if (this.#isUnchanged) this.how.keepFacts?.(jobId, facts);
+        if (this.#isUnchanged) keepFacts(this.options.deidentify.configDir, jobId, facts);
         return facts;
       },
       () => null,
@@ -159,7 +150,7 @@ export class BackgroundRecorder implements Disposable {
       askApp(this.connection, submission.app, maxWait).catch(() => null),
       serverFacts(this.connection),
     ]);
-    const { clientVersion } = this.how;
+    const { clientVersion } = this.options;
     return {
       computation: computationOf(submission, app, outgoing?.note ?? null),
       inputs,
@@ -176,16 +167,14 @@ export class BackgroundRecorder implements Disposable {
   async write(jobId: string, directory: string, log: string | null): Promise<Conversion | null> {
     if (!this.#facts) return null;
     const { signal } = this.connection;
+    const { reporter } = this.options;
     const facts = await this.#facts;
     if (facts === null || !this.#isUnchanged) {
       signal?.throwIfAborted();
-      this.how.reporter.note(
-        `The inputs have changed since they were sent, so that no ${recordName} is written`,
-      );
+      reporter.note(`The inputs have changed since they were sent, so that no ${recordName} is written`);
       return null;
     }
-    const { imaging, reporter, conversion: request } = this.how;
-    const converting = request && { imaging, request, found: this.work.found, reporter };
+    const converting = { ...this.options, found: this.work.found };
     return recordLater(this.connection, jobId, facts, { directory, log }, reporter, converting);
   }
 

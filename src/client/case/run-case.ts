@@ -24,11 +24,11 @@ import type { Destination, SavedArchive, StreamedArchive } from '../result/index
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
 import { stampOfInputs } from './file-times.js';
-import type { Imaging } from './imaging.js';
-import { type KillOptions, killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
+import type { JobOptions } from './job-options.js';
+import { killAndSay, killedOnInterrupt, killQuietly } from './kill-job.js';
 
 /** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
-const mostRepeats = 5;
+const maxRepeats = 5;
 /** Seconds for a question about a job. */
 const maxWait = 30;
 
@@ -39,6 +39,8 @@ export interface Case {
   readonly terms: ServerTerms;
   /** How its files leave that are de-identified; null if they leave as they are. */
   readonly outgoing: Outgoing | null;
+  /** Absent for a case that is the only one of its command. */
+  readonly many?: OneOfMany | undefined;
 }
 
 /** What one case of many has in addition: it may need more than one job, and may go on with the job of an earlier command. */
@@ -55,28 +57,21 @@ export interface OneOfMany {
   readonly stop: AbortSignal;
 }
 
-export interface SendOptions extends KillOptions {
-  readonly imaging: Imaging;
-  /** Absent for a case that is the only one of its command. */
-  readonly many?: OneOfMany | undefined;
+/** What was fetched of a result. */
+export type Fetched = SavedArchive | StreamedArchive;
+
+/** What a command does while a case comes along. */
+export interface CaseSteps<T> {
   /** Called when its files are about to be packed and sent. */
   readonly onSending?: () => void;
   /** Called as soon as the server has accepted the job. */
   readonly onAccepted?: ((jobId: string, attempt: number) => void) | undefined;
-}
-
-/** What was fetched of a result. */
-export type Fetched = SavedArchive | StreamedArchive;
-
-export interface CaseOptions<T> extends SendOptions {
   /** Called when the job is about to be followed. */
   readonly onRunning: (jobId: string) => Promise<void> | void;
   /** Called when the job is done: brings its result where it belongs, by fetching it to a destination. */
   readonly receive: (fetch: (destination: Destination) => Promise<Fetched>, jobId: string) => Promise<T>;
   /** Writes the record of the job among the files of its result, in this directory. */
   readonly record: (jobId: string, directory: string, log: string | null) => Promise<void>;
-  /** Longest wait for the result once the job has ended, in seconds. */
-  readonly wait: number;
 }
 
 /** The error under an error that says how to go on. */
@@ -106,9 +101,9 @@ export function askPatiently(connection: Connection, jobId: string, reporter: Re
 /** Sends what is staged. For one case of many, a server that takes no job now is waited for without a limit. */
 async function sendStaged(
   connection: Connection,
-  { submission, terms, outgoing }: Case,
+  { submission, terms, outgoing, many }: Case,
   staged: Staged,
-  { reporter, many }: SendOptions,
+  reporter: Reporter,
   attempt: number,
 ): Promise<JobEnvelope> {
   if (!many) return submit(connection, submission, staged, reporter);
@@ -138,19 +133,20 @@ async function sendStaged(
 export async function sendCase(
   connection: Connection,
   work: Case,
-  options: SendOptions,
+  options: JobOptions,
+  steps: Pick<CaseSteps<unknown>, 'onSending' | 'onAccepted'>,
   attempt = 1,
 ): Promise<JobEnvelope> {
-  const { submission, found, terms, outgoing } = work;
-  const { reporter, many } = options;
-  options.onSending?.();
+  const { submission, found, terms, outgoing, many } = work;
+  const { reporter } = options;
+  steps.onSending?.();
   const staged = await stage(submission, found, terms, outgoing, reporter, connection.signal);
-  const envelope = await sendStaged(connection, work, staged, options, attempt).finally(() =>
+  const envelope = await sendStaged(connection, work, staged, reporter, attempt).finally(() =>
     staged.remove(),
   );
   const { job_id: jobId } = envelope;
-  options.onAccepted?.(jobId, attempt);
-  return killedOnInterrupt(connection, jobId, options, async () => {
+  steps.onAccepted?.(jobId, attempt);
+  return killedOnInterrupt(connection, jobId, options, many !== undefined, async () => {
     const ignored = unacknowledged(submission, envelope);
     const isChanged = many !== undefined && stampOfInputs(found) !== many.stamp;
     if (ignored.length === 0 && !isChanged) return envelope;
@@ -193,29 +189,31 @@ async function isOutdated(
 /**
  * Runs a case from the files on this machine to its result and its record on this machine. An interruption kills the remote job,
  * unless it is done already; another failure leaves it, so that its result can be fetched later. One case of many is sent again,
- * up to `mostRepeats` times, if its job is lost or outdated; what becomes of the last job is what becomes of the case.
+ * up to `maxRepeats` times, if its job is lost or outdated; what becomes of the last job is what becomes of the case.
  */
 export async function runCase<T>(
   connection: Connection,
   work: Case,
-  options: CaseOptions<T>,
+  options: JobOptions,
+  steps: CaseSteps<T>,
 ): Promise<{ readonly jobId: string; readonly received: T }> {
   // Before anything is sent: the program may be upgraded while the job runs.
   const { fetchResult } = await import('../result/index.js');
-  const { reporter, many, wait } = options;
+  const { reporter, wait } = options;
+  const { many } = work;
   const originals = work.outgoing?.originals ?? {};
   const translate = (text: string) => withOriginals(text, originals);
   let earlier = many?.jobId;
   for (let repeats = 0; ; repeats += 1) {
-    const mayRepeat = () => many !== undefined && repeats < mostRepeats && !many.stop.aborted;
+    const mayRepeat = () => many !== undefined && repeats < maxRepeats && !many.stop.aborted;
     try {
       const sentAt = earlier === undefined ? connection.now() : undefined;
       const jobId =
-        earlier ?? (await sendCase(connection, work, options, (many?.attempt ?? 1) + repeats)).job_id;
+        earlier ?? (await sendCase(connection, work, options, steps, (many?.attempt ?? 1) + repeats)).job_id;
       const followed = new FollowedLog();
-      const isFollowed = await killedOnInterrupt(connection, jobId, options, async () => {
+      const isFollowed = await killedOnInterrupt(connection, jobId, options, many !== undefined, async () => {
         if (mayRepeat() && (await isOutdated(connection, jobId, sentAt, reporter))) return false;
-        await options.onRunning(jobId);
+        await steps.onRunning(jobId);
         if (many?.stop.aborted) await killQuietly(connection, jobId, options);
         const announced = { isAnnounced: true, followed, translate };
         await followToEnd(connection, jobId, { reporter, persistent: true, readOn: true, ...announced });
@@ -225,11 +223,11 @@ export async function runCase<T>(
       const complete = async (directory: string) => {
         const log = await keepLog(connection, jobId, directory, followed);
         await options.imaging.finish(directory, { originals }, reporter);
-        await options.record(jobId, directory, log);
+        await steps.record(jobId, directory, log);
       };
       const how = { wait, reporter, isDone: true, complete };
       const fetch = (destination: Destination) => fetchResult(connection, jobId, destination, how);
-      if (isFollowed) return { jobId, received: await options.receive(fetch, jobId) };
+      if (isFollowed) return { jobId, received: await steps.receive(fetch, jobId) };
     } catch (error) {
       if (!(mayRepeat() && (isJobGone(error) || isKilledWithServer(error)))) throw error;
     }

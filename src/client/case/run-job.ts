@@ -1,42 +1,16 @@
 import { type JobEnvelope, type Operation, someOf } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
 import type { FoundFiles } from '../found-files.js';
-import type { DeidentifyChoice, Outgoing } from '../outgoing.js';
+import type { Outgoing } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { Destination } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { checkOperation, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
-import { findInputs } from './find-inputs.js';
-import type { ChooseSeries, Conversion, ConversionRequest } from './imaging.js';
-import { keepNames } from './kept-facts.js';
-import { BackgroundRecorder, type InputFacts } from './recorder.js';
-import { type Case, type Fetched, runCase, type SendOptions, sendCase } from './run-case.js';
-
-export interface RunOptions extends SendOptions {
-  /** Where results are saved: what is there is not sent along. */
-  readonly output: string;
-  /** Whether results replace files of the same names there; inputs among them are then refused. */
-  readonly mayReplace?: boolean;
-  /** Chooses among the series of a directory; without it all of them are sent. */
-  readonly chooseSeries?: ChooseSeries | undefined;
-  /** The version of this program, for the record beside the result. */
-  readonly clientVersion: string;
-  /** What the volumes of the result are converted to. */
-  readonly conversion?: ConversionRequest | undefined;
-  /** Whether and how files are de-identified. */
-  readonly deidentify: DeidentifyChoice;
-  /** Keeps what the record says of the inputs, for a command that fetches the result later. Never throws. */
-  readonly keepFacts?: ((jobId: string, facts: InputFacts) => void) | undefined;
-}
-
-export interface FinishOptions extends RunOptions {
-  /** Where the result goes. */
-  readonly destination: Destination;
-  /** Longest wait for the result once the job has ended, in seconds. */
-  readonly wait: number;
-  /** Reports further notes about an accepted job. Never rejects. */
-  readonly tellAccepted?: (jobId: string) => Promise<unknown>;
-}
+import { type Conversion, findInputs } from './imaging.js';
+import type { JobOptions } from './job-options.js';
+import { forgetFacts, keepNames } from './kept-facts.js';
+import { BackgroundRecorder } from './recorder.js';
+import { type Case, type Fetched, runCase, sendCase } from './run-case.js';
 
 /** A job that the server has accepted, and what was sent to it. */
 export type StartedJob = JobEnvelope & SentFiles;
@@ -52,9 +26,17 @@ export type FinishedJob = {
 } & SentFiles &
   Fetched;
 
-/** The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server. */
-async function onlyCase(connection: Connection, submission: Submission, options: RunOptions): Promise<Case> {
-  const { imaging, reporter, output, mayReplace = false, chooseSeries } = options;
+/**
+ * The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server.
+ * @param mayReplace whether results replace files of the same names: inputs among them are refused
+ */
+async function onlyCase(
+  connection: Connection,
+  submission: Submission,
+  options: JobOptions,
+  mayReplace: boolean,
+): Promise<Case> {
+  const { imaging, reporter, output, chooseSeries } = options;
   const place = { directory: output, mayReplace };
   const finding = { place, chooseSeries, reporter, signal: connection.signal };
   const describe = () => app(connection, submission.app);
@@ -79,7 +61,7 @@ function tellNames({ volumes }: FoundFiles, outgoing: Outgoing, reporter: Report
 }
 
 /** Keeps the names that a person knows for commands that show the log of a job, or fetch its result, later. */
-const keepOriginals = ({ outgoing }: Case, { deidentify }: RunOptions, jobId: string): void => {
+const keepOriginals = ({ outgoing }: Case, { deidentify }: JobOptions, jobId: string): void => {
   if (outgoing) keepNames(deidentify.configDir, jobId, outgoing.originals);
 };
 
@@ -87,17 +69,18 @@ const sentOf = ({ found, outgoing }: Case): SentFiles => sentFilesOf(outgoing?.r
 
 /**
  * Submits a job that nobody waits for.
- * @param tellAccepted called when it is accepted, before its inputs are read for the record
+ * @param onAccepted called as soon as it is accepted
+ * @param tellAccepted called next, before its inputs are read for the record
  */
 export async function startJob(
   connection: Connection,
   submission: Submission,
-  options: RunOptions,
-  tellAccepted: (jobId: string) => Promise<void>,
+  options: JobOptions,
+  { onAccepted, tellAccepted }: Pick<Running, 'onAccepted' | 'tellAccepted'>,
 ): Promise<StartedJob> {
-  const work = await onlyCase(connection, submission, options);
+  const work = await onlyCase(connection, submission, options, false);
   using recorder = new BackgroundRecorder(connection, work, options);
-  const envelope = await sendCase(connection, work, options);
+  const envelope = await sendCase(connection, work, options, { onAccepted });
   keepOriginals(work, options, envelope.job_id);
   recorder.begins(envelope.job_id);
   await tellAccepted(envelope.job_id);
@@ -105,31 +88,42 @@ export async function startJob(
   return { ...envelope, ...sentOf(work) };
 }
 
+/** Where the result of a job goes, and who is told about the job. */
+interface Running {
+  readonly destination: Destination;
+  readonly onAccepted: (jobId: string) => void;
+  /** Prints or notes that a job is accepted. */
+  readonly tellAccepted: (jobId: string) => Promise<unknown>;
+}
+
 /** Runs one operation, as one job, from the files on this machine to the result on this machine. */
 export async function runJob(
   connection: Connection,
   submission: Submission,
-  options: FinishOptions,
+  options: JobOptions,
+  { destination, onAccepted, tellAccepted }: Running,
 ): Promise<FinishedJob> {
-  const { reporter, destination } = options;
+  const { reporter } = options;
   const { app, operation } = submission;
-  const work = await onlyCase(connection, submission, options);
+  const mayReplace = 'taken' in destination && destination.taken === 'replace';
+  const work = await onlyCase(connection, submission, options, mayReplace);
   using recorder = new BackgroundRecorder(connection, work, options);
   let conversion = null as Conversion | null;
-  const { jobId, received } = await runCase(connection, work, {
-    ...options,
+  const { jobId, received } = await runCase(connection, work, options, {
+    onAccepted,
     onRunning: async (id) => {
       keepOriginals(work, options, id);
       recorder.begins(id);
       // Reported at once, even if the server's log does not say it.
       reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);
-      await options.tellAccepted?.(id);
+      await tellAccepted(id);
     },
     receive: (fetch) => fetch(destination),
     record: async (id, directory, log) => {
       conversion = await recorder.write(id, directory, log);
     },
   });
+  forgetFacts(options.deidentify.configDir, jobId);
   return {
     job_id: jobId,
     status: 'done',

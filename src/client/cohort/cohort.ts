@@ -1,12 +1,11 @@
 import path from 'node:path';
-import { counted, oneLine, someOf } from '../../contract/index.js';
+import { counted } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   areInputsUntouched,
   askPatiently,
   type CaseRecord,
   type Computation,
-  computationOf,
   digestOf,
   hashInputs,
   inputStampToRecord,
@@ -20,31 +19,18 @@ import {
   stampOfInputs,
 } from '../case/index.js';
 import { type AppAnswer, type Connection, type JobAnswer, kill } from '../connection/index.js';
-import { tableName } from '../earlier-results.js';
 import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import type { Submission } from '../submission.js';
-import { preflight, type ServerTerms } from '../submit/index.js';
-import {
-  bidsPlace,
-  checkBidsCases,
-  checkDerivatives,
-  checkLayout,
-  describeDerivatives,
-  type PlacedRecord,
-  recordsOfBids,
-  recordsOfDirectories,
-  renameForBids,
-} from './bids-layout.js';
-import { otherRows, refuseOtherApp, refuseOtherVersion, stateOfResult, upgraded } from './earlier-results.js';
-import { concernsAllCases, goOnLater, LastLine, reasonOf, withMore } from './failures.js';
-import { describeApp, findCasesToSend } from './find-cases.js';
+import type { ServerTerms } from '../submit/index.js';
+import { type PlacedRecord, renameForBids } from './bids-layout.js';
+import { stateOfResult, upgraded } from './earlier-results.js';
+import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
-import { numberedCases } from './neutral-numbers.js';
-import { type CasePlace, checkPlace, directoryPlace } from './place.js';
-import { ResultsDirectory } from './results-directory.js';
-import type { CaseState, CohortOptions, CohortSummary } from './state.js';
-import { CaseTable } from './table.js';
+import type { CohortOptions, CohortSummary } from './options.js';
+import { type CasePlace, checkPlace } from './place.js';
+import { goOnLater, type ResultsDirectory } from './results-directory.js';
+import { type CaseState, CaseTable } from './table.js';
 
 /** How many results are fetched at most while as many jobs as allowed run. */
 const maxFetching = 4;
@@ -82,7 +68,7 @@ interface CohortWork {
 }
 
 /** A queue of cases, of which some run at once. */
-class Cohort {
+export class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
   /** Aborted when no other case is begun any more. */
@@ -122,24 +108,10 @@ class Cohort {
       this.#table.write();
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
-    this.#noteTable();
+    for (const note of this.#table.notes) options.reporter.note(note);
     const orphaned = others.filter(({ status }) => status === 'orphaned').map(({ name }) => name);
     const { file: table, states } = this.#table;
     return { output: path.resolve(options.output), table, cases: states, orphaned };
-  }
-
-  #noteTable(): void {
-    const { reporter } = this.work.options;
-    const { leftColumns } = this.#table;
-    if (leftColumns > 0)
-      reporter.note(
-        `${tableName} has no column for ${counted(leftColumns, 'number')} that few cases have; the records have them`,
-      );
-    const without = this.work.others.filter(({ jobId, status }) => jobId === null || status === 'failed');
-    if (without.length > 0)
-      reporter.note(
-        `${tableName} keeps ${counted(without.length, 'row')} of earlier commands without a result: ${someOf(without.map(({ name }) => oneLine(name)))}`,
-      );
   }
 
   /** Whether a case is done, as the times of its files tell without reading them. */
@@ -170,8 +142,8 @@ class Cohort {
 
   async #runAll(left: readonly FoundCase[]): Promise<void> {
     const { connection, options, terms } = this.work;
-    const most = Math.max(1, Math.min(options.atMost, terms.maxJobs ?? options.atMost));
-    const [caseTurns, jobTurns] = [new Turns(most + maxFetching), new Turns(most)];
+    const maxJobs = Math.max(1, Math.min(options.maxJobs, terms.maxJobs ?? options.maxJobs));
+    const [caseTurns, jobTurns] = [new Turns(maxJobs + maxFetching), new Turns(maxJobs)];
     const interruption = connection.signal ?? new AbortController().signal;
     const running: Promise<void>[] = [];
     for (const each of left) {
@@ -229,6 +201,7 @@ class Cohort {
     const { connection, submission, terms, app, options, results, computation } = this.work;
     const { name, files } = found;
     const reporter = new LastLine(options.watcher.reporterOf(name));
+    const caseOptions = { ...options, reporter };
     const before = this.#known.get(name, key);
     let job: JobAnswer | null = null;
     try {
@@ -239,12 +212,6 @@ class Cohort {
           found: files,
           terms,
           outgoing: this.work.preparation.outgoing(files, this.work.numbers.get(name)),
-        },
-        {
-          imaging: options.imaging,
-          reporter,
-          killTimeout: options.killTimeout,
-          wait: options.wait,
           many: {
             key,
             stamp,
@@ -252,6 +219,9 @@ class Cohort {
             jobId: before?.isOver ? undefined : before?.jobId,
             stop: this.#stop.signal,
           },
+        },
+        caseOptions,
+        {
           onSending: () => {
             // That of an earlier attempt.
             reporter.text = '';
@@ -280,11 +250,13 @@ class Cohort {
           },
           record: async (jobId, directory, log) => {
             this.#server ??= serverFacts(connection);
-            const { clientVersion, imaging, conversion: request } = options;
+            const { clientVersion } = options;
             const facts = { computation, inputs, app, server: await this.#server, clientVersion };
-            const converting = request && { imaging, request, found: files, reporter };
             await writing(directory, goOnLater, () =>
-              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, converting),
+              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, {
+                ...caseOptions,
+                found: files,
+              }),
             );
           },
         },
@@ -326,6 +298,7 @@ class Cohort {
     known: { readonly lastLine: string; readonly inputs: readonly RecordedInput[] } | null = null,
   ): Promise<void> {
     const { name } = found;
+    const { results, placeOf, computation } = this.work;
     if (this.work.connection.signal?.aborted) {
       this.#stop.abort();
       this.#table.change(name, { status: 'waiting' });
@@ -337,23 +310,11 @@ class Cohort {
     } else {
       const reason = withMore(
         reasonOf(error, known?.lastLine ?? ''),
-        this.#aboutEarlier(found, known?.inputs),
+        aboutEarlier(results.record(placeOf(found)), computation, known?.inputs),
       );
       this.#table.change(name, { status: 'failed', reason });
       if (this.work.options.failsFast) await this.#stopJobs();
     }
-  }
-
-  /** What a person should know of the result that a failed case has from an earlier command, as a sentence goes on. */
-  #aboutEarlier(found: FoundCase, inputs: readonly RecordedInput[] | undefined): string {
-    const { results, computation, placeOf } = this.work;
-    const record = results.record(placeOf(found));
-    if (!record) return '';
-    if (inputs === undefined) return '; the result that is there was made from an earlier state of its input';
-    const digest = digestOf(inputs);
-    if (digest !== digestOf(record.inputs)) return '; the result that is there is of its earlier input';
-    const isOther = record.key !== keyOf(computation, digest);
-    return isOther ? '; the result that is there was made with other options or another version' : '';
   }
 
   /** No other case is begun, and the command ends with this error once those that run have ended. */
@@ -382,52 +343,4 @@ class Cohort {
         'the same command goes on with the others',
     );
   }
-}
-
-/**
- * Runs one job for each case, and fetches each result into its place, with its record. A case that an earlier command finished is left
- * as it is. A failed case does not stop the others.
- * @throws UsageError for what cannot be sent, and for results of another app or version; the error that would be that of every case,
- * such as a full disk; the reason of an interruption. The same command goes on after each
- */
-export async function runCohort(
-  connection: Connection,
-  submission: Submission,
-  options: CohortOptions,
-): Promise<CohortSummary> {
-  const { output, layout } = options;
-  const root = path.resolve(output);
-  checkLayout(output, layout);
-  if (layout === 'bids') checkDerivatives(output, submission.app);
-  const terms = await preflight(connection, submission);
-  const app = await describeApp(connection, submission.app, options.reporter);
-  const { cases, inputs } = await findCasesToSend(submission, options, app, connection.signal);
-  if (layout === 'bids') checkBidsCases(root, submission.app, cases);
-  const preparation = await options.imaging.prepare(
-    cases.map(({ files }) => files),
-    { ...options, requiresDeidentified: terms.requiresDeidentified, server: connection.server },
-    options.reporter,
-  );
-  using results = await writing(output, goOnLater, () => ResultsDirectory.open(output));
-  const records = [...(layout === 'bids' ? recordsOfBids(root) : recordsOfDirectories(root))];
-  const computation = computationOf(submission, app, preparation.note);
-  refuseOtherApp(output, records, computation);
-  const names = cases.map(({ name }) => name);
-  const isAsked = new Set(names);
-  if (!options.keepsVersion && !options.isForced)
-    refuseOtherVersion(records, computation, (name) => isAsked.has(name) || inputs.has(name));
-  if (layout === 'bids')
-    await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
-  const numbers = await writing(output, goOnLater, async () =>
-    preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
-  );
-  const cohort = new Cohort({
-    ...{ connection, submission, options, cases, results, terms, app, computation },
-    ...{ preparation, numbers, records },
-    others: await otherRows(results, records, isAsked, inputs),
-    placeOf: (found) =>
-      layout === 'bids' ? bidsPlace(root, submission.app, found) : directoryPlace(root, found.name),
-  });
-  // Awaited here: the directory is locked until the function returns.
-  return await cohort.run();
 }

@@ -7,7 +7,7 @@ import { labelOf } from '../found-files.js';
 import type { PlacedRecord } from './bids-layout.js';
 import type { CasePlace } from './place.js';
 import type { ResultsDirectory } from './results-directory.js';
-import { type CaseState, newState } from './state.js';
+import { type CaseState, newState } from './table.js';
 
 /** What the table says of a result that is there. */
 export async function stateOfResult(

@@ -1,17 +1,14 @@
 import { errorKinds, excerpt, exitCodes, servicePrefix } from '../../contract/index.js';
-import { causeOf } from '../case/index.js';
+import {
+  type CaseRecord,
+  type Computation,
+  causeOf,
+  digestOf,
+  keyOf,
+  type RecordedInput,
+} from '../case/index.js';
 import { type ClientError, HttpError, isTransient, JobFailed, NoRoom, WriteError } from '../errors.js';
 import type { Reporter, TransferPhase } from '../reporter.js';
-
-/** What to do once there is room on the disk. */
-export const goOnLater = 'give the same command again: finished cases are kept';
-
-/** The error for a result that cannot be written: what fetches it alone would not put it in its place. */
-export function withoutRoom(directory: string, error: unknown): unknown {
-  const cause = causeOf(error);
-  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
-  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
-}
 
 /** Whether the same would happen to every other case. */
 export function concernsAllCases(error: unknown): boolean {
@@ -55,3 +52,21 @@ export function reasonOf(error: ClientError, lastLine: string): string {
 /** A reason that goes on, whose sentence may have ended. @param more what follows; empty if nothing does */
 export const withMore = (reason: string, more: string): string =>
   more === '' ? reason : reason.replace(/\.$/, '') + more;
+
+/**
+ * What a person should know of the result that a failed case has from an earlier command, to continue a sentence.
+ * @param record of that result; null if there is none
+ * @param inputs the inputs as they are now; undefined if they were not read
+ */
+export function aboutEarlier(
+  record: CaseRecord | null,
+  computation: Computation,
+  inputs: readonly RecordedInput[] | undefined,
+): string {
+  if (!record) return '';
+  if (inputs === undefined) return '; the result that is there was made from an earlier state of its input';
+  const digest = digestOf(inputs);
+  if (digest !== digestOf(record.inputs)) return '; the result that is there is of its earlier input';
+  const isOther = record.key !== keyOf(computation, digest);
+  return isOther ? '; the result that is there was made with other options or another version' : '';
+}

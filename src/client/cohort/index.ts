@@ -1,7 +1,7 @@
 /** Many cases, each run as one job, and the table of what became of them. */
 
 export type { LayoutName } from './bids-layout.js';
-export { runCohort } from './cohort.js';
-export { findCasesToSend } from './find-cases.js';
 export { numberedCases } from './neutral-numbers.js';
-export { type CaseState, type CaseStatus, type CohortSummary, type CohortWatcher, isOver } from './state.js';
+export type { CohortOptions, CohortSummary } from './options.js';
+export { runCohort } from './run-cohort.js';
+export { type CaseState, type CaseStatus, type CohortWatcher, isOver } from './table.js';

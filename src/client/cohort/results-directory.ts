@@ -13,12 +13,38 @@ import {
   syncTree,
   writeJsonFile,
 } from '../../files/index.js';
-import { areUntouched, type CaseRecord, readRecord, stampToRecord, writeRecord } from '../case/index.js';
+import {
+  areUntouched,
+  type CaseRecord,
+  causeOf,
+  readRecord,
+  stampToRecord,
+  writeRecord,
+} from '../case/index.js';
 import { tableName } from '../earlier-results.js';
-import { UsageError, writing } from '../errors.js';
-import { goOnLater, withoutRoom } from './failures.js';
-import { isUnchanged, keepFiles } from './kept-files.js';
-import { type CasePlace, isLink, isTaken, linkTo, moveAway, moveIn, ownDirectory, restore } from './place.js';
+import { NoRoom, UsageError, WriteError, writing } from '../errors.js';
+import {
+  type CasePlace,
+  isLink,
+  isTaken,
+  isUnchanged,
+  keepFiles,
+  linkTo,
+  moveAway,
+  moveIn,
+  ownDirectory,
+  restore,
+} from './place.js';
+
+/** What to do once there is room on the disk. */
+export const goOnLater = 'give the same command again: finished cases are kept';
+
+/** The error for a result that cannot be written: what fetches it alone would not put it in its place. */
+function withoutRoom(directory: string, error: unknown): unknown {
+  const cause = causeOf(error);
+  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
+  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
+}
 
 /** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
 function placeIn(old: string): CasePlace | null {

@@ -1,11 +1,67 @@
 import path from 'node:path';
+import { counted, oneLine, someOf } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { tableCell } from '../case-table.js';
 import { tableName } from '../earlier-results.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
-import { goOnLater } from './failures.js';
-import { type CaseState, type CaseStatus, type CohortWatcher, isOver, newState } from './state.js';
+import type { Reporter } from '../reporter.js';
+import { goOnLater } from './results-directory.js';
+
+/**
+ * What is being done with a case. `waiting` also if the command ended before its turn; `orphaned` for a result of an earlier command
+ * whose input no longer exists.
+ */
+export type CaseStatus =
+  | 'waiting'
+  | 'reading'
+  | 'sending'
+  | 'running'
+  | 'fetching'
+  | 'done'
+  | 'failed'
+  | 'orphaned';
+
+/** Whether nothing more is done with a case. */
+export const isOver = ({ status }: Pick<CaseState, 'status'>): boolean =>
+  status === 'done' || status === 'failed' || status === 'orphaned';
+
+/** A case, as far as the command has come with it. */
+export interface CaseState {
+  readonly name: string;
+  /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
+  readonly subject: string | null;
+  readonly session: string | null;
+  readonly status: CaseStatus;
+  /** Why it failed, or what should be known of its result. */
+  readonly reason: string | null;
+  /** The version of the app that made its result; null if there is none, or the server does not say. */
+  readonly version: string | null;
+  /** How long its job ran. */
+  readonly seconds: number | null;
+  readonly jobId: string | null;
+  /** Whether this command, and not an earlier one, brought its result. */
+  readonly isNew: boolean;
+  /** Files of the result, or beside it, that a person has changed. */
+  readonly edited: readonly string[];
+  readonly numbers: Readonly<Record<string, number>>;
+}
+
+/** A case of which nothing is known but its name. */
+export const newState = {
+  ...{ status: 'waiting', reason: null, version: null, seconds: null, jobId: null, isNew: false },
+  ...{ edited: [], numbers: {} },
+} as const satisfies Partial<CaseState>;
+
+/** Shows a person how it goes. */
+export interface CohortWatcher {
+  /** For what concerns one case: its transfers, and the log of its job. */
+  reporterOf(name: string): Reporter;
+  /** Called with all cases before the first one is sent. */
+  began(states: readonly CaseState[]): void;
+  /** Called whenever something about a case has changed. */
+  changed(state: CaseState): void;
+}
 
 /** Shortest time between two writings, in milliseconds. */
 const writeEvery = 1000;
@@ -104,9 +160,22 @@ export class CaseTable {
     if (isOver(changed) && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
   }
 
-  /** How many columns of numbers the table has no room for. */
-  get leftColumns(): number {
-    return this.#leftColumns;
+  /** What a person should know of the table as it was written last. */
+  get notes(): string[] {
+    const without = this.others.filter(({ jobId, status }) => jobId === null || status === 'failed');
+    const names = someOf(without.map(({ name }) => oneLine(name)));
+    return [
+      ...(this.#leftColumns > 0
+        ? [
+            `${tableName} has no column for ${counted(this.#leftColumns, 'number')} that few cases have; the records have them`,
+          ]
+        : []),
+      ...(without.length > 0
+        ? [
+            `${tableName} keeps ${counted(without.length, 'row')} of earlier commands without a result: ${names}`,
+          ]
+        : []),
+    ];
   }
 
   /** Writes what has changed. */

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { stampOfInputs } from '../../../src/client/case/file-times.js';
+import type { JobOptions } from '../../../src/client/case/index.js';
 import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -14,6 +15,7 @@ import { json } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { asTheyAre } from '../support/stage.js';
 import { unknownTerms } from '../support/terms.js';
 
 /** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
@@ -39,17 +41,20 @@ async function run(
   const accepted: number[] = [];
   const told: string[] = [];
   const waits: unknown[] = [];
-  const work = { submission, found, terms: unknownTerms, outgoing: null };
-  const outcome = await runCase(connection, work, {
+  const work = {
+    ...{ submission, found, terms: unknownTerms, outgoing: null },
+    many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
+  };
+  const how: JobOptions = {
     imaging,
     reporter: {
       ...memoryReporter(),
       line: async () => isRead,
       waiting: (what, isNews) => waits.push(isNews ? [what] : what),
     },
-    killTimeout: 5,
-    wait: 5,
-    many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
+    ...{ output: directory.path, deidentify: asTheyAre, clientVersion: '1', killTimeout: 5, wait: 5 },
+  };
+  const outcome = await runCase(connection, work, how, {
     onAccepted: (_, attempt) => accepted.push(attempt),
     onSending: () => told.push('sending'),
     onRunning: async (id) => void told.push(`running ${id}`),

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findCasesToSend } from '../../../src/client/cohort/index.js';
+import { findInputs } from '../../../src/client/case/index.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
 import { dicomSeries } from '../../support/dicom.js';
@@ -21,7 +21,8 @@ async function casesOf(
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
   await plant(root.path, files as Record<string, string>);
   const operation = operationOf(name);
-  const { cases: found } = await findCasesToSend(
+  const { cases: found } = await findInputs(
+    imaging,
     {
       operation,
       archive: null,
@@ -33,11 +34,10 @@ async function casesOf(
         })),
     },
     {
-      imaging,
-      output: path.join(root.path, 'Out'),
-      reporter: memoryReporter(),
-      skipsIncomplete,
+      ...{ place: { directory: path.join(root.path, 'Out'), mayReplace: true }, skipsIncomplete },
+      ...{ isEach: true, isListed: true, reporter: memoryReporter() },
     },
+    async () => null,
   ).catch((error: Error) => {
     throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
   });
@@ -259,18 +259,9 @@ test('Series are not described, which the table has, and none is read once the c
   const operation = operationOf('infer');
   const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[path.join(root.path, 'in')]] }];
   const reporter = memoryReporter();
+  const finding = { place: null, isEach: true, isListed: true, reporter };
   const find = (signal?: AbortSignal) =>
-    findCasesToSend(
-      { operation, archive: null, files },
-      {
-        imaging,
-        output: path.join(root.path, 'Out'),
-        reporter,
-        skipsIncomplete: false,
-      },
-      null,
-      signal,
-    );
+    findInputs(imaging, { operation, archive: null, files }, { ...finding, signal }, async () => null);
   expect([(await find()).cases.length, reporter.notes]).toEqual([2, []]);
   const before = reporter.moves.length;
   await expect(find(AbortSignal.abort(new Error('Interrupted')))).rejects.toThrow('Interrupted');

@@ -2,8 +2,7 @@ import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { type CaseState, runCohort } from '../../../src/client/cohort/index.js';
-import type { CohortOptions } from '../../../src/client/cohort/state.js';
+import { type CaseState, type CohortOptions, runCohort } from '../../../src/client/cohort/index.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
@@ -96,7 +95,7 @@ async function run(
         output,
         deidentify: asTheyAre,
         layout: 'cases',
-        atMost: 4,
+        maxJobs: 4,
         isForced: false,
         skipsIncomplete: false,
       },
@@ -157,7 +156,7 @@ test('A case is read, waits for its turn, is sent, runs and is fetched, and is d
 
 test('The first failure kills the jobs that run, which wait again, where that is asked for', async () => {
   const service = manyJobs();
-  const how = { failsFast: true, atMost: 2 };
+  const how = { failsFast: true, maxJobs: 2 };
   const { states } = await run(['a-slow.nii', 'bad.nii', 'c.nii'], service, how);
   const failed = [...service.jobs].find(([, { scan }]) => scan === 'bad.nii')?.[0];
   expect(states).toEqual([
@@ -176,7 +175,7 @@ test('A failure that is none of all cases leaves the others, and so does a scan 
   const { states, statuses, table } = await run(
     ['a.nii', 'b.nii', 'bad.nii'],
     service,
-    { atMost: 1 },
+    { maxJobs: 1 },
     remove,
   );
   const gone = expect.stringMatching(
@@ -197,7 +196,7 @@ test.each([
   [3, 3],
   [9, 5],
   [9, 2, { max_jobs: 2 }],
-])('With --at-most %i, %i jobs run at once: %#', async (atMost, expected, limits: object | null = null) => {
+])('With --at-most %i, %i jobs run at once: %#', async (maxJobs, expected, limits: object | null = null) => {
   const service = manyJobs();
   const running = new Set<string>();
   const conditions = new Set<string>();
@@ -224,7 +223,7 @@ test.each([
     return (await service.override?.(request, response, raw)) ?? false;
   };
   const names = Array.from({ length: 5 }, (_, at) => `${at}.nii`);
-  await run(names, { ...service, override }, { atMost }, (_, state) => {
+  await run(names, { ...service, override }, { maxJobs }, (_, state) => {
     if (state?.status === 'waiting' && state.name === String(expected)) meet('waits');
     if (state?.status === 'sending') running.add(state.name);
     if (state?.status === 'fetching') running.delete(state.name);
@@ -282,4 +281,20 @@ test.each([
     message: `Interrupted; 0 of 1 case are done${jobs}; the same command goes on with the others`,
   });
   expect(service.killed).toEqual(killed);
+});
+
+test('The version of an app that the server is still computing is waited for, since keys depend on it', async () => {
+  const service = manyJobs();
+  const answers: (string | null)[] = [null, null, 'v1'];
+  const override: Fake['override'] = async (request, response, raw) => {
+    if (request.url !== '/repo_apps/tissue')
+      return (await service.override?.(request, response, raw)) ?? false;
+    const about = { app: 'tissue', display_name: 'x', maximum_tta: 0, mc_dropout: 0 };
+    const version = answers.length > 1 ? answers.shift() : answers[0];
+    json(response, 200, { ...about, checkpoints_name: [], checkpoints_name_available: [], version });
+    return true;
+  };
+  const { table } = await run(['a.nii'], { ...service, override });
+  expect(table[1]).toMatch(/^a,done,,v1,/);
+  expect(answers).toEqual(['v1']);
 });
