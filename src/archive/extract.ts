@@ -41,9 +41,9 @@ export interface ExtractOptions {
   readonly onProgress?: (bytes: number, total: number) => void;
   /**
    * Called before anything is written, with the number of files and directories, the bytes that they will take of the disk,
-   * and those of them that are content of files.
+   * and those of them that are content of files. What it returns is awaited.
    */
-  readonly onPlan?: (entries: number, bytes: number, content: number) => void;
+  readonly onPlan?: (entries: number, bytes: number, content: number) => unknown;
 }
 
 export interface Extracted {
@@ -110,7 +110,7 @@ export async function extractArchive(
       `it extracts to ${total + overhead} bytes, its directories among them, more than the limit of ${options.maxBytes}`,
     );
   }
-  options.onPlan?.(cost.entries, total + overhead, total);
+  await options.onPlan?.(cost.entries, total + overhead, total);
   let bytes = 0;
   let files = 0;
   let unplaced = 0;

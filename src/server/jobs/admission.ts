@@ -42,6 +42,8 @@ export interface Slot extends AsyncDisposable {
 
 /** Uploads that submissions may name. An owner's uploads are removed before their results when space is short. */
 export interface KeptUploads {
+  /** Bytes that the uploads of each owner have, or will have once they are complete. */
+  usage(): readonly { readonly owner: Owner; readonly bytes_kept: number }[];
   /** Uploads that nobody needs now, least recently used first. */
   evictable(): readonly Evictable[];
   /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */

@@ -23,7 +23,7 @@ import { type JobFiles, type JobRequest, newRecord } from './job-record.js';
 import { type JobPage, JobTable } from './job-table.js';
 import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
 import { Owners, uploadsFull } from './owners.js';
-import { Retention, type RetentionDeps } from './retention.js';
+import { type Evictable, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
 import { Trash } from './trash.js';
 
@@ -329,28 +329,68 @@ export class JobService {
     await Promise.race([removed, delay(removalTimeout, undefined, { ref: false })]);
   }
 
+  /** Bytes that can be freed for an owner who is about to keep so many more. Removes nothing. */
+  async evictable(owner: Owner, more: number): Promise<number> {
+    let sum = 0;
+    for (const { bytes } of await this.#evictions(owner, more)) sum += bytes;
+    return sum;
+  }
+
   /**
-   * Makes room on the disk. Removes what the requester keeps, then what other owners keep, largest first: of each owner
-   * first uploads that nobody needs now, then jobs whose results were fetched, then what failed jobs left. A result that nobody
-   * has fetched stays as long as promised.
+   * Makes room on the disk, as `#evictions` says.
    * @param bytes that are missing
    * @returns false if so much cannot be freed; then nothing is removed
    */
   async makeRoom(bytes: number, requester: Owner): Promise<boolean> {
-    await this.#jobs.measured();
-    const evictable = [...(this.deps.uploads?.evictable() ?? []), ...this.#retention.evictable()];
-    const kept = new Map<Owner, number>();
-    for (const each of evictable) kept.set(each.owner, (kept.get(each.owner) ?? 0) + each.bytes);
-    if (evictable.length === 0 || evictable.reduce((sum, each) => sum + each.bytes, 0) < bytes) return false;
-    kept.set(requester, Number.POSITIVE_INFINITY);
-    evictable.sort((a, b) => (kept.get(b.owner) ?? 0) - (kept.get(a.owner) ?? 0));
+    const chosen: Evictable[] = [];
     let freed = 0;
-    for (const each of evictable) {
-      await each.remove();
-      freed += each.bytes;
+    for (const each of await this.#evictions(requester, 0)) {
       if (freed >= bytes) break;
+      chosen.push(each);
+      freed += each.bytes;
     }
+    if (chosen.length === 0 || freed < bytes) return false;
+    for (const { remove } of chosen) await remove();
     return true;
+  }
+
+  /**
+   * What may be removed for a requester: first what they keep themselves, then what those keep who keep more than they do, the
+   * largest first. Nobody loses files to somebody who keeps more. Of each owner, uploads that nobody needs now go first, then jobs
+   * whose results were fetched, then what failed jobs left. A result that nobody has fetched stays as long as promised.
+   * @param more bytes that the requester is about to keep
+   */
+  async #evictions(requester: Owner, more: number): Promise<Evictable[]> {
+    await this.#jobs.measured();
+    const { uploads } = this.deps;
+    const sent = new Map(uploads?.usage().map(({ owner, bytes_kept }) => [owner, bytes_kept]));
+    const keepers = new Map<Owner, { kept: number; readonly waiting: Evictable[] }>();
+    const keeperOf = (owner: Owner) => {
+      const known = keepers.get(owner);
+      const keeper = known ?? {
+        kept: this.#owners.of(owner).keptBytes + (sent.get(owner) ?? 0),
+        waiting: [],
+      };
+      if (!known) keepers.set(owner, keeper);
+      return keeper;
+    };
+    for (const each of [...(uploads?.evictable() ?? []), ...this.#retention.evictable()])
+      keeperOf(each.owner).waiting.push(each);
+    const own = keeperOf(requester);
+    const chosen = own.waiting;
+    const limit = own.kept + more - chosen.reduce((sum, { bytes }) => sum + bytes, 0);
+    keepers.delete(requester);
+    // The first to go comes last, where taking it costs nothing.
+    for (const { waiting } of keepers.values()) waiting.reverse();
+    for (;;) {
+      let largest = { kept: limit, waiting: [] as Evictable[] };
+      for (const each of keepers.values())
+        if (each.waiting.length > 0 && each.kept > largest.kept) largest = each;
+      const next = largest.waiting.pop();
+      if (!next) return chosen;
+      chosen.push(next);
+      largest.kept -= next.bytes;
+    }
   }
 
   /** Keeps a result from expiring while it is sent. Returns a function that ends this. */

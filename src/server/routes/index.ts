@@ -62,7 +62,7 @@ const verbs = {
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report, dataDirectory } = deps;
-  const disk = new DiskSpace(dataDirectory, (bytes, owner) => jobs.makeRoom(bytes, owner));
+  const disk = new DiskSpace(dataDirectory, jobs);
   const uploading = { ...deps, disk, largeArchives: new Turns(1) };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health,

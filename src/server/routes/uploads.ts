@@ -116,8 +116,7 @@ async function receive(ctx: RouterContext, upload: Upload, { disk }: UploadDeps)
   using turn = upload.takeTurn();
   const { refused } = senderOf(ctx);
   refused.throwIfAborted();
-  using space = disk.reservationFor(principalOf(ctx).name);
-  await space.take(stated, `an upload of ${formatBytes(stated)}`);
+  const space = await upload.reserve(disk);
   askForBody(ctx);
   const send = async (sink: Writable) => {
     const done = new AbortController();
@@ -130,7 +129,7 @@ async function receive(ctx: RouterContext, upload: Upload, { disk }: UploadDeps)
     }
   };
   try {
-    await upload.append(send, { checksum, space });
+    await upload.append(send, checksum, space);
   } catch (cause) {
     // The uploads of a revoked token are removed during its last request.
     throw refused.aborted ? refused.reason : writeFault(cause);
@@ -169,7 +168,7 @@ const showTerms = (deps: UploadDeps) => (ctx: RouterContext) => {
 };
 
 /**
- * Begins an upload of a name that none has.
+ * Begins an upload of a name that none has, and reserves the space for all of it.
  * @throws ServiceError if there is no room for it on the disk, or beside what its owner keeps
  */
 async function beginNew(
@@ -180,11 +179,11 @@ async function beginNew(
 ): Promise<Upload> {
   const principal = principalOf(ctx);
   const room = await jobs.roomForUpload(principal, length);
+  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(principal, owned.bytes);
   using space = disk.reservationFor(principal.name);
   await space.take(length, `an upload of ${formatBytes(length)}`);
-  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(principal, owned.bytes);
   // Another request may have begun it in the meantime.
-  return owned.begun(sha256, length) ?? owned.begin(sha256, length);
+  return owned.begun(sha256, length) ?? owned.begin(sha256, length, space.moved());
 }
 
 /** `POST /uploads`. If the upload already exists, answers with its current offset. */

@@ -76,29 +76,11 @@ async function turnFor(file: ReceivedFile, turns: Turns, signal: AbortSignal): P
   return entries > manyEntries ? turns.take(signal) : () => {};
 }
 
-/** Extracts an archive. Tries again if it did not fit on the disk and room could be made. */
-async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
-  let needed = 0;
-  const attempt = async () => {
-    await rm(destination, { recursive: true, force: true });
-    await tryExtract(file, destination, placing, (bytes) => {
-      needed = bytes;
-    });
-  };
-  await placing.space.withSpace(() => needed, attempt);
-  if (!file.isUpload) await rm(file.path);
-}
+/** Bytes for which there has to be room before an archive is extracted. */
+const firstBytes = 4 << 20;
 
-/**
- * Extracts an archive within the remaining limits, as long as the disk keeps its reserve.
- * @param onPlan called with the bytes of the disk that it needs
- */
-async function tryExtract(
-  file: ReceivedFile,
-  destination: string,
-  placing: Placing,
-  onPlan: (bytes: number) => void,
-): Promise<void> {
+/** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
+async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   const { bytesLeft, entriesLeft, extracted, limits, largeArchives, onExtract } = placing;
   using space = placing.space.another();
   const stop = new AbortController();
@@ -111,14 +93,15 @@ async function tryExtract(
       maxBytes: bytesLeft,
       maxEntries: entriesLeft,
       signal: stop.signal,
-      onPlan: (entries, bytes, content) => {
+      onPlan: async (entries, bytes, content) => {
         plan = { entries, bytes, content };
-        onPlan(bytes);
         onExtract(extracted + content);
-        space.takeNow(bytes, entries, `what archive ${quoteName(file.name)} extracts to`);
+        await space.take(bytes, `what archive ${quoteName(file.name)} extracts to`, entries);
+        // Later bytes are counted when they are written already.
+        await space.ensure(Math.min(bytes, firstBytes), 'this archive');
       },
       onProgress: (bytes) => {
-        space.wrote(bytes - seen).catch((cause) => stop.abort(cause));
+        space.use(bytes - seen).catch((cause) => stop.abort(cause));
         seen = bytes;
         // The archive contains more than it states.
         if (bytes <= plan.content) return;
@@ -137,16 +120,14 @@ async function tryExtract(
   placing.bytesLeft -= plan.bytes;
   placing.entriesLeft -= plan.entries;
   placing.extracted += plan.content;
+  if (!file.isUpload) await rm(file.path);
 }
 
 /** Gives the job a copy of an upload, which shares the bytes where the file system can. */
 async function copyUpload(file: ReceivedFile, target: string, { space }: Placing): Promise<void> {
   const { size } = await stat(file.path);
-  await space.withSpace(
-    () => size,
-    () => copyFile(file.path, target, constants.COPYFILE_FICLONE),
-  );
-  await space.wrote(size);
+  await space.use(size);
+  await copyFile(file.path, target, constants.COPYFILE_FICLONE);
 }
 
 /**

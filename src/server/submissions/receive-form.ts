@@ -96,7 +96,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
       writer: new FileWriter({ handle, offset: 0, maxLength: Number.POSITIVE_INFINITY, space }),
     }));
     const { writer } = await this.#arriving;
-    await space.wrote(emptyFile);
+    await space.use(emptyFile);
     this.files.push({ field, name, path: target });
     let size = 0;
     return {

@@ -2,7 +2,7 @@ import { type StatsFs, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Owner } from '../../access/index.js';
 import { formatBytes, ServiceError } from '../../contract/index.js';
-import { isDiskFull, isOutOfInodes } from '../../files/index.js';
+import { isOutOfInodes } from '../../files/index.js';
 
 const mebibyte = 1 << 20;
 
@@ -58,19 +58,27 @@ function noSpace({ free, bytes, files }: FreeSpace, what: string, neededFiles = 
 export const writeFault = (cause: unknown): unknown =>
   isOutOfInodes(cause) ? noInodes('this upload') : cause;
 
-/**
- * Frees at least so many bytes of the disk, first from what this owner keeps.
- * @returns false, with nothing removed, if that is not possible
- */
-export type MakeRoom = (bytes: number, owner: Owner) => Promise<boolean>;
+/** What can be removed when the disk is short. */
+export interface Evictions {
+  /** Bytes that can be freed for an owner who is about to keep so many more. Removes nothing. */
+  evictable(owner: Owner, more: number): Promise<number>;
+  /**
+   * Frees at least so many bytes, first from what this owner keeps.
+   * @returns false, with nothing removed, if that is not possible
+   */
+  makeRoom(bytes: number, owner: Owner): Promise<boolean>;
+}
 
 /** The disk of the data directory, and what of it is promised to requests that have not written it yet. */
 export class DiskSpace {
+  /** Bytes that are free and promised. */
   promised = 0;
+  /** Bytes that are promised and become free by evictions, once they are needed. */
+  owed = 0;
 
   constructor(
     private readonly directory: string,
-    readonly makeRoom: MakeRoom,
+    readonly evictions: Evictions,
   ) {}
 
   /** Blocks for a moment: starting a thread takes longer than most file systems take to answer. */
@@ -83,20 +91,23 @@ export class DiskSpace {
     return spaceOf(await statfs(this.directory), this.promised);
   }
 
-  /** Space for one request of an owner, none of which is reserved yet. */
+  /** Space for one request or upload of an owner, none of which is reserved yet. */
   reservationFor(owner: Owner): Reservation {
     return new Reservation(this, owner);
   }
 }
 
 /**
- * The disk space of one request: what is reserved for it, and regular checks while it writes, because jobs write to the
- * same disk. Many requests at once may together use up to `checkInterval` each of the reserve before they are refused.
+ * The disk space of one request or upload: what is reserved for it, and regular checks while it is written, because jobs write to
+ * the same disk. A promise removes nothing, because a length costs nothing to claim: others lose files only to bytes that have
+ * arrived. Many requests at once may together use up to `checkInterval` each of the reserve before they are refused.
  */
 export class Reservation implements Disposable {
-  /** Bytes that are reserved and not written. */
+  /** Bytes that are reserved, free and not written. */
   #left = 0;
-  #unchecked = 0;
+  /** Bytes that are reserved and have to be freed when they are written. */
+  #owed = 0;
+  #unchecked = checkInterval;
 
   constructor(
     private readonly disk: DiskSpace,
@@ -108,66 +119,72 @@ export class Reservation implements Disposable {
     return new Reservation(this.disk, this.owner);
   }
 
+  /** A reservation that takes over what this one has. */
+  moved(): Reservation {
+    const other = this.another();
+    other.#left = this.#left;
+    other.#owed = this.#owed;
+    this.#left = 0;
+    this.#owed = 0;
+    return other;
+  }
+
+  /** Bytes that are reserved and not written. */
+  get bytes(): number {
+    return this.#left + this.#owed;
+  }
+
   /**
-   * Reserves space, and frees some if there is too little.
+   * Reserves space that is free, or that can be freed.
    * @throws ServiceError `diskFull`
    */
-  async take(bytes: number, what: string): Promise<void> {
-    await this.withSpace(
-      () => bytes,
-      async () => this.takeNow(bytes, 0, what),
-    );
-  }
-
-  /** Reserves space, but frees none. @throws ServiceError `diskFull` */
-  takeNow(bytes: number, files: number, what: string): void {
-    const space = this.disk.freeNow();
-    if (space.bytes < bytes || space.files < files) throw noSpace(space, what, files);
-    this.#left += bytes;
-    this.disk.promised += bytes;
+  async take(bytes: number, what: string, files = 0): Promise<void> {
+    const { disk } = this;
+    const isShort = (await disk.free()).bytes < bytes;
+    const evictable = isShort ? (await disk.evictions.evictable(this.owner, bytes)) - disk.owed : 0;
+    const space = disk.freeNow();
+    const left = Math.max(0, Math.min(bytes, space.bytes));
+    if (Math.min(0, space.bytes) + left + Math.max(0, evictable) < bytes || space.files < files)
+      throw noSpace(space, what, files);
+    this.#add(left, bytes - left);
   }
 
   /**
-   * Takes a step, and repeats it as long as the disk is too full and room can be made.
-   * @param needed the bytes that it needs, asked after it failed
+   * Waits until so many bytes can be written, beside what others were promised. Makes room for them if there is too little.
+   * @throws ServiceError `diskFull` if some of the reserve is used, and no room can be made
    */
-  async withSpace<T>(needed: () => number, attempt: () => Promise<T>): Promise<T> {
+  async ensure(bytes: number, what: string): Promise<void> {
     for (;;) {
-      try {
-        return await attempt();
-      } catch (cause) {
-        const isFull = isDiskFull(cause) || (cause instanceof ServiceError && cause.code === 'diskFull');
-        if (!isFull) throw cause;
-        const missing = Math.max(1, needed() - (await this.disk.free()).bytes);
-        if (!(await this.disk.makeRoom(missing, this.owner))) throw cause;
-      }
+      const space = await this.disk.free();
+      // What is reserved for this request may be used by it.
+      const missing = bytes - space.bytes - this.#left;
+      if (missing <= 0 && space.files >= 0) return;
+      if (!(await this.disk.evictions.makeRoom(Math.max(1, missing), this.owner))) throw noSpace(space, what);
     }
   }
 
   /**
-   * Counts bytes that were written, and checks the disk if it is time to.
-   * @throws ServiceError `diskFull` if some of the reserve is used, and no room can be made
+   * Counts bytes that are about to be written. The first time, regularly from then on, and always where room has to be made, waits
+   * until they can be.
    */
-  async wrote(bytes: number): Promise<void> {
-    this.#release(bytes);
+  async use(bytes: number): Promise<void> {
     this.#unchecked += bytes;
-    if (this.#unchecked < checkInterval) return;
-    this.#unchecked = 0;
-    const check = async () => {
-      const space = await this.disk.free();
-      // What is reserved for this request may be used by it.
-      if (space.bytes + this.#left < 0 || space.files < 0) throw noSpace(space, 'this upload');
-    };
-    await this.withSpace(() => -this.#left, check);
+    if (this.#unchecked >= checkInterval || (this.#owed > 0 && bytes > this.#left)) {
+      this.#unchecked = 0;
+      await this.ensure(bytes, 'this upload');
+    }
+    const left = Math.min(bytes, this.#left);
+    this.#add(-left, -Math.min(bytes - left, this.#owed));
   }
 
   [Symbol.dispose](): void {
-    this.#release(this.#left);
+    this.#add(-this.#left, -this.#owed);
   }
 
-  #release(bytes: number): void {
-    const released = Math.min(bytes, this.#left);
-    this.#left -= released;
-    this.disk.promised -= released;
+  #add(left: number, owed: number): void {
+    this.#left += left;
+    this.#owed += owed;
+    this.disk.promised += left;
+    this.disk.owed += owed;
   }
 }

@@ -51,12 +51,12 @@ export class FileWriter extends Writable {
     if (this.offset + data.length > maxLength) {
       throw new ServiceError('uploadTooLarge', `More than the announced ${maxLength} bytes arrived`);
     }
+    await space.use(data.length);
     for (let written = 0; written < data.length; ) {
       const left = data.length - written;
       written += (await handle.write(data, written, left, this.offset + written)).bytesWritten;
     }
     this.offset += data.length;
     onWritten?.(data);
-    await space.wrote(data.length);
   }
 }

@@ -1,5 +1,5 @@
 /** What clients send by tus: uploads that are named by their content and belong to one owner. And the space on their disk. */
-export { DiskSpace, type MakeRoom, type Reservation, writeFault } from './disk-space.js';
+export { DiskSpace, type Reservation, writeFault } from './disk-space.js';
 export { FileWriter } from './file-writer.js';
 export type { HeldUploads, OwnedUploads } from './owned-uploads.js';
 export type { Checksum, Upload } from './upload.js';

@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
+import type { Reservation } from './disk-space.js';
 import type { Removals } from './removals.js';
 import { partFile, readFileName, Upload, type UploadPlace } from './upload.js';
 
@@ -134,14 +135,17 @@ export class OwnedUploads implements UploadPlace {
     return null;
   }
 
-  /** Begins an upload of a name that none has. */
-  begin(sha256: string, length: number): Upload {
+  /**
+   * Begins an upload of a name that none has.
+   * @param space what is reserved for it
+   */
+  begin(sha256: string, length: number, space: Reservation): Upload {
     if (this.#uploads.size >= maxUploads) this.#evict(maxUploads - 1);
     const made = mkdirSync(this.directory, { recursive: true, mode: 0o700 });
     if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
     this.#isNamed = true;
     closeSync(openSync(partFile(this.directory, sha256, length), 'wx', 0o600));
-    const upload = new Upload(sha256, length, this, null);
+    const upload = new Upload(sha256, length, this, null, space);
     this.#add(upload);
     return upload;
   }
@@ -164,6 +168,7 @@ export class OwnedUploads implements UploadPlace {
 
   /** Removes an upload at once. Its bytes are gone when this resolves. Never rejects. */
   async remove(upload: Upload): Promise<void> {
+    upload.release();
     if (this.#uploads.get(upload.sha256) === upload) {
       this.#uploads.delete(upload.sha256);
       this.#bytes -= upload.length;
@@ -184,8 +189,15 @@ export class OwnedUploads implements UploadPlace {
     }
   }
 
-  removeExpired(): void {
+  /** Removes what has expired, and gives back the space that is reserved for what nobody goes on with. */
+  sweep(): void {
     for (const upload of this.#unusedFor(this.shared.keep)) void this.remove(upload);
+    for (const upload of this.#unusedFor(minIdle)) upload.release();
+  }
+
+  /** Gives all reserved space back, as the uploads are about to be removed. */
+  release(): void {
+    for (const upload of this.#uploads.values()) upload.release();
   }
 
   /** Uploads that are not in use, and were not for so many milliseconds, least recently used first. */

@@ -19,7 +19,7 @@ export const directoryName = (owner: Owner): string =>
 
 const directoryPattern = /^[0-9a-f]{32}$/;
 
-/** Milliseconds between two searches for uploads that have expired, at most. */
+/** Milliseconds between two searches for uploads that have expired or are not continued, at most. */
 const maxInterval = 10 * 60_000;
 
 export interface UploadStoreDeps {
@@ -70,7 +70,7 @@ export class UploadStore {
   start(): void {
     const { clock, keep } = this.deps;
     this.#cancelSweep = clock.after(Math.min(keep, maxInterval), () => {
-      for (const owned of this.#owners.values()) owned.removeExpired();
+      for (const owned of this.#owners.values()) owned.sweep();
       this.start();
     });
   }
@@ -96,10 +96,11 @@ export class UploadStore {
 
   /** Removes the uploads of all owners but these. */
   keepOnly(owners: readonly Owner[]): void {
-    for (const [owner, { directory }] of this.#owners) {
+    for (const [owner, owned] of this.#owners) {
       if (owners.includes(owner)) continue;
       this.#owners.delete(owner);
-      void this.#removals.remove(directory);
+      owned.release();
+      void this.#removals.remove(owned.directory);
     }
   }
 

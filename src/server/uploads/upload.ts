@@ -3,9 +3,10 @@ import { existsSync, renameSync, utimesSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
-import { ServiceError } from '../../contract/index.js';
+import type { Owner } from '../../access/index.js';
+import { formatBytes, ServiceError } from '../../contract/index.js';
 import { hashFile, syncDirectory } from '../../files/index.js';
-import type { Reservation } from './disk-space.js';
+import type { DiskSpace, Reservation } from './disk-space.js';
 import { FileWriter } from './file-writer.js';
 
 const filePattern = /^([0-9a-f]{64})(?:\.(\d{1,15})\.part)?$/;
@@ -36,12 +37,6 @@ export interface Checksum {
   readonly digest: Buffer;
 }
 
-/** What one request needs to write an upload. */
-export interface Writing {
-  readonly checksum: Checksum | null;
-  readonly space: Reservation;
-}
-
 /** The turn of the one request that writes an upload. */
 export interface Turn extends Disposable {
   /** Aborted when another request waits for the end of this one. */
@@ -50,6 +45,7 @@ export interface Turn extends Disposable {
 
 /** What an upload needs from its owner's uploads. */
 export interface UploadPlace {
+  readonly owner: Owner;
   readonly directory: string;
   /** Milliseconds of the wall clock. */
   now(): number;
@@ -85,12 +81,16 @@ export class Upload {
   /** Whether its name survives a power cut. */
   #isNamed: boolean;
 
-  /** @param found null for a new one */
+  /**
+   * @param found null for a new one
+   * @param space the space of the bytes that are missing; null if it is not reserved
+   */
   constructor(
     readonly sha256: string,
     readonly length: number,
     private readonly place: UploadPlace,
     found: FoundUpload | null,
+    private space: Reservation | null = null,
   ) {
     this.#offset = found?.size ?? 0;
     this.#isComplete = found?.isComplete ?? false;
@@ -145,6 +145,25 @@ export class Upload {
   }
 
   /**
+   * Reserves space for the bytes that are missing, as far as that has not happened. The caller has the turn. An upload that nobody
+   * goes on with for a while gives it back.
+   * @throws ServiceError `diskFull`
+   */
+  async reserve(disk: DiskSpace): Promise<Reservation> {
+    const space = this.space ?? disk.reservationFor(this.place.owner);
+    const missing = this.length - this.#offset;
+    await space.take(Math.max(0, missing - space.bytes), `an upload of ${formatBytes(missing)}`);
+    this.space = space;
+    return space;
+  }
+
+  /** Gives the reserved space back. */
+  release(): void {
+    this.space?.[Symbol.dispose]();
+    this.space = null;
+  }
+
+  /**
    * Lets one request write. If another one does, that one is only allowed a short silence from now on.
    * @throws ServiceError `uploadInUse`
    */
@@ -182,7 +201,11 @@ export class Upload {
    * @param send writes the body; rejects if it breaks off
    * @throws ServiceError `uploadTooLarge`, `wrongChecksum` or `wrongContent`; what `send` rejects with; the system's error
    */
-  async append(send: (sink: Writable) => Promise<void>, { checksum, space }: Writing): Promise<void> {
+  async append(
+    send: (sink: Writable) => Promise<void>,
+    checksum: Checksum | null,
+    space: Reservation,
+  ): Promise<void> {
     const { file, length } = this;
     const offset = this.#offset;
     const sum = checksum && createHash(checksum.algorithm);
@@ -246,6 +269,7 @@ export class Upload {
     }
     renameSync(file, completeFile(place.directory, sha256));
     this.#isComplete = true;
+    this.release();
     await syncDirectory(place.directory);
     place.completed(this);
   }

@@ -30,23 +30,29 @@ describe('a disk that is short', () => {
   });
 });
 
-test('When the disk is short, what the requester keeps is removed first, then what the largest keepers have', async () => {
+test('When the disk is short, what the requester keeps is removed first, then what those have who keep more, the largest first', async () => {
   const removed: string[] = [];
   const kept = [
     ['bob', 3],
     ['ana', 4],
     ['ana', 1],
     ['eve', 2],
+    ['joe', 2],
   ] as const;
+  const bytes = { ana: 5, bob: 3, eve: 3, joe: 2 };
   const evictable = () =>
     kept.map(([owner, bytes]) => ({
       owner,
       bytes,
       remove: async () => void removed.push(`${bytes} of ${owner}`),
     }));
-  const { service } = await serviceWith([], 100, { uploads: { evictable, trim: () => {} } });
-  expect([await service.makeRoom(11, 'eve'), removed]).toEqual([false, []]);
-  expect([await service.makeRoom(7, 'eve'), removed]).toEqual([true, ['2 of eve', '4 of ana', '1 of ana']]);
+  const usage = () => Object.entries(bytes).map(([owner, bytes_kept]) => ({ owner, bytes_kept }));
+  const { service } = await serviceWith([], 100, { uploads: { evictable, usage, trim: () => {} } });
+  // Eve has another byte, which was just used, and Ana and Bob lose files as long as they keep more than that.
+  expect([await service.evictable('eve', 0), await service.evictable('eve', 2)]).toEqual([11, 6]);
+  expect([await service.evictable('ana', 0), await service.evictable('joe', 9)]).toEqual([12, 2]);
+  expect([await service.makeRoom(12, 'eve'), removed]).toEqual([false, []]);
+  expect([await service.makeRoom(7, 'eve'), removed]).toEqual([true, ['2 of eve', '4 of ana', '3 of bob']]);
 });
 
 describe('the jobs of one owner', () => {

@@ -16,6 +16,7 @@ let clock: TestClock;
 beforeEach(async () => {
   root = await temporary();
   clock = new TestClock();
+  disk = new DiskSpace(root.path, { evictable: async () => 0, makeRoom: async () => false });
 });
 afterEach(() => root[Symbol.asyncDispose]());
 
@@ -29,14 +30,17 @@ function opened() {
   return { store, ana: store.of('ana'), bob: store.of('bob') };
 }
 
+const nameOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+/** The disk of a server that can remove nothing. */
+let disk: DiskSpace;
+
 /** Begins an upload of this content and sends it. */
 async function begin(owned: ReturnType<UploadStore['of']>, content: string) {
-  const upload = owned.begin(createHash('sha256').update(content).digest('hex'), content.length);
+  const upload = owned.begin(nameOf(content), content.length, disk.reservationFor('ana'));
   using _turn = upload.takeTurn();
-  await upload.append((sink) => pipeline(Readable.from([Buffer.from(content)]), sink), {
-    checksum: null,
-    space: new DiskSpace(root.path, async () => false).reservationFor('ana'),
-  });
+  const space = await upload.reserve(disk);
+  await upload.append((sink) => pipeline(Readable.from([Buffer.from(content)]), sink), null, space);
   return upload;
 }
 
@@ -92,4 +96,40 @@ test('The least recently used uploads of an owner are evicted for a new one, exc
   store.trim('ana', 2);
   store.trim('nobody', 0);
   expect(ana.count).toBe(0);
+});
+
+test('The length of an upload is promised until it is complete or removed, or until nobody has gone on with it for ten minutes', async () => {
+  const { ana, bob, store } = opened();
+  store.start();
+  const claim = async (owned: typeof ana, text: string) => {
+    const upload = owned.begin(nameOf(text), text.length, disk.reservationFor(owned.owner));
+    using _turn = upload.takeTurn();
+    await upload.reserve(disk);
+    return upload;
+  };
+  const [one, two] = [await claim(ana, 'four'), await claim(ana, 'other')];
+  await claim(bob, 'of bob');
+  expect(disk.promised).toBe(15);
+  // Asking again for what is promised reserves nothing more.
+  await one.reserve(disk);
+  await one.append(
+    (sink) => pipeline(Readable.from([Buffer.from('fo')]), sink),
+    null,
+    await one.reserve(disk),
+  );
+  expect([one.offset, disk.promised]).toEqual([2, 13]);
+  await one.append(
+    (sink) => pipeline(Readable.from([Buffer.from('ur')]), sink),
+    null,
+    await one.reserve(disk),
+  );
+  expect([one.isComplete, disk.promised]).toEqual([true, 11]);
+  store.keepOnly(['ana']);
+  expect(disk.promised).toBe(5);
+  clock.pass(10 * minute);
+  expect([ana.find(two.sha256), disk.promised]).toEqual([two, 0]);
+  await two.reserve(disk);
+  expect(disk.promised).toBe(5);
+  await ana.remove(two);
+  expect(disk.promised).toBe(0);
 });

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { least } from '../../support/form.js';
@@ -34,18 +34,49 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await tus.head(small)).offset).toBe(2 * mebibyte);
   });
 
-  test('A disk that is full refuses a body that no longer fits, and the upload continues when there is room', async () => {
-    const clock = new TestClock();
-    await using server = await TestServer.start({ dataDirectory, clock });
+  test('A disk that is full keeps what it has promised: two uploads that fit go on, a third is refused, and small ones pass', async () => {
+    await using server = await TestServer.start({ dataDirectory });
     const tus = new Tus(server.api);
-    const [one, two] = [filled(14, 'c'), filled(14, 'd')];
-    // Each of them fits alone.
+    const [one, two, third] = [filled(8, 'c'), filled(9, 'd'), filled(6, 'e')];
     for (const content of [one, two]) expect((await tus.begin(content)).status).toBe(201);
-    expect((await tus.patch(sha256(one), 0, one)).status).toBe(204);
-    expect((await tus.patch(sha256(two), 0, two)).status).toBe(507);
-    expect((await tus.head(sha256(two))).offset).toBe(0);
+    expect((await tus.begin(third)).status).toBe(507);
+    expect((await server.api.refused('infer', { inputs: file('ct.nii', third) }))[0]).toBe(507);
+    await tus.send(filled(1, 'f'));
+    for (const content of [two, one]) expect((await tus.patch(sha256(content), 0, content)).status).toBe(204);
+    // What is removed leaves room again.
     await tus.remove(sha256(one));
-    expect(await tus.patch(sha256(two), 0, two)).toMatchObject({ status: 204 });
+    expect((await tus.begin(third)).status).toBe(201);
+  });
+
+  test('A disk that is full loses nothing of somebody who keeps less than the one who sends more', async () => {
+    const clock = new TestClock();
+    await using tokens = new TestTokens();
+    for (const name of ['ana', 'bob', 'cy']) tokens.create(name);
+    await using server = await TestServer.start({ dataDirectory, clock, flags: ['--tokens', tokens.file] });
+    const [ana, bob, cy] = ['ana', 'bob', 'cy'].map((name) => new Tus(tokens.api(server, name)));
+    if (!ana || !bob || !cy) throw new Error('no tokens');
+    const kept = await ana.send(filled(3, 'a'));
+    clock.pass(notRecent);
+    const statuses: number[] = [];
+    for (const letter of 'bcdefg')
+      statuses.push((await bob.begin(filled(4, letter), filled(4, letter))).status);
+    expect(statuses).toEqual([201, 201, 201, 201, 507, 507]);
+    expect((await ana.head(kept)).offset).toBe(3 * mebibyte);
+    // Bob's files may go once they are not recent. A claim of Cy's takes none of them, and what Cy sends takes no more than it needs.
+    clock.pass(notRecent);
+    const large = filled(7, 'h');
+    expect(await cy.begin(large)).toMatchObject({ status: 201 });
+    const left = async () => {
+      const found = await Promise.all([...'bcde'].map((letter) => bob.head(sha256(filled(4, letter)))));
+      return found.map(({ status }) => status).join(' ');
+    };
+    const uploads = path.join(dataDirectory, 'uploads');
+    const count = () =>
+      readdirSync(uploads, { recursive: true }).filter((name) => /[0-9a-f]{64}$/.test(String(name))).length;
+    expect(count()).toBe(5);
+    expect((await cy.patch(sha256(large), 0, large)).status).toBe(204);
+    expect(await left()).toBe('404 404 200 200');
+    expect((await ana.head(kept)).offset).toBe(3 * mebibyte);
   });
 
   test('A disk that is full does not lose the uploads of others to a claim that cannot be met', async () => {
@@ -68,7 +99,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await (await server.api.fetch(`/jobs/${id}/result`)).arrayBuffer();
     const upload = await tus.send(filled(9, 'e'));
     const refused = await server.api.submit('infer', { inputs: file('ct.nii', filled(13, 'f')) });
-    // The upload was just sent, and its submission may be about to come: the result goes, which is too little.
+    // The upload was just sent, and its submission may be about to come; the result alone is too little.
     expect(refused.status).toBe(507);
     const { id: second } = await server.api.run('infer', least.infer);
     await (await server.api.fetch(`/jobs/${second}/result`)).arrayBuffer();
