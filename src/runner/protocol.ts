@@ -78,8 +78,8 @@ export interface RunEnd {
   readonly signal: string | null;
   /** Why there is no exit code, as a sentence. */
   readonly error: string | null;
-  /** The part of the machine that was at fault, if known. */
-  readonly fault: 'diskFull' | 'outOfMemory' | null;
+  /** The part of the machine that was at fault, if known. `notStarted`: the program was never started. */
+  readonly fault: 'diskFull' | 'outOfMemory' | 'notStarted' | null;
   /** Lines of output missing from the log because the disk was full. */
   readonly lostLines: number;
   /** Whether its worker was gone, so the command was started just for this job. */

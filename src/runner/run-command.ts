@@ -189,9 +189,12 @@ const drainPatience = 2000;
 
 type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
 
+/** The program was not started, for a reason that is a sentence. */
+class NotStarted extends Error {}
+
 /**
  * Starts the command and waits until it, and every process that it left in its group, has ended.
- * @throws Error with the reason why it could not be started
+ * @throws NotStarted
  */
 async function runProgram(
   request: RunRequest,
@@ -206,7 +209,7 @@ async function runProgram(
     await once(child, 'spawn');
     lowerPriority(child);
   } catch (cause) {
-    throw new Error(startFault(request, cause), { cause });
+    throw new NotStarted(startFault(request, cause), { cause });
   } finally {
     pipe.release();
   }
@@ -229,7 +232,7 @@ async function runProgram(
     return { exitCode: child.exitCode, signal: child.signalCode };
   }
   const code = await status;
-  if (code === undefined) throw new Error(sandboxFault(request));
+  if (code === undefined) throw new NotStarted(sandboxFault(request));
   return endInSandbox(code);
 }
 
@@ -255,7 +258,12 @@ async function runStarted(
   const pipe = openOutputPipe(request.directory);
   const copied = copyOutput(pipe.reader, log);
   const end = await runProgram(request, pipe, stop, note).catch(
-    (cause: Error): CommandEnd => ({ exitCode: null, signal: null, error: cause.message }),
+    (cause: Error): CommandEnd => ({
+      exitCode: null,
+      signal: null,
+      error: cause.message,
+      fault: cause instanceof NotStarted ? 'notStarted' : null,
+    }),
   );
   // Nothing escapes from a sandbox, which ends with its first process.
   if (!request.isSandboxed) {

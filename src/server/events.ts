@@ -90,6 +90,14 @@ export interface RefusedRequest {
   readonly route: string | null;
 }
 
+/** A fault of the machine keeps jobs waiting, or is gone. */
+export interface MachineFault {
+  /** What is at fault: `sandbox`, `disk`, or a GPU. */
+  readonly what: string;
+  /** A sentence; null once it is gone. */
+  readonly fault: string | null;
+}
+
 /** Ids of apps that were added to the server or removed from it. */
 export interface ChangedApps {
   readonly added: readonly string[];
@@ -126,6 +134,7 @@ export interface ServerHappenings {
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;
+  fault: MachineFault;
   tokens: ChangedTokens;
   tokensMended: MendedTokens;
 }

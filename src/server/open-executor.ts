@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { checkFileSystem } from './data-directory/index.js';
 import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import type { ServerEvents } from './events.js';
 import type { Executor } from './executors/index.js';
 import { LocalExecutor } from './executors/local/index.js';
 import type { ClusterReport } from './executors/slurm/index.js';
@@ -34,6 +35,7 @@ export interface ExecutorContext {
   readonly limits: OwnersLimits;
   /** Whether an upgrade has replaced the programs that run jobs. */
   readonly isUpgraded: () => boolean;
+  readonly events: ServerEvents;
   readonly report: Report;
 }
 
@@ -68,7 +70,7 @@ export async function openExecutor(
   context: ExecutorContext,
 ): Promise<OpenedExecutor> {
   const { passEnvironment, dataDirectory, slurm, environment } = settings;
-  const { limits, isUpgraded, report } = context;
+  const { limits, isUpgraded, events, report } = context;
   checkFileSystem(dataDirectory);
   if (slurm) return openCluster(settings, slurm, context);
   const reportOddity = (oddity: string) =>
@@ -82,6 +84,8 @@ export async function openExecutor(
       killGrace,
       maxLogBytes,
       passEnvironment,
+      dataDirectory,
+      events,
       maxGpusOf: limits.maxGpus,
       maxJobsOf: limits.maxJobs,
       report,

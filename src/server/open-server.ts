@@ -117,7 +117,7 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report, clock = systemClock } = context;
   const isUpgraded = upgradeWatch(report);
   const open = context.openExecutor ?? openExecutor;
-  const opened = await open(settings, { limits: access, isUpgraded, report });
+  const opened = await open(settings, { limits: access, isUpgraded, events, report });
   const { executor, local } = opened;
   try {
     if (opened.found.sandbox) checkSecrets(sandboxRules(settings), catalog.directories(), settings.engine);

@@ -38,13 +38,13 @@ async function serveFrom(
   settings: ServerSettings,
   { trustedProxies, events, report }: Pick<AppDeps, 'trustedProxies' | 'events' | 'report'>,
 ): Promise<RunningServer> {
-  const { access, audit, catalog, jobs, uploads, gpus, cluster, dataDirectory } = opened;
+  const { access, audit, catalog, jobs, uploads, executor, gpus, cluster, dataDirectory } = opened;
   const closing = new AbortController();
   try {
     access.follow(closing.signal);
     const slots = new StreamSlots(maxStreams, maxStreamsOfOwner);
     const traffic = new Traffic();
-    const sources = { events, jobs, uploads, gpus, slots, traffic, dataDirectory };
+    const sources = { events, jobs, uploads, executor, gpus, slots, traffic, dataDirectory };
     const metrics = settings.metrics ? new (await import('./metrics/index.js')).Metrics(sources) : null;
     const app = createApp({
       ...opened,

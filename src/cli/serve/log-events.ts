@@ -108,6 +108,11 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     log.note('info', line, { event: 'drained', draining: isDraining, active });
   });
 
+  events.on('fault', ({ what, fault }) => {
+    const line = fault ?? `The fault of the ${what} is gone: jobs start again`;
+    log.note('warn', line, { event: 'fault', what, fault });
+  });
+
   events.on('tokensMended', ({ tokens }) =>
     log.note(
       'info',

@@ -77,7 +77,7 @@ const answer = <T>(what: string, schema: z.ZodMiniType<T>, maxBytes = mebibyte):
 
 export const healthAnswer = answer(
   'the health of a service',
-  z.object({ status: z.literal(healthy.status) }),
+  z.object({ status: z.literal(healthy.status), faults: z._default(z.array(z.string()), []) }),
 );
 
 export const devicesAnswer = answer(

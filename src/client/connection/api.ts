@@ -44,7 +44,10 @@ export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
  * `GET /health` (docs/http.md, Health and system).
  * @param timeout seconds for the whole call
  */
-export const health = (connection: Connection, timeout: number): Promise<{ status: 'ok' }> =>
+export const health = (
+  connection: Connection,
+  timeout: number,
+): Promise<{ status: 'ok'; faults: readonly string[] }> =>
   ask(connection, routes.health.path, (answers) => answers.healthAnswer, { limit: timeout });
 
 /**

@@ -24,15 +24,12 @@ export interface InventoryTimes {
   /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
   readonly firstPause: number;
   readonly longestPause: number;
-  /** Milliseconds between two calls while a job waits for a GPU that is not listed. */
-  readonly unseenPause: number;
 }
 
 const defaultTimes: InventoryTimes = {
   firstWait: 5000,
   firstPause: 2000,
   longestPause: 30_000,
-  unseenPause: 60_000,
 };
 
 /** A GPU that jobs are not given because it does not work. */
@@ -82,15 +79,16 @@ const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
 /**
  * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides and those that have failed.
  * If nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. Later
- * the list changes only when a job waits for a GPU that is not in it and an answer shows a new one. Emits `known` at each
- * change.
+ * the list changes only when an answer to `look` shows a new GPU; one that has failed stays listed, with its fault. Emits
+ * `known` at each change of the list.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   #gpus: readonly Gpu[] | null = null;
   #failed: readonly FailedGpu[] = [];
   #problem = 'nvidia-smi has not answered yet';
   #misnaming: string | null = null;
-  #unseenTimer: NodeJS.Timeout | undefined;
+  /** The last answer of nvidia-smi; why there was none, as a sentence; null before the first one. */
+  #last: readonly GpuRow[] | string | null = null;
   readonly #closing = new AbortController();
   /** Null if nothing hides a GPU. */
   readonly #visible: readonly string[] | null;
@@ -117,6 +115,28 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** GPUs that had already failed when the list was made, and are not in it. */
   get failed(): readonly FailedGpu[] {
     return this.#failed;
+  }
+
+  /** Why a GPU of the list did not work when nvidia-smi was last called; null if it did. */
+  faultOf(gpu: Pick<Gpu, 'id' | 'uuid'>): string | null {
+    if (typeof this.#last === 'string') return this.#last;
+    const row = this.#last && this.#rowOf(gpu);
+    if (row === null) return null;
+    if (row === undefined) return 'nvidia-smi does not list it any more';
+    return row.fault === null ? null : `nvidia-smi says ${quoteName(row.fault)}`;
+  }
+
+  /** The memory of a GPU of the list in the last answer; null if that did not tell it. */
+  useOf(gpu: Gpu): VramUse | null {
+    const { used = null, total = null } = this.#rowOf(gpu) ?? {};
+    return used === null || total === null ? null : { used, total };
+  }
+
+  /** When a GPU fails, nvidia-smi may renumber the others, and does not tell its UUID any more. */
+  #rowOf({ id, uuid }: Pick<Gpu, 'id' | 'uuid'>): GpuRow | undefined {
+    const rows = typeof this.#last === 'string' ? [] : (this.#last ?? []);
+    const ofUuid = uuid === '' ? undefined : rows.find((row) => row.uuid === uuid);
+    return ofUuid ?? rows.find((row) => row.id === id && (uuid === '' || row.uuid === ''));
   }
 
   /** Why the list is unknown. */
@@ -152,7 +172,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     }
     const waited = new AbortController();
     const isLate = delay(this.times.firstWait, undefined, { signal: waited.signal }).catch(() => {});
-    const first = this.#look();
+    const first = this.look();
     await Promise.race([isLate, first]);
     waited.abort();
     if (this.#misnaming !== null) throw new SetupError(this.#misnaming);
@@ -178,18 +198,9 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     });
   }
 
-  /** From now on, calls nvidia-smi periodically while a job waits for a GPU that is not listed. */
-  askWhile(isWaited: () => boolean): void {
-    if (this.#hidesAll) return;
-    this.#unseenTimer = setInterval(() => {
-      if (this.#gpus !== null && isWaited()) void this.#look();
-    }, this.times.unseenPause).unref();
-  }
-
   /** Stops calling nvidia-smi, and ends a call in progress. */
   close(): void {
     this.#closing.abort();
-    clearInterval(this.#unseenTimer);
     this.smi.close();
   }
 
@@ -202,13 +213,23 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       } catch {
         return;
       }
-      await this.#look();
+      await this.look();
     }
   }
 
-  async #look(): Promise<void> {
+  /** Calls nvidia-smi, and notes what it says about each GPU. Never rejects. */
+  async look(): Promise<void> {
+    if (this.#hidesAll || this.#closing.signal.aborted) return;
+    let all: readonly GpuRow[];
     try {
-      const all = await this.smi.ask();
+      all = await this.smi.ask();
+      this.#last = all;
+    } catch (cause) {
+      this.#problem = cause instanceof Error ? cause.message : String(cause);
+      this.#last = this.#problem;
+      return;
+    }
+    try {
       const rows = all.filter((row) => isVisible(row, this.#visible));
       if (all.length > 0 && rows.length === 0) {
         this.#misnaming = misnaming(this.#visible ?? [], all);

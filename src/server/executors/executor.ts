@@ -159,7 +159,10 @@ export interface RunOrder {
   readonly resident?: (grant: Grant) => Resident | null;
 }
 
-/** The job waits. Sent again whenever one of the values changes. */
+/**
+ * The job waits. Sent again whenever one of the values changes, also after `placed` if a fault of the machine kept its
+ * program from starting.
+ */
 export interface Waiting {
   readonly kind: 'waiting';
   /** A phrase such as `a free GPU`. */
@@ -179,7 +182,7 @@ export interface Placed {
 }
 
 /** A reason other than the command itself why a run ended. */
-type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory';
+type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory' | 'notStarted';
 
 /** The job has ended: none of its processes is left, and its devices are free. */
 export interface Ended {
@@ -241,6 +244,8 @@ export interface Executor {
    * that releases them.
    */
   hold(job: JobRef): () => void;
+  /** Faults of the machine that keep jobs waiting at the moment, as sentences. */
+  faults?(): readonly string[];
   /** The workers of this executor, whether a job uses them or not. */
   workers?(): readonly WorkerInfo[];
 }

@@ -22,6 +22,7 @@ export {
 } from './executor.js';
 export {
   checkRunnerRoom,
+  forgetRun,
   isRemoved,
   lacksRoom,
   readRunGpus,

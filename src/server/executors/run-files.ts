@@ -1,4 +1,4 @@
-import { lstatSync, statfsSync } from 'node:fs';
+import { lstatSync, rmSync, statfsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import path from 'node:path';
@@ -30,7 +30,7 @@ const runEnd = z.object({
     .nullable(),
   error: z.string().max(maxEndBytes).nullable(),
   lostLines: z.number().int().min(0),
-  fault: z.enum(['diskFull', 'outOfMemory']).nullable(),
+  fault: z.enum(['diskFull', 'outOfMemory', 'notStarted']).nullable(),
   wasAlone: z.boolean(),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
@@ -59,6 +59,15 @@ export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'>
   const request = read(runRequest, runFiles(directory).request, maxBytes);
   const gpus = request && gpusOfEnvironment(request.environment);
   return gpus && { gpus, gpuUuids: request.gpuUuids };
+}
+
+/**
+ * Removes the records of a run whose program was never started, so that the job can be run again. No runner of it is
+ * left. The record of its end goes last: without it, the job would count as lost after a crash.
+ */
+export function forgetRun(directory: string): void {
+  const { claim, record, end } = runFiles(directory);
+  for (const file of [claim, record, end]) rmSync(file, { recursive: true, force: true });
 }
 
 const isThere = (directory: string): Promise<boolean> =>

@@ -105,6 +105,16 @@ export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 export type JobRequest = JobRecord['request'];
 export type JobFiles = DeepReadonly<z.infer<typeof jobFiles>>;
 
+/** What a record says of a job that has no devices. */
+export const notPlaced = {
+  startedAt: null,
+  limitAtBootTime: null,
+  gpus: [],
+  gpuUuids: [],
+  cpuSlots: 0,
+  start: null,
+} as const;
+
 /** The record of a new job. */
 export const newRecord = (
   jobId: string,
@@ -120,7 +130,7 @@ export const newRecord = (
   isRefused: false,
   createdAt,
   uploadBytes,
-  startedAt: null,
+  ...notPlaced,
   finishedAt: null,
   ranFor: null,
   leftFiles: null,
@@ -130,11 +140,6 @@ export const newRecord = (
   expiresAt: null,
   expiresAtBootTime: null,
   fetchedAt: null,
-  limitAtBootTime: null,
-  gpus: [],
-  gpuUuids: [],
-  cpuSlots: 0,
-  start: null,
   appVersion: null,
   killRequested: false,
   killCause: 'user',

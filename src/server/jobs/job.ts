@@ -13,7 +13,7 @@ import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
 import type { Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { type JobDirectory, loggedLine } from './job-directory.js';
-import type { JobRecord, JobRequest } from './job-record.js';
+import { type JobRecord, type JobRequest, notPlaced } from './job-record.js';
 
 /** Milliseconds after which a job's end is shown even if it is not saved yet, because a kill must be answered. */
 const saveTimeout = 10_000;
@@ -36,7 +36,8 @@ function endBetween(startedAt: string, reported: string, now: number): string {
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   queued: ['waiting', 'running', 'error', 'killed'],
   waiting: ['running', 'error', 'killed'],
-  running: ['done', 'error', 'killed'],
+  // It waits again if a fault of the machine kept its program from starting.
+  running: ['waiting', 'done', 'error', 'killed'],
   done: [],
   error: [],
   killed: [],
@@ -159,7 +160,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** It waits, or its position in the queue has changed. */
   async wait(waiting: Waiting): Promise<void> {
     this.#waiting = waiting;
-    if (this.state === 'queued') await this.#become('waiting', {});
+    if (this.state === 'waiting') return;
+    this.#begunAt = null;
+    await this.#become('waiting', notPlaced);
   }
 
   /**

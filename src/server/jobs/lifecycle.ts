@@ -218,6 +218,7 @@ export class Lifecycle {
 
   async #wait(waiting: Waiting): Promise<void> {
     const { job } = this;
+    this.#disk?.close();
     await job.wait(waiting).catch((cause) => {
       this.deps.report(`Job ${job.id} could not be saved as waiting`, cause);
     });

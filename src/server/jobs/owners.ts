@@ -158,6 +158,11 @@ export class Owners {
     return max_kept.max - kept;
   }
 
+  /** Places that only owners without an active job may take: an eighth, rounded up, but never all. */
+  get #reservedPlaces(): number {
+    return Math.min(Math.ceil(this.maxJobs / 8), this.maxJobs - 1);
+  }
+
   /**
    * Shared places that jobs and submissions take. A job that waits for its owner's limit takes none: otherwise one owner
    * could fill them all.
@@ -173,9 +178,15 @@ export class Owners {
   #checkJobs({ name, limits: { max_jobs: limit } }: Principal, { active, submissions }: Use): void {
     const own = active + submissions;
     if (limit === null || own < limit.max) {
-      if (this.#takenPlaces >= this.maxJobs) {
+      const taken = this.#takenPlaces;
+      if (taken >= this.maxJobs) {
         const [jobs, verb] = [counted(this.maxJobs, 'job'), this.maxJobs === 1 ? 'is' : 'are'];
         const detail = `Server busy: ${jobs} ${verb} active, the most there may be; try again later`;
+        throw new ServiceError('busy', detail);
+      }
+      // Without a name, everybody has the same owner.
+      if (name !== null && own > 0 && taken >= this.maxJobs - this.#reservedPlaces) {
+        const detail = `Server busy: ${taken} of ${this.maxJobs} jobs are active, and the other places are for people who have none; try again later`;
         throw new ServiceError('busy', detail);
       }
       return;

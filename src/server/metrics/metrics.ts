@@ -25,6 +25,10 @@ export interface MetricSources {
     list(): readonly CountedJob[];
     readonly drainState: { readonly draining: boolean };
   };
+  readonly executor: {
+    /** Faults of the machine that keep jobs waiting. */
+    faults?(): readonly string[];
+  };
   /** Null if jobs run on a cluster, where GPU ids mean nothing without their nodes. */
   readonly gpus: {
     /** Null while they are not known. */
@@ -206,6 +210,11 @@ function showServer(sources: MetricSources, registry: Registry): void {
     'remote_app_draining',
     'Whether new jobs are refused because an admin has asked for it: 1 or 0',
     () => (sources.jobs.drainState.draining ? 1 : 0),
+  );
+  gauge(
+    'remote_app_faults',
+    'Faults of the machine that keep jobs waiting, such as a lost GPU',
+    () => sources.executor.faults?.().length ?? 0,
   );
   gauge('remote_app_log_streams', 'Log streams that are open', () => sources.slots.open);
   counter(

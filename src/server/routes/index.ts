@@ -65,7 +65,7 @@ export function createRouter(deps: RouteDeps): Router {
   const disk = new DiskSpace(dataDirectory, jobs);
   const uploading = { ...deps, disk, largeArchives: new Turns(1) };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
-    health,
+    health: health(executor),
     devices: devices(executor, jobs),
     ram,
     vram: vram(executor),

@@ -31,9 +31,10 @@ export function workersFor(ctx: RouterContext, executor: Executor): readonly Wor
   return (executor.workers?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
 }
 
-export function health(ctx: RouterContext): void {
-  ctx.body = healthy;
-}
+export const health = (executor: Executor) => (ctx: RouterContext) => {
+  const faults = executor.faults?.() ?? [];
+  ctx.body = faults.length === 0 ? healthy : { ...healthy, faults };
+};
 
 export const devices = (executor: Executor, jobs: JobService) => async (ctx: RouterContext) => {
   const all = await executor.devices();

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { oneLine } from '../../contract/index.js';
 import { findProgram } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
-import { problemOf, tryProgram } from './job-mounts.js';
+import { tryProgram } from './job-mounts.js';
 import { systemFiles } from './machine-files.js';
 import { passedNames } from './passed-environment.js';
 import { programPlaces } from './program-places.js';
-import { emptySandbox, Sandbox } from './sandbox.js';
+import { Sandbox } from './sandbox.js';
 import { systemCallFilter } from './system-call-filter.js';
 import {
   hiddenPlaces,
@@ -32,12 +32,6 @@ export type FoundSandbox =
       readonly unfiltered: string;
     }
   | { readonly sandbox: null; readonly problem: string };
-
-/** Starts an empty sandbox. @returns what bwrap said if that failed; null if it works */
-function tryEmpty(program: string, filter: Buffer | undefined): Promise<string | null> {
-  const words = filter ? ['--seccomp', '0'] : [];
-  return problemOf(tryProgram([program, ...emptySandbox(false), ...words, '--', 'true'], filter));
-}
 
 async function versionOf(program: string): Promise<string> {
   const stdout = await tryProgram([program, '--version']).then(
@@ -73,17 +67,19 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
     };
   }
   const filter = systemCallFilter(process.arch);
-  const [problem, version] = await Promise.all([tryEmpty(program, filter), versionOf(program)]);
+  const sandbox = new Sandbox(program, rules, filter);
+  const [problem, version] = await Promise.all([sandbox.problem(), versionOf(program)]);
   if (problem === null) {
     const unfiltered = filter ? '' : `there is no filter of system calls for ${process.arch}`;
-    return { sandbox: new Sandbox(program, rules, filter), version, unfiltered };
+    return { sandbox, version, unfiltered };
   }
   // The kernel may not support seccomp filters.
-  if (filter === undefined || (await tryEmpty(program, undefined)) !== null) {
+  const simpler = new Sandbox(program, rules, undefined);
+  if (filter === undefined || (await simpler.problem()) !== null) {
     return { sandbox: null, problem: `bwrap does not work here (${problem})` };
   }
   const unfiltered = `system calls cannot be filtered here (${problem})`;
-  return { sandbox: new Sandbox(program, rules, undefined), version, unfiltered };
+  return { sandbox: simpler, version, unfiltered };
 }
 
 /**

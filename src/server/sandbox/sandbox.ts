@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { findProgram } from '../../files/index.js';
 import type { Grant, JobAccess } from '../executors/index.js';
-import { type JobMounts, jobMountWords, tryJobMounts } from './job-mounts.js';
+import { type JobMounts, jobMountWords, problemOf, tryJobMounts, tryProgram } from './job-mounts.js';
 import { gpuDevices, kernelSettings, nameServers, systemFiles } from './machine-files.js';
 import { linkedPackages, packagesAbove, programPlaces } from './program-places.js';
 import {
@@ -99,7 +99,7 @@ const kernelMounts = (devices: readonly string[], memory: number | null): string
 ];
 
 /** The arguments of bwrap that every sandbox of this machine begins with. On their own they serve as a test. */
-export const emptySandbox = (
+const emptySandbox = (
   network: boolean,
   devices: readonly string[] = [],
   memory: number | null = null,
@@ -128,9 +128,16 @@ export class Sandbox {
   constructor(
     private readonly program: string,
     private readonly rules: SandboxRules,
-    filter: Buffer | undefined,
+    private readonly systemCalls: Buffer | undefined,
   ) {
-    this.filter = filter?.toString('base64');
+    this.filter = systemCalls?.toString('base64');
+  }
+
+  /** Starts an empty sandbox. @returns what bwrap said if that failed; null if it works */
+  problem(): Promise<string | null> {
+    const words = this.systemCalls ? ['--seccomp', '0'] : [];
+    const trial = [this.program, ...emptySandbox(false), ...words, '--', 'true'];
+    return problemOf(tryProgram(trial, this.systemCalls));
   }
 
   /**

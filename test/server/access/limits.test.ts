@@ -112,6 +112,15 @@ describe('a limit of active jobs', () => {
     expect(() => owners.take(principal, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
+    // An eighth of the places is for owners who have no job. Without a name, everybody has the same owner.
+    const few = new Owners(9, { maxJobs: () => null });
+    const ben = { ...principal, name: 'ben', limits: noLimits };
+    for (let job = 0; job < 7; job += 1) few.take(ben, undefined);
+    expect(() => few.take(ben, undefined)).toThrow(
+      'Server busy: 7 of 9 jobs are active, and the other places are for people who have none; try again later',
+    );
+    few.take(principal, undefined);
+    few.take({ ...ben, name: null }, undefined);
     // Those that wait for the limit take no places of others.
     const admin = { ...principal, name: null, limits: noLimits };
     for (let job = 0; job < 7; job += 1) owners.take(admin, undefined);

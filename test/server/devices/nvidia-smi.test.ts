@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -246,7 +245,7 @@ describe('an answer of nvidia-smi', () => {
 });
 
 describe('the list of GPUs', () => {
-  const times = { firstPause: 20, longestPause: 40, unseenPause: 20 };
+  const times = { firstPause: 20, longestPause: 40 };
 
   /** An inventory with this deadline for nvidia-smi; it is closed after the test. */
   function inventory(deadline = 20_000, visible?: string, firstWait = 20_000): GpuInventory {
@@ -285,25 +284,23 @@ describe('the list of GPUs', () => {
     expect(smi.running).toEqual([]);
   });
 
-  test('The list of GPUs is requested again while a job waits for a GPU that is not in it, and gets new GPUs', async () => {
+  test('The list of GPUs gets new GPUs at a later look, and keeps those that are missing, as faulty', async () => {
     process.env.FAKE_GPUS = '1';
-    const smi = fake('well');
+    fake('well');
     const gpus = inventory();
-    let isWaited = false;
-    gpus.askWhile(() => isWaited);
     await gpus.start();
-    expect([ids(gpus.current ?? []), smi.started.length]).toEqual([[0], 1]);
-    isWaited = true;
-    // An answer in which a GPU is missing changes nothing: the known GPUs stay listed.
+    const [first] = gpus.current ?? [];
+    if (!first) throw new Error('There is no GPU');
+    expect([ids(gpus.current ?? []), gpus.faultOf(first)]).toEqual([[0], null]);
     process.env.FAKE_GPUS = '0';
-    const asked = smi.started.length;
-    await until('it was asked again', () => smi.started.length >= asked + 3);
-    expect(ids(gpus.current ?? [])).toEqual([0]);
-    const known = once(gpus, 'known');
+    await gpus.look();
+    expect([ids(gpus.current ?? []), gpus.faultOf(first)]).toEqual([
+      [0],
+      'nvidia-smi does not list it any more',
+    ]);
     process.env.FAKE_GPUS = '2';
-    await known;
-    expect(ids(gpus.current ?? [])).toEqual([0, 1]);
-    gpus.close();
+    await gpus.look();
+    expect([ids(gpus.current ?? []), gpus.faultOf(first)]).toEqual([[0, 1], null]);
   });
 
   test('The list of GPUs leaves out a GPU that has failed, and is unknown where all have', async () => {
@@ -327,17 +324,20 @@ describe('the list of GPUs', () => {
     expect(ids(one.current ?? [])).toEqual([1]);
   });
 
-  test('The list of GPUs keeps a GPU that fails later, and takes up no failed one', async () => {
+  test('The list of GPUs keeps a GPU that fails later, with its fault, and all of them while nvidia-smi fails', async () => {
     const smi = fake('well');
     const gpus = inventory(20_000);
-    gpus.askWhile(() => true);
     await gpus.start();
-    const before = gpus.current;
-    smi.mode = 'dead';
-    const asked = smi.started.length;
-    await until('it was asked again', () => smi.started.length >= asked + 3);
+    const before = gpus.current ?? [];
+    const faults = async (mode: typeof smi.mode) => {
+      smi.mode = mode;
+      await gpus.look();
+      return before.map((gpu) => gpus.faultOf(gpu));
+    };
+    expect(await faults('dead')).toEqual([null, "nvidia-smi says '[GPU is lost]'"]);
+    expect(await faults('fail')).toEqual(Array(2).fill(expect.stringContaining('exit code 9')));
+    expect(await faults('well')).toEqual([null, null]);
     expect([gpus.current, gpus.failed]).toEqual([before, []]);
-    gpus.close();
   });
 
   test('The list of GPUs is empty, and nvidia-smi is not started, if CUDA_VISIBLE_DEVICES names none', async () => {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, onTestFinished, vi } from 'vitest';
 import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
+import { ServerEvents } from '../../../src/server/events.js';
 import { LocalExecutor, type LocalSettings } from '../../../src/server/executors/local/index.js';
 import { FakeNvidiaSmi } from '../../support/nvidia-smi.js';
 import type { Subject } from './support.js';
@@ -46,6 +48,8 @@ export const localSubject = (more: Partial<LocalSettings> = {}): Subject => ({
       passEnvironment: [],
       program: fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url)),
       report: () => {},
+      dataDirectory: tmpdir(),
+      events: new ServerEvents(() => {}),
       ...more,
     });
   },

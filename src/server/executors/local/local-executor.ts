@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { ServiceError } from '../../../contract/index.js';
 import { type RunRequest, removedButOpen } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
+import type { ServerEvents } from '../../events.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import {
@@ -12,6 +13,7 @@ import {
   type DeviceRequest,
   type Ended,
   type Executor,
+  forgetRun,
   type Grant,
   gpuEnvironment,
   type JobRef,
@@ -24,6 +26,7 @@ import {
   type WorkerInfo,
 } from '../index.js';
 import { type Assignment, Residency, type ResidencySettings } from '../resident/index.js';
+import { MachineWatch } from './machine-watch.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler } from './scheduler.js';
 import { type Ticket, TicketCancelled } from './tickets.js';
@@ -59,6 +62,9 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly maxLogBytes: number;
   /** Names of further variables that jobs get, besides those in the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
+  /** Jobs wait while its disk is full. */
+  readonly dataDirectory: string;
+  readonly events: ServerEvents;
   /** Whether a runner started now would be another program than this server expects; jobs wait then. */
   readonly isUpgraded?: () => boolean;
   /** GPUs that an owner may have at once; null for any number. */
@@ -70,7 +76,7 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
 /** A job in this executor. */
 interface Run {
   readonly path: string;
-  readonly ticket: Ticket;
+  ticket: Ticket;
   isStopped: boolean;
   /** Whether there is a runner to which a stop must be sent. */
   isLaunched: boolean;
@@ -81,7 +87,9 @@ interface Run {
 export class LocalExecutor implements Executor {
   readonly #scheduler: Scheduler;
   readonly #runners: Runners;
-  readonly #runs = new Set<Run>();
+  /** By job directory. */
+  readonly #runs = new Map<string, Run>();
+  readonly #watch: MachineWatch;
   readonly #residency: Residency;
   #isDraining = false;
 
@@ -94,12 +102,24 @@ export class LocalExecutor implements Executor {
       maxJobsOf = () => null,
       isUpgraded = () => false,
     } = settings;
-    const scheduler = new Scheduler(gpus.current, cpuSlots, { maxGpusOf, maxJobsOf, isPaused: isUpgraded });
+    const upgraded = 'the next start of the server, whose program was upgraded';
+    const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
+    const watch = new MachineWatch({ ...settings, isIdle: (gpu) => scheduler.isFree(gpu) && !isLoaded(gpu) });
+    const scheduler: Scheduler = new Scheduler(null, cpuSlots, {
+      maxGpusOf,
+      maxJobsOf,
+      pause: () => (isUpgraded() ? upgraded : watch.pause()),
+      faultOf: (gpu) => gpus.faultOf(gpu),
+      isFilled: (gpu) => watch.isFilled(gpu),
+    });
+    if (gpus.current) scheduler.setGpus(gpus.current);
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
-    gpus.askWhile(() => scheduler.waitsForUnseen);
+    watch.on('change', () => scheduler.reconsider());
+    this.#watch = watch;
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
     this.#residency = new Residency(settings);
+    watch.start();
   }
 
   /**
@@ -138,29 +158,25 @@ export class LocalExecutor implements Executor {
     // A job that an earlier server accepted waits for a GPU that is gone: it may come back.
     const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
     if (impossible !== null) throw new Error(impossible);
-    const ticket = grant
-      ? this.#scheduler.adopt(grant, owner)
-      : this.#scheduler.request(devices, isAccepted, owner, (gpu) => this.#residency.rank(order, gpu));
-    // The ticket may be cancelled before anybody awaits it.
-    ticket.granted.catch(() => {});
+    const ticket = grant ? this.#scheduler.adopt(grant, owner) : this.#request(order, null);
     let settle = () => {};
     const over = new Promise<void>((resolve) => {
       settle = resolve;
     });
     const run = { path: directory.path, ticket, isStopped: false, isLaunched: false, over };
-    this.#runs.add(run);
+    this.#runs.set(run.path, run);
     return this.#events(order, run, settle);
   }
 
   async stop(job: JobRef): Promise<void> {
-    const runs = [...this.#runs].filter(({ path }) => path === job.path);
-    for (const run of runs) {
+    const run = this.#runs.get(job.path);
+    if (run) {
       run.isStopped = true;
       run.ticket.cancel();
     }
-    if (runs.length === 0 || runs.some(({ isLaunched }) => isLaunched)) this.#runners.stop(job.path);
-    if (runs.length === 0) await this.#runners.settle(job, null);
-    await Promise.all(runs.map(({ over }) => over));
+    if (!run || run.isLaunched) this.#runners.stop(job.path);
+    if (!run) await this.#runners.settle(job, null);
+    await run?.over;
   }
 
   isRunning({ path }: JobRef): boolean {
@@ -204,26 +220,64 @@ export class LocalExecutor implements Executor {
     if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
   }
 
+  faults(): readonly string[] {
+    return this.#watch.faults;
+  }
+
   /** Ends idle workers, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
+    this.#watch.close();
     await this.#residency.close();
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
     let end = unrecordedEnd(null, 'It was stopped before it had started');
     try {
-      yield* this.#wait(run.ticket);
-      end = (yield* this.#execute(order, run, await run.ticket.granted)) ?? end;
+      for (;;) {
+        yield* this.#wait(run.ticket);
+        const grant = await run.ticket.granted;
+        end = (yield* this.#execute(order, run, grant)) ?? end;
+        if (!(await this.#mayStartLater(run, end))) break;
+        this.#scheduler.release(grant, order.owner);
+        forgetRun(run.path);
+        run.isLaunched = false;
+        run.ticket = this.#request({ ...order, isAccepted: true }, run.ticket.arrival);
+      }
+      end = await this.#explain(run, end);
     } catch (cause) {
       if (!(cause instanceof TicketCancelled)) throw cause;
     } finally {
       run.ticket.cancel();
       const grant = await run.ticket.granted.catch(() => null);
       if (grant) this.#scheduler.release(grant, order.owner);
-      this.#runs.delete(run);
+      this.#runs.delete(run.path);
       settle();
     }
     yield end;
+  }
+
+  /** Joins the queue; `former` is its place if it was there before. */
+  #request(order: RunOrder, former: number | null): Ticket {
+    const { devices, isAccepted, owner } = order;
+    const rank = (gpu: number) => this.#residency.rank(order, gpu);
+    const ticket = this.#scheduler.request(devices, isAccepted, owner, rank, former);
+    // The ticket may be cancelled before anybody awaits it.
+    ticket.granted.catch(() => {});
+    return ticket;
+  }
+
+  /** Whether a job's program was not started because the sandbox does not work: then the job waits for it. */
+  async #mayStartLater({ isStopped }: Run, { fault }: Ended): Promise<boolean> {
+    return !isStopped && fault === 'notStarted' && (await this.#watch.isSandboxBroken());
+  }
+
+  /** The end of a job, with the GPU that failed under it, if one did. */
+  async #explain({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
+    const { gpus } = await ticket.granted;
+    if (isStopped || end.exitCode === 0 || gpus.length === 0) return end;
+    const fault = await this.#watch.faultOf(gpus);
+    const failure = end.error ?? `Subprocess failed (exit code ${end.exitCode})`;
+    return fault === null ? end : { ...end, error: `${failure}. ${fault}` };
   }
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
@@ -271,7 +325,7 @@ export class LocalExecutor implements Executor {
   }
 
   /** The request to its runner. */
-  #request(order: RunOrder, grant: Grant): RunRequest {
+  #runRequest(order: RunOrder, grant: Grant): RunRequest {
     const { sandbox, environment: own, limits } = this.settings;
     const { directory } = order;
     const command = order.command(grant);
@@ -326,7 +380,7 @@ export class LocalExecutor implements Executor {
     await assignment.cleared;
     return await whenThereIsRoom(
       async () => {
-        const request = this.#request(order, grant);
+        const request = this.#runRequest(order, grant);
         const worker = await this.#residency.callOf(request, assignment);
         await this.#runners.launch(directory.path, worker ? { ...request, worker } : request);
       },

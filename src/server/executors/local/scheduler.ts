@@ -13,14 +13,18 @@ interface Waiting extends Queued {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  /** A phrase with the limit and use of its owner, if it is waiting for that; otherwise null. */
-  limit: string | null;
+  /** Its place among all that wait, as of the last time that places were counted. */
+  position: number;
 }
 
 /** What a scheduler needs from outside. */
 export interface SchedulerSettings {
-  /** Whether nothing may be granted now, even if devices are free. */
-  readonly isPaused?: () => boolean;
+  /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing keeps them. */
+  readonly pause?: () => string | null;
+  /** Why a GPU does not work at the moment; null if it does. */
+  readonly faultOf?: (gpu: KnownGpu) => string | null;
+  /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
+  readonly isFilled?: (gpu: KnownGpu) => boolean;
   /** GPUs that an owner may have at once; null for any number. */
   readonly maxGpusOf?: (owner: Owner) => number | null;
   /** Jobs that an owner may have at once; null for any number. */
@@ -34,7 +38,8 @@ export interface SchedulerSettings {
  * each GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job
  * that can use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose
  * owner is at their limit of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from
- * others. Emits `change` after each pass over the queue: positions, and what jobs wait for, may have changed.
+ * others. Emits `change` when positions, or what jobs wait for, may have changed, but not more often than once in as many
+ * milliseconds as jobs wait: thousands must not all be told at each arrival.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
@@ -48,8 +53,14 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   #freeSlots: number;
   /** Jobs that hold devices, by owner. */
   readonly #running = new Map<Owner, number>();
-  /** In the order of the last pass. */
-  #queue: Waiting[] = [];
+  /** In the order of arrival. */
+  #queue = new Set<Waiting>();
+  /** Whether the places in the queue were counted since its last change. */
+  #areCounted = false;
+  /** What all jobs wait for, as of the last pass over the queue. */
+  #pause: string | null = null;
+  #lastChange = 0;
+  #changeTimer: NodeJS.Timeout | undefined;
   #arrivals = 0;
   readonly #now: () => number;
   readonly #gpuShares: Shares;
@@ -89,12 +100,11 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** Rejects the jobs that came before the GPUs were known and want one that does not exist. */
   #refuseImpossible(): void {
-    const queue = this.#queue;
-    const problemOf = ({ isAccepted, request }: Waiting) => (isAccepted ? null : this.impossible(request));
-    this.#queue = queue.filter((waiting) => problemOf(waiting) === null);
-    for (const waiting of queue) {
-      const problem = problemOf(waiting);
-      if (problem !== null) waiting.fail(new ServiceError('unknownGpu', problem));
+    for (const waiting of this.#queue) {
+      const problem = waiting.isAccepted ? null : this.impossible(waiting.request);
+      if (problem === null) continue;
+      this.#queue.delete(waiting);
+      waiting.fail(new ServiceError('unknownGpu', problem));
     }
   }
 
@@ -113,12 +123,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** How many jobs wait. */
   get waiting(): number {
-    return this.#queue.length;
-  }
-
-  /** Whether a job is waiting for a GPU that is currently missing. */
-  get waitsForUnseen(): boolean {
-    return this.#queue.some(({ request }) => this.#isUnseen(request));
+    return this.#queue.size;
   }
 
   /** The requested GPU ids that are currently missing; empty while the GPUs are not known. */
@@ -141,12 +146,24 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#gpuShares.remember(owner, gpuTime, ago);
   }
 
+  /** The GPUs of a request that do not work at the moment; for any GPU, all of them if none works. */
+  #broken(request: DeviceRequest): readonly number[] {
+    const gpus = this.#gpus ?? [];
+    const broken = gpus.filter((gpu) => (this.settings.faultOf?.(gpu) ?? null) !== null).map(({ id }) => id);
+    if (request.kind === 'gpus') return broken.filter((id) => request.ids.includes(id));
+    return request.kind === 'anyGpu' && broken.length === gpus.length ? broken : [];
+  }
+
   /** A phrase for what a request waits for. */
-  #describe({ request, limit }: Waiting): string {
-    if (this.settings.isPaused?.()) return 'the next start of the server, whose program was upgraded';
+  #describe(waiting: Waiting): string {
+    if (this.#pause !== null) return this.#pause;
+    const { request } = waiting;
     const words = describe(request);
+    const limit = this.#limitOf(waiting);
     if (limit !== null) return `${words}: ${limit}`;
     if (request.kind === 'cpu') return words;
+    const broken = this.#broken(request);
+    if (broken.length > 0) return `${words}; GPU ${broken.join(', ')} does not work at the moment`;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
     if (!this.#isUnseen(request)) return words;
     if (request.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
@@ -160,34 +177,38 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * Joins the queue. The devices may be granted before this returns.
    * @param isAccepted an earlier server accepted it
    * @param rank rates a GPU for a job that may use any; lower numbers are preferred
+   * @param former its arrival, if it was granted devices before and could not start
    */
   request(
     request: DeviceRequest,
     isAccepted = false,
     owner: Owner = null,
     rank: (gpu: number) => number = () => 0,
+    former: number | null = null,
   ): Ticket {
     let cancel = () => {};
     let entry: Waiting | undefined;
-    this.#arrivals += 1;
-    const common = { owner, arrival: this.#arrivals, since: this.#now(), limit: null };
+    if (former === null) this.#arrivals += 1;
+    const arrival = former ?? this.#arrivals;
+    const common = { owner, arrival, since: this.#now(), position: 0 };
     const granted = new Promise<Grant>((grant, reject) => {
       entry = { ...common, request, isAccepted, rank, grant, fail: reject };
       cancel = () => {
-        if (!this.#queue.some((each) => each === entry)) return;
-        this.#queue = this.#queue.filter((each) => each !== entry);
+        if (!entry || !this.#queue.delete(entry)) return;
         reject(new TicketCancelled());
         this.#dispatch();
       };
-      this.#queue.push(entry);
+      this.#queue.add(entry);
     });
     this.#dispatch();
     const position = () => {
-      const index = entry ? this.#queue.indexOf(entry) : -1;
-      return index < 0 ? null : index + 1;
+      if (!entry || !this.#queue.has(entry)) return null;
+      this.#count();
+      return entry.position;
     };
     const inWords = () => (entry ? this.#describe(entry) : '');
     return {
+      arrival,
       granted,
       position,
       get waitingFor() {
@@ -200,11 +221,12 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Marks the devices that a job of an earlier server still holds as taken. */
   adopt(grant: Grant, owner: Owner = null): Ticket {
     this.#hold(grant, owner);
-    return { granted: Promise.resolve(grant), position: () => null, waitingFor: '', cancel: () => {} };
+    const granted = Promise.resolve(grant);
+    return { arrival: null, granted, position: () => null, waitingFor: '', cancel: () => {} };
   }
 
   #hold(grant: Grant, owner: Owner): void {
-    this.#count(grant, 1);
+    this.#countHolders(grant, 1);
     this.#running.set(owner, this.#runningOf(owner) + 1);
     this.#freeSlots -= grant.cpuSlots;
     this.#gpuShares.hold(owner, grant.gpus.length);
@@ -222,7 +244,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** Releases the devices of a job on behalf of the owner it was given to. */
   release(grant: Grant, owner: Owner = null): void {
-    this.#count(grant, -1);
+    this.#countHolders(grant, -1);
     this.#running.set(owner, this.#runningOf(owner) - 1);
     this.#freeSlots += grant.cpuSlots;
     this.#gpuShares.hold(owner, -grant.gpus.length);
@@ -230,7 +252,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#dispatch();
   }
 
-  #count({ gpus, gpuUuids }: Grant, change: 1 | -1): void {
+  #countHolders({ gpus, gpuUuids }: Grant, change: 1 | -1): void {
     for (const key of [...gpus, ...gpuUuids]) {
       const holders = (this.#holders.get(key) ?? 0) + change;
       if (holders > 0) this.#holders.set(key, holders);
@@ -240,52 +262,85 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** Goes through the queue, one owner after the other, and grants what it can. */
   #dispatch(): void {
-    if (this.settings.isPaused?.()) {
+    this.#areCounted = false;
+    this.#pause = this.settings.pause?.() ?? null;
+    if (this.#pause === null && this.#queue.size > 0) {
+      // A queue may have thousands of jobs, and mostly nothing is free.
+      if (this.#openGpus().length > 0) this.#grantGpus();
+      if (this.#freeSlots > 0) this.#grantSlots();
+    }
+    this.#tellChange();
+  }
+
+  /** Tells those that wait that something has changed, soon. */
+  #tellChange(): void {
+    const tell = () => {
+      this.#changeTimer = undefined;
+      this.#lastChange = performance.now();
       this.emit('change');
-      return;
+    };
+    const due = this.#lastChange + this.#queue.size - performance.now();
+    if (due <= 0) {
+      clearTimeout(this.#changeTimer);
+      tell();
+    } else this.#changeTimer ??= setTimeout(tell, due).unref();
+  }
+
+  /** The jobs that wait for GPUs, or for CPU slots. */
+  #waitingFor(kind: 'gpu' | 'cpu'): Waiting[] {
+    return [...this.#queue].filter(({ request }) => (request.kind === 'cpu') === (kind === 'cpu'));
+  }
+
+  /** Counts the places in the queue. There is one for GPUs and CPU slots: of the next two, the one that came first. */
+  #count(): void {
+    if (this.#areCounted) return;
+    this.#areCounted = true;
+    const gpu = [...this.#gpuTurns.order(this.#waitingFor('gpu'))];
+    const cpu = [...this.#cpuTurns.order(this.#waitingFor('cpu'))];
+    let [a, b] = [0, 0];
+    for (let position = 1; a < gpu.length || b < cpu.length; position += 1) {
+      const [ofGpu, ofCpu] = [gpu[a]?.job, cpu[b]?.job];
+      const isGpu = !ofCpu || (ofGpu !== undefined && ofGpu.arrival < ofCpu.arrival);
+      if (isGpu) a += 1;
+      else b += 1;
+      const next = isGpu ? ofGpu : ofCpu;
+      if (next) next.position = position;
     }
-    const isOfCpu = ({ request }: Waiting) => request.kind === 'cpu';
-    const gpu = this.#grantGpus(this.#queue.filter((each) => !isOfCpu(each)));
-    const cpu = this.#grantSlots(this.#queue.filter(isOfCpu));
-    const left: Waiting[] = [];
-    // A single queue for both, for the positions that users see: of the next two, the one that came first.
-    for (let [a, b] = [gpu[0], cpu[0]]; a ?? b; [a, b] = [gpu[0], cpu[0]]) {
-      const next = b === undefined || (a !== undefined && a.arrival < b.arrival) ? gpu.shift() : cpu.shift();
-      if (next) left.push(next);
-    }
-    this.#queue = left;
-    this.emit('change');
   }
 
   /** Gives a waiting job its devices. */
   #give(waiting: Waiting, grant: Grant, turns: TurnsOfOwners, isFirst: boolean): void {
+    this.#queue.delete(waiting);
     this.#hold(grant, waiting.owner);
     if (isFirst) turns.serve(waiting.owner);
     waiting.grant(grant);
   }
 
-  /** @returns the jobs that go on waiting, in their order */
-  #grantGpus(queue: readonly Waiting[]): Waiting[] {
+  /** GPUs that no job has and that work. */
+  #openGpus(): KnownGpu[] {
+    const isWorking = (gpu: KnownGpu) => (this.settings.faultOf?.(gpu) ?? null) === null;
+    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && isWorking(gpu));
+  }
+
+  #grantGpus(): void {
     const wantedAhead = new Set<number>();
     const atLimit = new Set<Owner>();
-    const left: Waiting[] = [];
-    for (const { job, isFirst } of this.#gpuTurns.order(queue)) {
-      job.limit = this.#limitOf(job);
+    for (const { job, isFirst } of this.#gpuTurns.order(this.#waitingFor('gpu'))) {
+      const open = this.#openGpus().filter(({ id }) => !wantedAhead.has(id));
+      if (open.length === 0) return;
       // Otherwise an owner's small jobs would overtake a large one for ever.
-      if (job.limit !== null) atLimit.add(job.owner);
-      const grant = atLimit.has(job.owner) ? null : this.#tryGpus(job, wantedAhead);
-      if (grant) {
-        this.#give(job, grant, this.#gpuTurns, isFirst);
+      if (atLimit.has(job.owner) || this.#limitOf(job) !== null) {
+        atLimit.add(job.owner);
         continue;
       }
-      // A job that waits for a missing GPU may wait for a long time, so it reserves no other GPU; nor does one that waits
-      // for its owner's other jobs.
-      if (job.request.kind === 'gpus' && !this.#isUnseen(job.request) && !atLimit.has(job.owner)) {
-        for (const id of job.request.ids) wantedAhead.add(id);
+      const { request } = job;
+      const grant = this.#tryGpus(job, open);
+      if (grant) this.#give(job, grant, this.#gpuTurns, isFirst);
+      // A job that waits for a missing GPU may wait for a long time, so it reserves no other GPU.
+      else if (request.kind === 'gpus' && !this.#isUnseen(request) && this.#broken(request).length === 0) {
+        for (const id of request.ids) wantedAhead.add(id);
       }
-      left.push(job);
     }
-    return left;
   }
 
   /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
@@ -299,36 +354,36 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return isOver ? `${ownerInWords(owner)} may have ${gpus} at once and has ${heldGpus}` : null;
   }
 
-  /** @returns the jobs that go on waiting, in their order */
-  #grantSlots(queue: readonly Waiting[]): Waiting[] {
-    const left: Waiting[] = [];
-    let isBlocked = false;
-    for (const { job, isFirst } of this.#cpuTurns.order(queue)) {
-      job.limit = this.#limitOf(job);
-      const grant: Grant | null = isBlocked || job.limit !== null ? null : this.#trySlots(job.request);
-      isBlocked ||= grant === null && job.limit === null;
-      if (grant) this.#give(job, grant, this.#cpuTurns, isFirst);
-      else left.push(job);
+  #grantSlots(): void {
+    for (const { job, isFirst } of this.#cpuTurns.order(this.#waitingFor('cpu'))) {
+      if (this.#limitOf(job) !== null) continue;
+      const grant = this.#trySlots(job.request);
+      if (grant === null) return;
+      this.#give(job, grant, this.#cpuTurns, isFirst);
     }
-    return left;
   }
 
-  #tryGpus(job: Waiting, wantedAhead: ReadonlySet<number>): Grant | null {
+  #tryGpus(job: Waiting, open: readonly KnownGpu[]): Grant | null {
     const { request } = job;
-    const open = (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !wantedAhead.has(gpu.id));
     const ids = request.kind === 'gpus' ? request.ids : this.#best(job, open);
     const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
     return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
   }
 
   /**
-   * Chooses a GPU for a job that may use any of these. One that a queued job names is the last choice, whatever its rank,
-   * so that no job waits longer because of another one's preference.
+   * Chooses a GPU for a job that may use any of these. One that other programs have filled is taken only if there is no
+   * other, and one that a queued job names is the last choice, so that no job waits longer because of another one's
+   * preference.
    */
   #best({ rank }: Waiting, open: readonly KnownGpu[]): number[] {
     if (open.length < 2) return open.map(({ id }) => id);
-    const named = new Set(this.#queue.flatMap(({ request }) => (request.kind === 'gpus' ? request.ids : [])));
-    const order = ({ id }: KnownGpu) => (named.has(id) ? Number.POSITIVE_INFINITY : rank(id));
+    const named = new Set(
+      [...this.#queue].flatMap(({ request }) => (request.kind === 'gpus' ? request.ids : [])),
+    );
+    const order = (gpu: KnownGpu) =>
+      named.has(gpu.id)
+        ? Number.POSITIVE_INFINITY
+        : rank(gpu.id) + (this.settings.isFilled?.(gpu) ? 1000 : 0);
     const best = open.reduce((one, other) => (order(other) < order(one) ? other : one));
     return [best.id];
   }

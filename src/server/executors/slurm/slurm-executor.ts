@@ -139,6 +139,11 @@ export class SlurmExecutor implements Executor {
     }
   }
 
+  faults(): readonly string[] {
+    const { problem } = this.#context.queue;
+    return problem === null ? [] : [`Slurm does not answer (${problem}): jobs wait`];
+  }
+
   isRunning({ path: directory }: JobRef): boolean {
     const { end } = runFiles(directory);
     if (!hasRun(directory) || existsSync(end)) return false;

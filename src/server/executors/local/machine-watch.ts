@@ -1,0 +1,162 @@
+import { EventEmitter } from 'node:events';
+import { statfsSync } from 'node:fs';
+import { formatBytes } from '../../../contract/index.js';
+import { lacksInodes } from '../../../files/index.js';
+import type { Gpu, GpuInventory } from '../../devices/index.js';
+import type { ServerEvents } from '../../events.js';
+import type { Sandbox } from '../../sandbox/index.js';
+
+/** Milliseconds between two looks at the machine. */
+const interval = 60_000;
+/** The same while something is at fault, and for its GPUs. */
+const faultInterval = 5000;
+const gpuFaultInterval = 30_000;
+/** Bytes of the disk that must be free for a job to start, and the largest part of a small disk. */
+const neededBytes = 64 << 20;
+const maxNeededShare = 1 / 32;
+/** The part of its memory from which a GPU that no job has counts as filled by other programs. */
+const filledShare = 1 / 2;
+
+export interface MachineWatchSettings {
+  readonly dataDirectory: string;
+  readonly gpus: GpuInventory;
+  /** Null if jobs run without one. */
+  readonly sandbox: Pick<Sandbox, 'problem'> | null;
+  /** Whether neither a job nor a loaded app of this server is on a GPU. */
+  readonly isIdle: (gpu: Gpu) => boolean;
+  readonly events: ServerEvents;
+}
+
+/**
+ * Looks for faults of this machine that would fail one job after another: a sandbox that does not start any more, a GPU that
+ * is lost, a full disk. While there is one, the jobs that it concerns wait. Looks every minute, after each job that failed,
+ * and more often until a fault is gone. Emits `change` when a fault comes or goes.
+ */
+export class MachineWatch extends EventEmitter<{ change: [] }> {
+  /** A sentence for each fault, by what is at fault. */
+  readonly #faults = new Map<string, string>();
+  /** Ids of GPUs that other programs have filled. */
+  readonly #filled = new Set<number>();
+  #lastLook = performance.now();
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(private readonly settings: MachineWatchSettings) {
+    super();
+  }
+
+  /** Begins to look. */
+  start(): void {
+    this.#noteGpus();
+    this.settings.gpus.on('known', () => this.#noteGpus());
+    this.#arm();
+  }
+
+  /** The faults as sentences. */
+  get faults(): readonly string[] {
+    return [...this.#faults.values()];
+  }
+
+  /** What all jobs wait for, as a phrase; null if they can start. Looks at the disk. */
+  pause(): string | null {
+    this.#checkDisk();
+    if (this.#faults.has('sandbox')) return "the server's sandbox, which does not start at the moment";
+    return this.#faults.has('disk') ? "room on the server's disk" : null;
+  }
+
+  /** Whether other programs have filled a GPU. */
+  isFilled({ id }: Pick<Gpu, 'id'>): boolean {
+    return this.#filled.has(id);
+  }
+
+  /**
+   * Starts the sandbox without a job, because a job's program did not start in it.
+   * @returns whether it does not start; then jobs wait until it does
+   */
+  async isSandboxBroken(): Promise<boolean> {
+    const problem = (await this.settings.sandbox?.problem()) ?? null;
+    const fault = problem && `The sandbox does not start any more (${problem}): jobs wait`;
+    this.#set('sandbox', fault);
+    return fault !== null;
+  }
+
+  /**
+   * Asks nvidia-smi, because a job failed on these GPUs.
+   * @returns what is wrong with one of them, as a sentence; null if nothing is known to be
+   */
+  async faultOf(ids: readonly number[]): Promise<string | null> {
+    await this.#lookAtGpus();
+    return ids.map((id) => this.#faults.get(`GPU ${id}`)).find((fault) => fault !== undefined) ?? null;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #arm(): void {
+    if (this.#isClosed) return;
+    const pause = this.#faults.size > 0 ? faultInterval : interval;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#check(), pause).unref();
+  }
+
+  async #check(): Promise<void> {
+    const isDue = performance.now() - this.#lastLook >= (this.#faults.size > 0 ? gpuFaultInterval : 0);
+    if (isDue) await this.#lookAtGpus();
+    if (this.#faults.has('sandbox')) await this.isSandboxBroken();
+    this.#checkDisk();
+    this.#arm();
+  }
+
+  #checkDisk(): void {
+    this.#set('disk', this.#diskFault());
+  }
+
+  #diskFault(): string | null {
+    const { dataDirectory } = this.settings;
+    try {
+      const { bavail, bsize, blocks } = statfsSync(dataDirectory);
+      const free = bavail * bsize;
+      if (free < Math.min(neededBytes, blocks * bsize * maxNeededShare))
+        return `The disk of the data directory is full (${formatBytes(free)} are free): jobs wait`;
+      return lacksInodes(dataDirectory)
+        ? 'The disk of the data directory has no inodes (files) left: jobs wait'
+        : null;
+    } catch {
+      // Nothing is known about it at the moment.
+      return null;
+    }
+  }
+
+  async #lookAtGpus(): Promise<void> {
+    const { gpus, isIdle } = this.settings;
+    this.#lastLook = performance.now();
+    const idle = (gpus.current ?? []).filter(isIdle);
+    await gpus.look();
+    this.#noteGpus(idle);
+  }
+
+  /** @param idle GPUs that were idle before nvidia-smi was called */
+  #noteGpus(idle = this.settings.gpus.current ?? []): void {
+    const { gpus, isIdle } = this.settings;
+    for (const gpu of gpus.current ?? []) {
+      const fault = gpus.faultOf(gpu);
+      this.#set(`GPU ${gpu.id}`, fault && `GPU ${gpu.id} does not work (${fault}): it gets no jobs`);
+    }
+    for (const gpu of idle.filter(isIdle)) {
+      const use = gpus.useOf(gpu);
+      if (use && use.used >= use.total * filledShare) this.#filled.add(gpu.id);
+      else this.#filled.delete(gpu.id);
+    }
+  }
+
+  #set(what: string, fault: string | null): void {
+    if (this.#faults.has(what) === (fault !== null)) return;
+    if (fault === null) this.#faults.delete(what);
+    else this.#faults.set(what, fault);
+    this.settings.events.tell('fault', { what, fault });
+    this.#arm();
+    this.emit('change');
+  }
+}
