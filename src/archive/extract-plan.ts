@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { maxEntries, quoteName } from '../contract/index.js';
 import { Notes, TimeSlice } from '../files/index.js';
-import { entryPaths, LenientPlaces, type PlaceOptions } from './entry-places.js';
+import { entryPath, LenientPlaces, type PlaceOptions } from './entry-places.js';
 import { ArchiveError } from './errors.js';
 import { ArchiveSource, archiveEnd, entryName, readDirectory, type ZipEntry } from './read-archive.js';
 
@@ -108,7 +108,6 @@ function checkKind(entry: ZipEntry, name: string): void {
 /** @returns null for the root itself */
 async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<(string | null)[]> {
   const { root, reserved, platform, slice } = options;
-  const placeOf = entryPaths(root, platform);
   const kept = new Set(reserved.map((name) => path.join(root, name)));
   const taken = new Set<string>();
   const places: (string | null)[] = [];
@@ -118,7 +117,7 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
       places.push(null);
       continue;
     }
-    const place = placeOf(name);
+    const place = entryPath(root, name, platform);
     if (place === null || kept.has(place)) throw impossible(name);
     if (taken.has(place)) throw new ArchiveError('unsafe', `it has two entries named ${quoteName(name)}`);
     taken.add(place);
@@ -132,9 +131,7 @@ const block = 4096;
 
 /** The space that targets need on the disk. */
 export interface DiskCost {
-  /** Every directory that has to be created. A single short entry name may need sixty. */
-  readonly directories: ReadonlySet<string>;
-  /** Number of files and directories. */
+  /** Number of files and directories. A single short entry name may need sixty directories. */
   readonly entries: number;
   /** Bytes of the files, as the archive states them. */
   readonly content: number;
@@ -178,7 +175,7 @@ export async function diskCost(
     }
   }
   const entries = files + directories.size;
-  return { directories, entries, content, overhead: overhead + directories.size * block };
+  return { entries, content, overhead: overhead + directories.size * block };
 }
 
 /**

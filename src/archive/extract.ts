@@ -121,8 +121,6 @@ export async function extractArchive(
   };
   makeDirectory(root);
   const directories = new MadeDirectories(root);
-  // If a file and a directory have the same name, lenient extraction makes the one that comes first in the archive.
-  if (!lenient) await directories.makeAll(cost.directories, slice, signal);
 
   for (const target of targets) {
     signal?.throwIfAborted();

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { quoteName } from '../contract/index.js';
-import { errorCode, isRealDirectory, replaceFile, type TimeSlice } from '../files/index.js';
+import { errorCode, isRealDirectory, replaceFile } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
 
@@ -36,26 +36,6 @@ export class MadeDirectories {
         throw cause;
     }
     this.#made.add(directory);
-  }
-
-  /**
-   * Makes many directories, with pauses for other work. Errors are ignored here: `make` is called again for each entry and
-   * reports them.
-   */
-  async makeAll(
-    directories: Iterable<string>,
-    slice: TimeSlice,
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
-    for (const directory of directories) {
-      signal?.throwIfAborted();
-      try {
-        this.make(directory);
-      } catch {
-        // Reported by the entry that needs it.
-      }
-      await slice.pause();
-    }
   }
 }
 

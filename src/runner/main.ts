@@ -17,7 +17,7 @@ import {
   type RunRequest,
   runFiles,
 } from './protocol.js';
-import { runCommand, sendToWorker } from './run-command.js';
+import { runCommand } from './run-command.js';
 
 /** Maximum size in bytes of `run.json`: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
@@ -55,15 +55,13 @@ async function run(directory: string): Promise<boolean> {
   const text = readOwnFile(files.request, maxRequestBytes);
   if (text === undefined || !claim(files.claim)) return false;
   const request = JSON.parse(text) as RunRequest;
-  // The worker begins while the files below are being written. If this process is killed first, the worker host ends the job.
-  const host = await sendToWorker(request);
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
     // After a power cut, neither process exists any more.
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   ignoreErrors(() => note(null));
   ignoreErrors(() => reserveJsonFile(files.end, maxEndBytes));
-  const end = await runCommand(request, files.log, stop.signal, note, host).catch(
+  const end = await runCommand(request, files.log, stop.signal, note).catch(
     (cause: unknown): RunEnd => ({
       exitCode: null,
       signal: null,
@@ -74,8 +72,6 @@ async function run(directory: string): Promise<boolean> {
       endedAt: new Date().toISOString(),
     }),
   );
-  // A command that failed before it reached the worker host has left the connection open, and this process would not exit.
-  host?.destroy();
   await writeEnd(files.end, end);
   return true;
 }

@@ -18,6 +18,7 @@ import {
   type RunEnd,
   type RunRequest,
   sendFrame,
+  type WorkerCall,
   type WorkerEnd,
   type WorkerHostRecord,
   withSocketAddress,
@@ -40,6 +41,8 @@ const acceptPatience = 60_000;
 const wakePatience = 1000;
 /** Maximum size in bytes of `host.json`. */
 const maxRecordBytes = 4096;
+
+const workerIsGone = `${servicePrefix}The worker is gone: the app is started for this job alone`;
 
 /** How a worker host's job ended. */
 type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
@@ -97,11 +100,10 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
 
 /**
  * Sends a job to the worker host of its worker. Resolves when it is sent; the worker host's answer says whether it accepts the job.
- * @returns the connection; null where the job has no worker
+ * @returns the connection; null if there is no worker host
  */
-export async function sendToWorker(request: RunRequest): Promise<Socket | null> {
-  const { worker, jobId, directory, isSandboxed } = request;
-  if (!worker) return null;
+async function sendToWorker(request: RunRequest, worker: WorkerCall): Promise<Socket | null> {
+  const { jobId, directory, isSandboxed } = request;
   try {
     const socket = withSocketAddress(worker.directory, (address) => connect(address));
     socket.on('error', () => {});
@@ -129,20 +131,23 @@ function wakeHost(directory: string): void {
 }
 
 /**
- * Waits until the worker has taken the job that was sent to it, and for its end, with its output in the log.
- * @param socket that of the worker host
+ * Gives a job to its worker, and waits for its end, with its output in the log.
  * @param note called with the worker's process, and with null when that is done with the job
  * @returns null if no worker accepts it; nothing was run then
  */
 async function runInWorker(
   request: RunRequest,
-  socket: Socket | null,
   log: LogFile,
   stop: AbortSignal,
-  note: (worker: ProcessIdentity | null) => void,
+  note: RunNote,
 ): Promise<EndInWorker | null> {
   const { worker } = request;
-  if (!worker || !socket) return null;
+  if (!worker) return null;
+  const socket = await sendToWorker(request, worker);
+  if (!socket) {
+    log.append([workerIsGone]);
+    return null;
+  }
   const output = new OutputLog(log);
   const answers = listen(socket, output);
   const asleep = setTimeout(() => wakeHost(worker.directory), wakePatience);
@@ -153,7 +158,7 @@ async function runInWorker(
   if (process === null) {
     socket.destroy();
     if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null };
-    log.append([`${servicePrefix}The worker is gone: the app is started for this job alone`]);
+    log.append([workerIsGone]);
     return null;
   }
   note(process);
@@ -289,18 +294,16 @@ async function runStarted(
  * the job is left, and its output survives a power cut.
  * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
  * @param note called with the command's process once it runs
- * @param host the connection to the worker host of its worker, to which the job was sent; null without one
  */
 export async function runCommand(
   request: RunRequest,
   logPath: string,
   stop: AbortSignal,
   note: RunNote,
-  host: Socket | null,
 ): Promise<RunEnd> {
   const log = new LogFile(logPath, request.maxLogBytes);
   const noting = onStartNoting(note);
-  const inWorker: CommandEnd | null = await runInWorker(request, host, log, stop, noting);
+  const inWorker: CommandEnd | null = await runInWorker(request, log, stop, noting);
   const end = inWorker ?? (await runStarted(request, log, stop, noting));
   let error = end.error ?? null;
   if (error !== null) log.append([servicePrefix + error]);

@@ -187,8 +187,8 @@ export class WorkerHost {
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
     if (!(await worker.shown.show(job.call.directory))) {
       // The sandbox ends with its app, whose exit code gives the reason.
-      const hasEnded = worker.exit.then(() => true);
-      if (await Promise.race([hasEnded, delay(leftPatience, false)])) return;
+      await Promise.race([worker.exit, delay(leftPatience)]);
+      if (!isAlive(worker.identity)) return;
       this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
       this.#end(0);
       return;

@@ -21,14 +21,17 @@ state() {
 attack() {
   printf '{"deed": "%s", "content": "forged", "isWild": true%s}' "$1" "$2" > "$dir/plan"
   "$node" "$app" --inputs "$dir/plan" --output "$dir/job/Output" > /dev/null
-  echo "$1 $?: target $(state "$target"), bystander $(state "$bystander")"
+  code=$?
+  # A process that was killed ends a moment later.
+  eval "\${3:-}"
+  echo "$1 $code: target $(state "$target"), bystander $(state "$bystander")"
 }
 dir=$1 node=$2 app=$3
 attack forge ""
 attack kill ', "pids": ['"$target"']'
 names=', "pids": ['"$target"'], "directories": ["'"$dir"'/job"]'
 attack forge "$names"
-attack kill "$names"
+attack kill "$names" 'wait "$target"'
 `;
 
 // Outside of namespaces of their own, such deeds are not even tested.

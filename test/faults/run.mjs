@@ -16,6 +16,7 @@ import * as cohort from './families/cohort.mjs';
 import * as descriptors from './families/descriptors.mjs';
 import * as disk from './families/disk.mjs';
 import * as input from './families/input.mjs';
+import * as jsonSubmissions from './families/json.mjs';
 import * as kill from './families/kill.mjs';
 import * as load from './families/load.mjs';
 import * as network from './families/network.mjs';
@@ -26,6 +27,7 @@ import * as residents from './families/residents.mjs';
 import * as runnerDeath from './families/runner-death.mjs';
 import * as secrets from './families/secrets.mjs';
 import * as serverDeath from './families/server-death.mjs';
+import * as uploads from './families/uploads.mjs';
 import { isContained, runContained } from './support/namespaces.mjs';
 import { Random } from './support/random.mjs';
 
@@ -130,11 +132,13 @@ const lanes = [
     secrets,
     kill,
     requests,
+    json: jsonSubmissions,
     apps: strangeApps,
   },
   {
     removal,
     descriptors,
+    uploads,
     'break-out': breakOut,
     cohort,
   },

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isGroupAlive } from '../../src/files/process-status.js';
-import { identify, isAlive, processesOfJob } from '../../src/runner/process-table.js';
+import { processesOfJob } from '../../src/runner/process-table.js';
 import { terminateGroup, terminateStrays } from '../../src/runner/terminate.js';
 import { isRunning, readProcess } from '../support/processes.mjs';
 import { until } from '../support/until.mjs';
@@ -99,16 +99,5 @@ describe('ending strays', () => {
     expect([isRunning(ours.pid), isRunning(other.pid)]).toEqual([false, true]);
     await terminateStrays(`${id}0`, '/nowhere');
     expect(isRunning(other.pid)).toBe(false);
-  });
-});
-
-describe('a process', () => {
-  test('A process is identified by more than its id', async () => {
-    const child = await group('echo ready; exec sleep 600');
-    const identity = identify(child.pid);
-    expect(isAlive(identity)).toBe(true);
-    expect(isAlive({ ...identity, startTime: identity.startTime - 1 })).toBe(false);
-    await terminateGroup(child.pid, 1000);
-    expect(isAlive(identity)).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-import { readdirSync } from 'node:fs';
 import path from 'node:path';
+import { namesIn } from '../../../files/index.js';
 import type { Report } from '../../report.js';
 import type { Grant, WorkerInfo } from '../index.js';
 import { fingerprint } from './fingerprint.js';
@@ -160,12 +160,10 @@ export class Workers {
 
   /** The directories of worker hosts started by an earlier server. */
   #left(): string[] {
-    try {
-      const names = readdirSync(this.settings.directory).filter((name) => isWorkerId(name));
-      return names.map((name) => path.join(this.settings.directory, name));
-    } catch {
-      return [];
-    }
+    const { directory } = this.settings;
+    return namesIn(directory)
+      .filter(isWorkerId)
+      .map((name) => path.join(directory, name));
   }
 
   /** Finds a worker host of an earlier server again. One that cannot be reached is ended. */

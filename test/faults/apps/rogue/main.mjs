@@ -14,7 +14,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const words = process.argv.slice(2);
 const after = (flag) => words[words.indexOf(flag) + 1];
-const deed = after('--set').slice('do='.length);
+const [deed, number] = after('--set').slice('do='.length).split(':');
 const print = (bytes) => {
   const all = Buffer.from(bytes);
   for (let at = 0; at < all.length; ) at += writeSync(1, all, at);
@@ -108,9 +108,9 @@ const deeds = {
     const file = openSync(path.join(after('--output'), 'holes'), 'w');
     ftruncateSync(file, 200 * 2 ** 30);
   },
-  /** 50,000 files of output. */
+  /** Writes as many empty files as are asked for behind the colon. */
   crumbs: () => {
-    for (let count = 0; count < 50_000; count += 1) {
+    for (let count = 0; count < Number(number); count += 1) {
       const folder = path.join(after('--output'), String(count >> 10));
       if ((count & 1023) === 0) mkdirSync(folder);
       writeFileSync(path.join(folder, `a-file-of-a-long-enough-name-${count}.txt`), '');

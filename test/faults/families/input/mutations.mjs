@@ -41,7 +41,7 @@ const archive = zip([
 ]);
 
 /** Replaces, removes, doubles or inserts bytes at a random place. */
-function mutateBytes(random, bytes) {
+export function mutateBytes(random, bytes) {
   const at = random.integer(0, bytes.length);
   const length = random.integer(1, 12);
   const [before, after] = [bytes.subarray(0, at), bytes.subarray(at)];
