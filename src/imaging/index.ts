@@ -21,15 +21,16 @@ export const imaging: Imaging = {
       const { checkRequest } = await import('./convert/index.js');
       for (const found of cases) checkRequest(found, conversion);
     }
-    return prepareLeaving(preparing, reporter);
+    return prepareLeaving(cases, preparing, reporter);
   },
 
   async finish(directory, { originals = {}, conversion }, reporter) {
-    await translateResult(directory, originals);
+    const note = (text: string) => reporter.note(text);
+    await translateResult(directory, originals, note);
     if (!conversion) return null;
     const { convertResult } = await import('./convert/index.js');
     const { found, request, facts } = conversion;
-    return convertResult(directory, found, request, facts, (note) => reporter.note(note));
+    return convertResult(directory, found, request, facts, note);
   },
 
   async show(paths, showing, reporter) {

@@ -13,6 +13,7 @@ import gzip
 import importlib.util
 import io
 import json
+import os
 import random
 import string
 import sys
@@ -83,7 +84,7 @@ def plant(dataset, word, digits, kept, depth=0):
                     (0x00180015, "CS"), (0x00189005, "SH"), (0x00280303, "CS"), (0x00120063, "LO"), (0x00181210, "SH"),
                     (0x00080104, "LO"), (0x00080100, "SH"), (0x00180010, "LO"), (0x00081072, "SQ"), (0x00082218, "SQ"),
                     (0x00080021, "DA"), (0x00080031, "TM"), (0x0008002A, "DT"), (0x00101030, "DS"), (0x00089215, "SQ")]:
-        if tag in dataset:
+        if tag in dataset or tag in kept:
             continue
         value = word_in(vr, word, digits) if vr != "SQ" else None
         if vr == "SQ":
@@ -133,12 +134,17 @@ def planted(file, target, kept, words):
     return words
 
 
+def needed():
+    """Attributes with numbers and times that readers need: a file with a word in their place is refused."""
+    return {int(tag, 16) for tag in os.environ["NEEDED_ATTRIBUTES"].split()}
+
+
 def main_plant(directory):
     random.seed(int.from_bytes(random.SystemRandom().randbytes(4), "big"))
     rows = []
     for number, file in enumerate(files()):
         row = {"file": str(file), "planted": []}
-        for way, kept in (("class", CLASS | {0x00080060}), ("all", set())):
+        for way, kept in (("class", CLASS | {0x00080060} | needed()), ("all", needed())):
             target = Path(directory) / f"{number:04d}-{way}.dcm"
             try:
                 words = planted(file, target, kept, new_words())
@@ -166,7 +172,7 @@ def main_send(file):
     for source, target, series, word, digits in json.loads(Path(file).read_text()):
         # Slices of a series have the same word, and the same number of it in each attribute.
         random.seed(word)
-        kept = CLASS | {0x00080060} | (SERIES if series else set())
+        kept = CLASS | {0x00080060} | needed() | (SERIES if series else set())
         stream = source
         if source.endswith(".gz"):
             stream = io.BytesIO(gzip.decompress(Path(source).read_bytes()))

@@ -2,12 +2,12 @@
  * `npm run test:privacy`: files of pydicom and pydicom-data are de-identified, as they are and with a word in every text of
  * theirs, and judged by others: no word may be left, pydicom has to read the same pixels, `dciodvfy` may find no new error, and
  * `dcmftest` has to accept them, and dicom-anonymizer and deid may find nothing more to remove than what the table of attributes
- * gives a reason for. Then real files of all formats with such words are sent, and none of them may be on the wire
+ * gives a reason for. dcm2niix has to make the same of mosaics and of diffusion of three vendors. Then real files of all formats with such words are sent, and none of them may be on the wire
  * (`wire.mjs`); `-- --only wire` does this alone. Prints a line for each check; exit code 0 says that all hold. Without Python it says `skipped:`
  * and why, and ends with 0; without the programs of Debian's dicom3tools and dcmtk, only their checks are left out.
  */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -68,9 +68,14 @@ const environment = new PythonEnvironment(here('../../.cache/privacy'), {
   size: 'about 300 MB',
 });
 
+const neededAttributes = [...attributes.emission.values()]
+  .filter(({ isNeeded, treatment, vrs }) => isNeeded || (treatment === 'time' && !vrs.includes('DA')))
+  .map(({ tag }) => tag);
+
 const ask = async (...words) => {
   const { stdout } = await execute(environment.programOf('python'), [here('judge.py'), ...words], {
     maxBuffer: 1 << 28,
+    env: { ...process.env, NEEDED_ATTRIBUTES: neededAttributes.join(' ') },
   });
   return JSON.parse(stdout);
 };
@@ -191,8 +196,29 @@ async function judge(workshop) {
   );
 }
 
+/** What dcm2niix makes of mosaics and of diffusion, whose slices and weights are in private attributes, before and after. */
+async function judgeConverted(workshop) {
+  const given = await workshop.directory('private');
+  const left = await workshop.directory('private-left');
+  const judge = (...words) =>
+    execute(environment.programOf('python'), [here('judge_private.py'), ...words], { maxBuffer: 1 << 26 });
+  await judge('make', given);
+  for (const name of await readdir(given, { recursive: true })) {
+    if (!name.endsWith('.dcm')) continue;
+    const { bytes, refusal } = await leaving(path.join(given, name), new Set());
+    if (!bytes) throw new Error(`${name} was refused: ${refusal}`);
+    await mkdir(path.dirname(path.join(left, name)), { recursive: true });
+    await writeFile(path.join(left, name), bytes);
+  }
+  const { stdout } = await judge('compare', given, left, environment.programOf('dcm2niix'));
+  const rows = JSON.parse(stdout);
+  const wrong = rows.flatMap(({ name, differences }) => differences.map((each) => `${name}: ${each}`));
+  check('dcm2niix', wrong, rows.map(({ name, figures }) => `${name} ${figures}`).join('; '));
+}
+
 await judgedByPython(environment, 'privacy', say, async (workshop) => {
   if (!isWireAlone) await judge(workshop);
+  if (!isWireAlone) await judgeConverted(workshop);
   await judgeWire(workshop, { ask, check });
   return faults;
 });

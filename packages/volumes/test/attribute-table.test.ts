@@ -18,6 +18,7 @@ test('A line of the table says what of an attribute may leave.', () => {
   const [first, ...others] = readTable([{ reason: 'why', option: 'how', only: 'timed', rows }], lists);
   expect(first).toEqual({
     ...{ tag: '00080060', vrs: ['CS'], name: 'Modality (0008,0060)', treatment: 'terms', fallback: 'OT' },
+    isNeeded: false,
     ...{ maxValues: 16, reason: 'why', option: 'how', only: 'timed', allows: expect.any(Function) },
   });
   expect(['CT', 'MR', 'X Y', 'X  Y', 'ct', '', 'CT | MR'].map((each) => first?.allows(each))).toEqual([

@@ -95,7 +95,7 @@ export async function fetchJobResult(
   const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
   const complete = async (directory: string) => {
     const log = await keepLog(connection, jobId, directory);
-    await imaging.finish(directory, { originals: readNames(configDir, jobId) }, reporter);
+    await imaging.finish(directory, { originals: readNames(configDir, jobId, connection.server) }, reporter);
     if (facts) await recordLater(connection, jobId, facts, { directory, log }, reporter);
   };
   const options = { wait, isImpatient, isPartial, reporter, complete };

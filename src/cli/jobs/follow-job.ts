@@ -23,7 +23,7 @@ export async function followJob(
     import('../../client/logs/index.js'),
     import('../../client/case/index.js'),
   ]);
-  const originals = readNames(configDir, jobId);
+  const originals = readNames(configDir, jobId, connection.server);
   const translate = (text: string) => withOriginals(text, originals);
   try {
     const lines = await followToEnd(connection, jobId, { reporter, translate, ...from });

@@ -42,14 +42,20 @@ export function keepFacts(configDir: string, jobId: string, facts: InputFacts): 
 export const forgetFacts = (configDir: string, jobId: string): void =>
   forgetSentJob(configDir, jobId, 'inputs');
 
-/** Keeps the names that a person knows of the files of a job. Never throws: without them, its log and its result have neutral ones. */
-export const keepNames = (configDir: string, jobId: string, originals: OriginalNames): void =>
-  keepSentJob(configDir, jobId, 'names', originals);
+const names = z.object({ server: text, originals: z.record(text, text) });
 
-/** Those names; none where nothing was kept, or it cannot be read. */
-export function readNames(configDir: string, jobId: string): OriginalNames {
+/**
+ * Keeps the names that a person knows of the files of a job of a server. Never throws: without them, its log and its result have
+ * neutral ones.
+ */
+export const keepNames = (configDir: string, jobId: string, server: string, originals: OriginalNames): void =>
+  keepSentJob(configDir, jobId, 'names', { server, originals });
+
+/** Those names; none where nothing was kept of this job of this server, or it cannot be read. */
+export function readNames(configDir: string, jobId: string, server: string): OriginalNames {
   try {
-    return z.record(text, text).parse(readSentJob(configDir, jobId, 'names', maxBytes));
+    const kept = names.parse(readSentJob(configDir, jobId, 'names', maxBytes));
+    return kept.server === server ? kept.originals : {};
   } catch {
     return {};
   }

@@ -61,8 +61,13 @@ function tellNames({ volumes }: FoundFiles, outgoing: Outgoing, reporter: Report
 }
 
 /** Keeps the names that a person knows for commands that show the log of a job, or fetch its result, later. */
-const keepOriginals = ({ outgoing }: Case, { deidentify }: JobOptions, jobId: string): void => {
-  if (outgoing) keepNames(deidentify.configDir, jobId, outgoing.originals);
+const keepOriginals = (
+  { server }: Connection,
+  { outgoing }: Case,
+  { deidentify }: JobOptions,
+  jobId: string,
+): void => {
+  if (outgoing) keepNames(deidentify.configDir, jobId, server, outgoing.originals);
 };
 
 const sentOf = ({ found, outgoing }: Case): SentFiles => sentFilesOf(outgoing?.renamed ?? found);
@@ -81,7 +86,7 @@ export async function startJob(
   const work = await onlyCase(connection, submission, options, false);
   using recorder = new BackgroundRecorder(connection, work, options);
   const envelope = await sendCase(connection, work, options, { onAccepted });
-  keepOriginals(work, options, envelope.job_id);
+  keepOriginals(connection, work, options, envelope.job_id);
   recorder.begins(envelope.job_id);
   await tellAccepted(envelope.job_id);
   await recorder.read();
@@ -112,7 +117,7 @@ export async function runJob(
   const { jobId, received } = await runCase(connection, work, options, {
     onAccepted,
     onRunning: async (id) => {
-      keepOriginals(work, options, id);
+      keepOriginals(connection, work, options, id);
       recorder.begins(id);
       // Reported at once, even if the server's log does not say it.
       reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);

@@ -1,23 +1,30 @@
 import type { DicomElement } from '@remote-app/volumes';
-import { type Attribute, nameOfRemoved } from '@remote-app/volumes/attributes';
+import { type Attribute, nameOfRemoved, neutralCsa, privateAttribute } from '@remote-app/volumes/attributes';
+import { CannotDeidentify } from './refusals.js';
 import type { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
 import {
+  bytesOf,
   type DataSet,
   type Element,
   isWellKnown,
   numbersOf,
   type Reading,
   termsOf,
+  textOf,
   textsOf,
   vrOf,
 } from './values.js';
 
 /** Sequences inside each other that are followed; deeper ones are left out. Enhanced objects have four. */
-const mostDepth = 16;
+const maxDepth = 16;
 
 /** What a data set is written anew by, and what is found on the way. */
 export interface Rewriting {
+  /** What messages call the file. */
+  readonly file: string;
+  /** Whether uptake is computed from the values, for which times are needed. */
+  readonly isEmission: boolean;
   readonly table: ReadonlyMap<string, Attribute>;
   readonly reading: Reading;
   readonly pseudonyms: Pseudonyms;
@@ -26,6 +33,8 @@ export interface Rewriting {
   readonly removed: Set<string>;
   /** Options of PS3.15 by which something was kept. */
   readonly options: Set<string>;
+  /** What is kept of a CSA header of Siemens. */
+  readonly ofCsa: Set<string>;
 }
 
 /** A name of an attribute that is not kept, for a person. */
@@ -41,19 +50,47 @@ function nameOf(tag: string): string {
 const isStructure = (tag: string): boolean =>
   tag.endsWith('0000') || tag === 'fffee00d' || tag.startsWith('0002') || tag.startsWith('7fe0');
 
-/** The elements of a data set that may leave, at every depth. */
+const isOdd = (tag: string): boolean => Number.parseInt(tag.slice(0, 4), 16) % 2 === 1;
+
+/** The tag of the element that names the creator of a private one. */
+const creatorTag = (tag: string): string => `${tag.slice(0, 4)}00${tag.slice(4, 6)}`;
+
+const creatorOf = (set: DataSet, tag: string): string => textOf(set, `x${creatorTag(tag)}`);
+
+/**
+ * The elements of a data set that may leave, at every depth.
+ * @throws CannotDeidentify for a value that may not leave, and without which the image would be another
+ */
 export function rewritten(set: DataSet, how: Rewriting, depth = 0): DicomElement[] {
   const elements: DicomElement[] = [];
+  const creators = new Map<string, string>();
   for (const [key, element] of Object.entries(set.elements)) {
     const tag = key.slice(1);
     if (isStructure(tag)) continue;
-    const attribute = how.table.get(tag);
+    const attribute = isOdd(tag) ? privateAttribute(creatorOf(set, tag), tag) : how.table.get(tag);
     const written = attribute ? rewrittenElement(set, element, attribute, how, depth) : null;
-    if (written) elements.push(written);
-    else how.removed.add(attribute?.name ?? nameOf(tag));
+    if (written) {
+      elements.push(written);
+      if (isOdd(tag)) creators.set(creatorTag(tag), creatorOf(set, tag));
+      continue;
+    }
+    if (attribute && element.length > 0 && isNeeded(attribute, how)) throw needed(how.file, attribute.name);
+    how.removed.add(attribute?.name ?? nameOf(tag));
   }
-  return elements;
+  return [...elements, ...[...creators].map(([tag, name]): DicomElement => [tag, 'LO', name])];
 }
+
+/** Decay is computed from times of the day; dates alone say nothing of it. */
+const isNeeded = ({ isNeeded, treatment, vrs }: Attribute, { isEmission }: Rewriting): boolean =>
+  isNeeded || (isEmission && treatment === 'time' && !vrs.includes('DA'));
+
+const needed = (file: string, attribute: string): CannotDeidentify =>
+  new CannotDeidentify(
+    file,
+    'unreadable',
+    `${file} has a value of ${attribute} that cannot be read, and without it the image would be another: ` +
+      'correct it, for example with dcmodify, or convert the scan to NIfTI and look at its values',
+  );
 
 function rewrittenElement(
   set: DataSet,
@@ -90,7 +127,7 @@ function rewrittenElement(
 /** The items of a sequence; null for what is none, or lies too deep. */
 function itemsOf(element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
   if (element.items === undefined) return element.length === 0 ? [] : null;
-  if (depth === mostDepth) return null;
+  if (depth === maxDepth) return null;
   return element.items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));
 }
 
@@ -100,7 +137,7 @@ function leavingValue(
   element: Element,
   attribute: Attribute,
   vr: string,
-  { pseudonyms, times }: Rewriting,
+  { pseudonyms, times, ofCsa }: Rewriting,
 ): string | Uint8Array | null {
   const texts = (map: (text: string) => string): string =>
     textsOf(set, element)
@@ -120,6 +157,11 @@ function leavingValue(
       return texts((id) => pseudonyms.patient(id));
     case 'time':
       return times.shifted(set, `x${attribute.tag}`, vr);
+    case 'csa': {
+      const csa = neutralCsa(bytesOf(set, element));
+      for (const name of csa?.names ?? []) ofCsa.add(name);
+      return csa?.bytes ?? null;
+    }
     default:
       return texts((text) => text) === '' ? '' : null;
   }

@@ -15,7 +15,15 @@ import type { PackedPiece } from '../../archive/index.js';
 import { type Rewriting, rewritten } from './data-set.js';
 import { pixelPieces } from './dicom-pixels.js';
 import { type Deidentified, sizeOf } from './pieces.js';
-import { CannotDeidentify, classFor, isEmission, isEnhanced, reasonsAgainst, refusals } from './refusals.js';
+import {
+  CannotDeidentify,
+  classFor,
+  isEmission,
+  isEnhanced,
+  isMosaic,
+  reasonsAgainst,
+  refusals,
+} from './refusals.js';
 import { StudyTimes } from './times.js';
 import type { Pseudonyms } from './uids.js';
 import { isWellKnown, textOf } from './values.js';
@@ -34,6 +42,7 @@ const modifiedDates = 'Retain Longitudinal Temporal Information with Modified Da
 const options: readonly (readonly [name: string, code: string, meaning: string])[] = [
   [modifiedDates, '113107', 'Retain Longitudinal Temporal Information Modified Dates Option'],
   ['Retain Patient Characteristics', '113108', 'Retain Patient Characteristics Option'],
+  ['Retain Safe Private', '113111', 'Retain Safe Private Option'],
 ];
 
 async function read(file: string, name: string): Promise<DicomElements> {
@@ -45,7 +54,7 @@ async function read(file: string, name: string): Promise<DicomElements> {
   }
 }
 
-/** Sequences without which the image would be another: in old files, their items may be bytes that are not explained. */
+/** Objects that have them are timed frame by frame. */
 const functionalGroups = ['x52009229', 'x52009230'];
 
 function refuse(
@@ -56,15 +65,6 @@ function refuse(
 ): void {
   for (const reason of reasonsAgainst(set, sopClass, pixels !== null))
     if (!refusals[reason].isAllowable || !allowed.has(reason)) throw new CannotDeidentify(name, reason);
-  const isUnread = functionalGroups
-    .map((tag) => set.elements[tag])
-    .some((element) => element && element.length > 0 && !element.items);
-  if (isUnread)
-    throw new CannotDeidentify(
-      name,
-      'unreadable',
-      `${name} has its functional groups as unknown bytes: write it anew, for example with dcmconv`,
-    );
 }
 
 /**
@@ -89,11 +89,13 @@ export async function deidentifyDicom(
       `${name} has a transfer syntax that is not of the standard: convert it, for example with gdcmconv --raw`,
     );
   const sopClass = classFor(set, isWellKnown(named) || named === '' ? named : pseudonyms.uid(named));
-  const how = rewritingOf(dicom, sopClass, pseudonyms);
+  const how = rewritingOf(dicom, sopClass, pseudonyms, name);
   const instance = pseudonyms.uid(
     textOf(set, 'x00080018') || textOf(set, 'x00020003') || digestOf(set.byteArray),
   );
   const elements = rewritten(set, how).filter(([tag]) => tag !== '00080016' && tag !== '00080018');
+  if (isMosaic(set) && !ofMosaic.every((each) => how.ofCsa.has(each)))
+    throw new CannotDeidentify(name, 'mosaic');
   elements.push(['00080016', 'UI', sopClass], ['00080018', 'UI', instance], ...statementOf(how));
   const syntax = [implicitLittleEndian, deflated].includes(dicom.syntax)
     ? explicitLittleEndian
@@ -108,10 +110,20 @@ export async function deidentifyDicom(
 
 const digestOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-function rewritingOf({ set, syntax }: DicomElements, sopClass: string, pseudonyms: Pseudonyms): Rewriting {
+/** What of a CSA header says which slices a mosaic has, and on which side of the first the others lie. */
+const ofMosaic = ['NumberOfImagesInMosaic', 'SliceNormalVector'];
+
+function rewritingOf(
+  { set, syntax }: DicomElements,
+  sopClass: string,
+  pseudonyms: Pseudonyms,
+  file: string,
+): Rewriting {
   const isTimed = isEnhanced(sopClass) || functionalGroups.some((tag) => set.elements[tag]);
   const table = isEmission(sopClass) ? attributes.emission : isTimed ? attributes.timed : attributes.image;
   return {
+    file,
+    isEmission: isEmission(sopClass),
     table,
     reading: {
       isBig: syntax === explicitBigEndian,
@@ -122,6 +134,7 @@ function rewritingOf({ set, syntax }: DicomElements, sopClass: string, pseudonym
     kept: new Set(),
     removed: new Set(),
     options: new Set(),
+    ofCsa: new Set(),
   };
 }
 

@@ -6,6 +6,19 @@ import { hasZarrName, isSidecar, withoutVolumeEnding } from '../inputs/index.js'
 /** A name that says nothing of a case: `case-0001`. */
 const neutral = (number: number): string => `case-${String(number).padStart(4, '0')}`;
 
+/** What is added to the number of a name that is taken: no submission has as many cases. */
+const beyond = 1_000_000;
+
+/**
+ * The words of a submission that neutral names could be taken for: a person may call files like that too. A name that occurs
+ * among those of the person's files is given to none of them.
+ */
+export function namesLikeNeutral(submission: readonly FoundFiles[]): ReadonlySet<string> {
+  const units = submission.flatMap(({ volumes }) => volumes.flatMap(({ groups }) => groups.flat()));
+  const words = units.flatMap(({ path: file, name }) => `${file} ${name}`.match(/case-\d+/gi) ?? []);
+  return new Set(words.map((word) => word.toLowerCase()));
+}
+
 /** The ending of a name: what programs know a format by. Of a file without a known one, nothing is left. */
 function endingOf(name: string): string {
   const view = /\+(orig|acpc|tlrc)\.(head|brik|brik\.gz|brik\.bz2)$/i.exec(name);
@@ -30,18 +43,20 @@ export class NeutralNames {
 
   /**
    * @param unpacksDicom whether DICOM files leave unpacked
+   * @param own names that occur among those of the person's files
    * @param first the number of the first case
    */
   constructor(
     { volumes }: FoundFiles,
     private readonly unpacksDicom: boolean,
+    private readonly own: ReadonlySet<string>,
     first = 1,
   ) {
-    const most = Math.max(0, ...volumes.flatMap(({ groups }) => groups.map((each) => countOf(each))));
+    const max = Math.max(0, ...volumes.flatMap(({ groups }) => groups.map((each) => countOf(each))));
     for (const { groups } of volumes) {
       for (const group of groups) {
         // A single file beside groups of several, such as one mask, is for all cases.
-        const isForAll = most > 1 && countOf(group) === 1;
+        const isForAll = max > 1 && countOf(group) === 1;
         this.#add(group, isForAll ? 0 : first);
       }
     }
@@ -55,10 +70,10 @@ export class NeutralNames {
       const stem = stemOf(unit.name);
       const ending = this.#endingOf(unit);
       const known = numbers.get(stem);
-      const isFree = known !== undefined && !taken.has(neutral(known) + ending);
+      const isFree = known !== undefined && !taken.has(this.#token(known) + ending);
       const number = isFree ? known : first + numbers.size;
       numbers.set(isFree || known === undefined ? stem : unit.name, number);
-      const token = neutral(number);
+      const token = this.#token(number);
       this.#give(unit, token + ending, taken);
       if (!this.#originals.has(token)) this.#originals.set(token, withoutVolumeEnding(unit.name));
     }
@@ -74,6 +89,11 @@ export class NeutralNames {
         this.#give(unit, `${stem}${part}${isTaken ? `_${taken.size}` : ''}${ending}`, taken);
       }
     }
+  }
+
+  #token(number: number): string {
+    const token = neutral(number);
+    return this.own.has(token) ? this.#token(number + beyond) : token;
   }
 
   #endingOf(unit: NamedUnit): string {

@@ -8,19 +8,28 @@ import { exitCodes, quoteName } from '../../contract/index.js';
 import { makeDirectory, readJsonFile, writeJsonFile } from '../../files/index.js';
 import type { Deidentifier } from './deidentifier.js';
 import { profileKey } from './key.js';
-import { NeutralNames } from './names.js';
+import { NeutralNames, namesLikeNeutral } from './names.js';
 
-/** How the files of one submission leave. @param first the number of the first case in its neutral name */
-function outgoingOf(deidentifier: Deidentifier, found: FoundFiles, first = 1): Outgoing {
+/**
+ * How the files of one job leave.
+ * @param own names that occur among those of the person's files
+ * @param first the number of the first case in its neutral name
+ */
+function outgoingOf(
+  deidentifier: Deidentifier,
+  found: FoundFiles,
+  own: ReadonlySet<string>,
+  first = 1,
+): Outgoing {
   if (found.dataSet) throw refusedDataSet();
-  const names = new NeutralNames(found, deidentifier.mode === 'full', first);
+  const names = new NeutralNames(found, deidentifier.mode === 'full', own, first);
   return {
     note: noteOf(deidentifier),
     originals: names.originals,
     renamed: names.applied(found),
     nameOf: (unit) => names.nameOf(unit),
     // Other names of the same files make another submission.
-    keyFor: (key) => deidentifier.keyFor(`${key} ${first}`),
+    keyFor: (key) => deidentifier.keyFor([key, first, ...Object.keys(names.originals)].join(' ')),
     fileOf: (unit, work) => deidentifier.prepare(unit, names, work),
     filesOf: (unit, work) => deidentifier.filesTogether(unit, work),
     describe: (unit, work, tally) => deidentifier.describe(unit, names, work, tally),
@@ -92,14 +101,16 @@ async function deidentifierFor(
   return new Deidentifier(mode, new Set(allowed), profileKey(configDir, profile));
 }
 
-/** How the files of a command leave. */
+/** How the files of a command leave. @param cases what is sent, in one job or in several */
 export async function prepareLeaving(
+  cases: readonly FoundFiles[],
   preparing: Omit<Preparing, 'conversion'>,
   reporter: Reporter,
 ): Promise<Preparation> {
   const deidentifier = await deidentifierFor(preparing, reporter);
+  const own = namesLikeNeutral(cases);
   return {
     note: deidentifier && noteOf(deidentifier),
-    outgoing: (found, first) => deidentifier && outgoingOf(deidentifier, found, first),
+    outgoing: (found, first) => deidentifier && outgoingOf(deidentifier, found, own, first),
   };
 }

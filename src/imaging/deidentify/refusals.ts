@@ -32,6 +32,12 @@ export const refusals = {
     why: 'is an object of radiotherapy, whose names and descriptions would have to go: convert what is needed of it to NIfTI',
     isAllowable: false,
   },
+  mosaic: {
+    why:
+      'is a mosaic, which has all slices in one image, and nothing that may leave says how many they are and where they lie: ' +
+      'convert it to NIfTI, for example with dcm2niix',
+    isAllowable: false,
+  },
   'no-image': { why: 'has no image', isAllowable: false },
   unreadable: { why: 'cannot be read well enough to leave out who it is of', isAllowable: false },
 } as const satisfies Readonly<Record<string, { why: string; isAllowable: boolean }>>;
@@ -88,6 +94,12 @@ export const isEnhanced = (sopClass: string): boolean => enhanced.test(sopClass)
 
 /** Words of ImageType by which scanners mark pictures of their screens. */
 const screen = /SCREEN|SNAPSHOT|DOSE[ _]?INFO|REPORT|PROTOCOL/;
+
+/** Whether an image has all slices side by side, as functional MR of Siemens and of United Imaging has. */
+export const isMosaic = (set: DataSet): boolean => {
+  const type = set.elements.x00080008;
+  return type !== undefined && textsOf(set, type).some((word) => /^(MOSAIC|VFRAME)$/i.test(word));
+};
 
 /** Whether the file says that an overlay is in bits of the pixels: one without data of its own. */
 const hasPixelOverlay = (set: DataSet): boolean =>

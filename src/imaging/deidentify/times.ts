@@ -5,7 +5,8 @@ const secondsOfDay = 86_400;
 /** When every study begins, in seconds: no scan of a usual length passes midnight. */
 const beginning = 8 * 3600;
 
-const timePattern = /^(\d{2})(?::?(\d{2})(?::?(\d{2})(\.\d{1,6})?)?)?$/;
+/** Digits behind those of a microsecond are cut off. */
+const timePattern = /^(\d{2})(?::?(\d{2})(?::?(\d{2})(\.\d{1,6})?\d*)?)?$/;
 const datePattern = /^(\d{4})\.?(\d{2})\.?(\d{2})$/;
 /** With a difference to UTC, which is left out: all times of a file are local ones. */
 const dateTimePattern = /^(\d{8})(\d{2}(?:\d{2}(?:\d{2}(?:\.\d{1,6})?)?)?)(?:[+-]\d{4})?$/;

@@ -1,7 +1,9 @@
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { voxelFilesOf } from '@remote-app/volumes/headers';
 import { type OriginalNames, withOriginals } from '../../client/outgoing.js';
-import { isSafeName, TimeSlice } from '../../files/index.js';
+import { someOf } from '../../contract/index.js';
+import { foldedName, isSafeName, TimeSlice } from '../../files/index.js';
 
 /** Largest file of text in which names are replaced, in bytes. */
 const maxText = 16 << 20;
@@ -15,8 +17,12 @@ function namesIn(file: string, originals: OriginalNames): OriginalNames {
   const names = Object.entries(originals)
     .filter(([, name]) => isJson || /^[^",;\t\r\n]*$/.test(name))
     .map(([token, name]) => [token, isJson ? JSON.stringify(name).slice(1, -1) : name] as const);
-  return Object.fromEntries(names.map(([token, name]) => [token, Buffer.from(name).toString('latin1')]));
+  return latinNames(names);
 }
+
+/** Names in UTF-8 as they are found in a text that is read byte by byte. */
+const latinNames = (names: readonly (readonly [token: string, name: string])[]): OriginalNames =>
+  Object.fromEntries(names.map(([token, name]) => [token, Buffer.from(name).toString('latin1')]));
 
 function translateText(file: string, originals: OriginalNames): void {
   if (statSync(file).size > maxText) return;
@@ -25,23 +31,93 @@ function translateText(file: string, originals: OriginalNames): void {
   if (translated !== text) writeFileSync(file, translated, 'latin1');
 }
 
-/**
- * Gives the files and directories of a result the names that the person knows, and puts these into files of text, in a private
- * directory from which they get their place later. Where such a name cannot be, or is taken, the neutral one stays.
- * @throws the system's error
- */
-export async function translateResult(directory: string, originals: OriginalNames): Promise<void> {
-  if (Object.keys(originals).length > 0) await translateBelow(directory, originals, new TimeSlice());
+/** Headers that name the files with their voxels, and the line in which they do. */
+const detached = /\.(mhd|nhdr)$/i;
+const dataFileLine = /^(?:ElementDataFile\s*=|data ?file:)(?:\s*LIST\b[\s\S]*|[^\n]*)/im;
+
+/** Whether the files that a header names are there. */
+function hasDataFiles(file: string, header: Buffer): boolean {
+  const wanted = voxelFilesOf(file, (max) => header.subarray(0, max)) ?? [];
+  return wanted.every((names) => names.some((name) => existsSync(path.join(path.dirname(file), name))));
 }
 
-async function translateBelow(directory: string, originals: OriginalNames, slice: TimeSlice): Promise<void> {
-  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+/** Puts the new names of the files with its voxels into a header, if they are called so now. */
+function translateHeader(file: string, originals: OriginalNames): void {
+  if (statSync(file).size > maxText) return;
+  const header = readFileSync(file);
+  if (hasDataFiles(file, header)) return;
+  const names = latinNames(Object.entries(originals));
+  const text = header.toString('latin1').replace(dataFileLine, (lines) => withOriginals(lines, names));
+  const translated = Buffer.from(text, 'latin1');
+  if (hasDataFiles(file, translated)) writeFileSync(file, translated);
+}
+
+/**
+ * Gives the files and directories of a result the names that the person knows, and puts these into files of text and into headers
+ * that name other files, in a private directory from which they get their place later. Where such a name cannot be, or would be
+ * that of two files, the neutral one stays, and a note says so.
+ * @throws the system's error
+ */
+export async function translateResult(
+  directory: string,
+  originals: OriginalNames,
+  note: (text: string) => void,
+): Promise<void> {
+  if (Object.keys(originals).length === 0) return;
+  const kept: string[] = [];
+  await translateBelow(directory, originals, new TimeSlice(), kept);
+  if (kept.length > 0)
+    note(
+      `Kept under neutral names, since the names of your files are taken or cannot be used here: ${someOf(kept)}`,
+    );
+}
+
+async function translateBelow(
+  directory: string,
+  originals: OriginalNames,
+  slice: TimeSlice,
+  kept: string[],
+): Promise<void> {
+  const entries = readdirSync(directory, { withFileTypes: true });
+  for (const entry of entries) {
     await slice.pause();
     const place = path.join(directory, entry.name);
-    if (entry.isDirectory()) await translateBelow(place, originals, slice);
+    if (entry.isDirectory()) await translateBelow(place, originals, slice, kept);
     else if (entry.isFile() && isText(entry.name)) translateText(place, originals);
-    const name = withOriginals(entry.name, originals);
-    const wanted = path.join(directory, name);
-    if (name !== entry.name && isSafeName(name) && !existsSync(wanted)) renameSync(place, wanted);
+  }
+  const names = entries.map(({ name }) => name);
+  const renamed = newNames(names, originals);
+  const at = (name: string) => path.join(directory, name);
+  // The new name of one may be the old name of another: all make room first.
+  const moves = [...renamed].map(([from, to], index) => ({
+    from,
+    aside: `.renamed-${process.pid}-${index}`,
+    to,
+  }));
+  for (const { from, aside } of moves) renameSync(at(from), at(aside));
+  for (const { aside, to } of moves) renameSync(at(aside), at(to));
+  for (const name of names) {
+    const now = renamed.get(name) ?? name;
+    if (now === name && withOriginals(name, originals) !== name) kept.push(at(name));
+    if (detached.test(now) && statSync(at(now)).isFile()) translateHeader(at(now), originals);
+  }
+}
+
+/** The new names of a directory's entries by their old ones, without those that cannot be, or that two would have. */
+function newNames(names: readonly string[], originals: OriginalNames): Map<string, string> {
+  const wanted = new Map(
+    names.flatMap((from) => {
+      const to = withOriginals(from, originals);
+      return to !== from && isSafeName(to) ? [[from, to] as const] : [];
+    }),
+  );
+  for (;;) {
+    const all = names.map((name) => foldedName(wanted.get(name) ?? name));
+    const doubled = names.filter(
+      (name, at) => wanted.has(name) && all.indexOf(all[at] ?? '') !== all.lastIndexOf(all[at] ?? ''),
+    );
+    if (doubled.length === 0) return wanted;
+    // A name that stays may be what another file was to get.
+    for (const name of doubled) wanted.delete(name);
   }
 }

@@ -9,6 +9,12 @@ const sizes: Readonly<Record<string, number>> = { US: 2, SS: 2, OW: 2, UL: 4, SL
 
 const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
+/**
+ * The longest number, in characters. The standard allows 16, but many programs write all digits of a double, which readers take
+ * as they are.
+ */
+const maxDecimal = 64;
+
 const isInteger = /^(?:[US][SL]|AT)$/;
 const printable = /^[\x20-\x7e]+[\0 ]?$/;
 
@@ -16,17 +22,17 @@ const printable = /^[\x20-\x7e]+[\0 ]?$/;
 const wellKnown = /^1\.2\.840\.10008(?:\.(?:0|[1-9]\d{0,3})){1,8}$/;
 export const isWellKnown = (uid: string): boolean => wellKnown.test(uid);
 
-/** Most characters of a text that is looked at: a list of numbers may have more. */
-const mostText = 1 << 20;
+/** The longest text that is looked at, in characters. */
+const maxText = 1 << 20;
 
-const bytesOf = (set: DataSet, element: Element): Buffer => {
+export const bytesOf = (set: DataSet, element: Element): Buffer => {
   const bytes = set.byteArray.subarray(element.dataOffset, element.dataOffset + element.length);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 };
 
 /** The values of a text, without the padding around them. */
 export function textsOf(set: DataSet, element: Element): string[] {
-  if (element.length > mostText) return [];
+  if (element.length > maxText) return [];
   const text = bytesOf(set, element).toString('latin1');
   return text.split('\\').map((each) => each.replaceAll('\0', ' ').trim());
 }
@@ -75,7 +81,7 @@ export function numbersOf(
     return isSound ? bytes : null;
   }
   const texts = textsOf(set, element);
-  const isSound = texts.every((each) => each === '' || (each.length <= 16 && decimal.test(each)));
+  const isSound = texts.every((each) => each === '' || (each.length <= maxDecimal && decimal.test(each)));
   return isSound && texts.length <= attribute.maxValues ? texts.join('\\') : null;
 }
 

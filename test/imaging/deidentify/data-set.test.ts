@@ -28,7 +28,7 @@ test('A person is told of each attribute once: that it leaves, or that it does n
     element(0x00102160, 'SH', 'Group'),
     element(0x00180050, 'DS', '2.5'),
     element(0x00180060, 'DS', ''),
-    element(0x00180088, 'DS', 'Ada'),
+    element(0x00181151, 'IS', 'Ada'),
     element(0x00181020, 'LO', 'syngo'),
     element(0x00400555, 'SQ', [code('12738006')]),
     element(0x4ffe0010, 'LO', 'x'),
@@ -56,7 +56,7 @@ test('A person is told of each attribute once: that it leaves, or that it does n
   expect(removed).toEqual([
     ...['SOPInstanceUID (0008,0018)', 'AccessionNumber (0008,0050)', 'CodeValue (0008,0100)'],
     ...['private attributes', 'PatientName (0010,0010)', 'PatientID (0010,0020)', 'EthnicGroup (0010,2160)'],
-    ...['SpacingBetweenSlices (0018,0088)', 'SoftwareVersions (0018,1020)'],
+    ...['SoftwareVersions (0018,1020)', 'XRayTubeCurrent (0018,1151)'],
     ...['StudyInstanceUID (0020,000D)', 'SeriesInstanceUID (0020,000E)'],
     ...['AcquisitionContextSequence (0040,0555)', '(4ffe,0010)', 'curves', '(5100,0020)', '(5ffe,0020)'],
     ...['overlays', '(6100,0022)'],

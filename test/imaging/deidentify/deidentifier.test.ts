@@ -27,7 +27,7 @@ async function prepared(
   await plant(directory.path, files);
   const groups = [paths.map((each) => path.join(directory.path, each))];
   const found = await findFiles({ files: [{ field, groups }], archive: null });
-  const names = new NeutralNames(found, mode === 'full');
+  const names = new NeutralNames(found, mode === 'full', new Set());
   const deidentifier = new Deidentifier(mode, new Set(), Buffer.alloc(32, 7));
   let made = 0;
   const work = {

@@ -6,7 +6,7 @@ import type { FoundFiles } from '../../../src/client/found-files.js';
 import { withOriginals } from '../../../src/client/outgoing.js';
 import { operationOf } from '../../../src/contract/index.js';
 import { translateResult } from '../../../src/imaging/deidentify/index.js';
-import { NeutralNames } from '../../../src/imaging/deidentify/names.js';
+import { NeutralNames, namesLikeNeutral } from '../../../src/imaging/deidentify/names.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
@@ -26,7 +26,7 @@ async function namesOf(
     return absolute ? [{ field, groups: absolute }] : [];
   });
   const found = await findFiles({ files: chosen, archive: null, allFiles });
-  const names = new NeutralNames(found, true);
+  const names = new NeutralNames(found, true, namesLikeNeutral([found]));
   const given = names.applied(found).volumes.flatMap((each) => each.groups);
   return { names: given.map((units) => units.map(({ name }) => name)), originals: names.originals };
 }
@@ -102,12 +102,17 @@ test('A result gets the names that a person knows where these can be', async () 
     'case-0004.txt': 'taken',
     'taken.txt': 'mine',
   });
-  await translateResult(directory.path, {
-    'case-0001': 'zoë',
-    'case-0002': 'a"b,c',
-    'case-0003': 'x/../../y',
-    'case-0004': 'taken',
-  });
+  const notes: string[] = [];
+  const note = (text: string) => notes.push(text);
+  await translateResult(
+    directory.path,
+    { 'case-0001': 'zoë', 'case-0002': 'a"b,c', 'case-0003': 'x/../../y', 'case-0004': 'taken' },
+    note,
+  );
+  const kept = ['case-0003.txt', 'case-0004.txt'].map((name) => path.join(directory.path, name)).join(', ');
+  expect(notes).toEqual([
+    `Kept under neutral names, since the names of your files are taken or cannot be used here: ${kept}`,
+  ]);
   expect((await readdir(directory.path, { recursive: true })).sort()).toEqual([
     'case-0003.txt',
     'case-0004.txt',
@@ -126,11 +131,64 @@ test('A result gets the names that a person knows where these can be', async () 
   expect(read('taken.txt').toString()).toBe('mine');
 });
 
+test('Files of a result are renamed together, so that none gets the name of another patient', async () => {
+  await using directory = await temporary();
+  // The person's own files have names like neutral ones: those of an old job, since new ones are given no such names.
+  const originals = {
+    'case-0001': 'case-0002',
+    'case-0002': 'case-0003',
+    'case-0003': 'case-0001',
+    'case-0004': 'x',
+    'case-0005': 'X',
+  };
+  const names = Object.keys(originals);
+  await plant(
+    directory.path,
+    Object.fromEntries(names.map((name) => [`${name}.nii`, originals[name as 'case-0001']])),
+  );
+  const notes: string[] = [];
+  await translateResult(directory.path, originals, (text) => notes.push(text));
+  const read = (name: string) => readFileSync(path.join(directory.path, name), 'utf8');
+  expect((await readdir(directory.path)).sort()).toEqual(names.map((name) => `${name}.nii`));
+  for (const name of names.slice(0, 3)) expect(read(`${name}.nii`)).toBe(name);
+  // Two that would have one name keep their own.
+  expect([read('case-0004.nii'), read('case-0005.nii'), notes.length]).toEqual(['x', 'X', 1]);
+});
+
+test('Neutral names occur nowhere among the names of the person', async () => {
+  const files = { 'Case-0001/scan.nii': 'x', 'b/case-0003_T1.nii': 'x', 'c.nii': 'x' };
+  const { names, originals } = await namesOf(files, { inputs: [Object.keys(files)] });
+  expect(names).toEqual([['case-1000001.nii', 'case-0002.nii', 'case-1000003.nii']]);
+  expect(originals).toEqual({ 'case-1000001': 'scan', 'case-0002': 'case-0003_T1', 'case-1000003': 'c' });
+});
+
+test('A header of a result names its voxels as they are called now, and stays as it is where they keep their names', async () => {
+  await using directory = await temporary();
+  const meta = (...names: string[]) =>
+    `NDims = 3\nDimSize = 1 1 ${names.length || 1}\nElementType = MET_UCHAR\nElementDataFile = ${names.join('\n')}\n`;
+  const nrrd = (name: string) =>
+    `NRRD0004\n# case-0001\ntype: uchar\ndimension: 3\nsizes: 1 1 1\nencoding: raw\ndata file: ${name}\n`;
+  await plant(directory.path, {
+    ...{ 'case-0001.mhd': meta('case-0001.raw'), 'case-0001.raw': '1' },
+    ...{ 'case-0002.mhd': meta('LIST', 'case-0002_1.raw', 'case-0002_2.raw') },
+    ...{ 'case-0002_1.raw': '1', 'case-0002_2.raw': '2' },
+    ...{ 'mask.nhdr': nrrd('case-0001_mask.raw'), 'case-0001_mask.raw': '3' },
+    ...{ 'case-0003.mhd': meta('case-0003.raw'), 'case-0003.raw': '4', 'taken.raw': '5' },
+  });
+  const originals = { 'case-0001': 'Zoë Ä.', 'case-0002': 'bo', 'case-0003': 'taken' };
+  await translateResult(directory.path, originals, () => {});
+  const read = (name: string) => readFileSync(path.join(directory.path, name), 'utf8');
+  expect(read('Zoë Ä..mhd')).toBe(meta('Zoë Ä..raw'));
+  expect(read('bo.mhd')).toBe(meta('LIST', 'bo_1.raw', 'bo_2.raw'));
+  expect(read('mask.nhdr')).toBe(nrrd('Zoë Ä._mask.raw'));
+  expect([read('taken.mhd'), read('taken.raw')]).toEqual([meta('case-0003.raw'), '5']);
+});
+
 test('A table stays as it is where a name would move its columns', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.tsv': 'case-0001' });
   for (const mark of [';', ',', '"', '\n', '\r', '\t']) {
-    await translateResult(directory.path, { 'case-0001': `ada${mark}x` });
+    await translateResult(directory.path, { 'case-0001': `ada${mark}x` }, () => {});
     expect(readFileSync(path.join(directory.path, 'a.tsv'), 'utf8')).toBe('case-0001');
   }
 });
@@ -148,13 +206,13 @@ test('Names in a result are put into files of text alone, whatever the case of t
   truncateSync(at('large.txt'), most + 1);
   truncateSync(at('largest.txt'), most);
   const text = (name: string) => readFileSync(at(name)).toString('utf8', 0, 4);
-  await translateResult(directory.path, {});
+  await translateResult(directory.path, {}, () => {});
   expect(names.map(text)).toEqual(names.map(() => 'case'));
-  await translateResult(directory.path, { 'case-0001': 'ada\tx', 'case-0002': 'x' });
+  await translateResult(directory.path, { 'case-0001': 'ada\tx', 'case-0002': 'x' }, () => {});
   expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
     ...['ada\\', 'case', 'case', 'case', 'case', 'case', 'case', 'case'],
   ]);
-  await translateResult(directory.path, { 'case-0001': 'ada!' });
+  await translateResult(directory.path, { 'case-0001': 'ada!' }, () => {});
   expect([...names, 'large.txt', 'largest.txt'].map(text)).toEqual([
     ...['ada\\', 'ada!', 'ada!', 'case', 'case', 'case', 'case', 'ada!'],
   ]);
@@ -176,7 +234,7 @@ describe('a neutral name', () => {
       }),
     );
     const found = { volumes: [{ field: {}, groups: units }] } as unknown as FoundFiles;
-    const names = new NeutralNames(found, unpacksDicom, first);
+    const names = new NeutralNames(found, unpacksDicom, namesLikeNeutral([found]), first);
     const applied = names.applied(found).volumes.flatMap((each) => each.groups);
     return { names: applied.map((group) => group.map(({ name }) => name)), neutral: names };
   };

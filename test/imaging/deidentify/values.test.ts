@@ -68,10 +68,10 @@ describe('numbers', () => {
 
   test('Numbers leave as they are, no more than there may be, and no text in their place', () => {
     expect(
-      ['1.5', '-2e3\\.5', '1\\', 'x', '1\\2\\3\\4', '12345678901234567', '1.5 m'].map((each) =>
-        numbers(each, 'DS'),
+      ['1.5', '-2e3\\.5', '1\\', 'x', '1\\2\\3\\4', '12345678901234567', '1'.repeat(65), '1.5 m'].map(
+        (each) => numbers(each, 'DS'),
       ),
-    ).toEqual(['1.5', '-2e3\\.5', '1\\', null, null, null, null]);
+    ).toEqual(['1.5', '-2e3\\.5', '1\\', null, null, '12345678901234567', null, null]);
     const [three, four] = [Buffer.from([0, 1, 0, 2, 0, 3]), Buffer.from([0, 1, 0, 2, 0, 3, 0, 4])];
     expect(numbers(three, 'US')).toEqual(three);
     expect([numbers(four, 'US'), numbers(three.subarray(1), 'US')]).toEqual([null, null]);

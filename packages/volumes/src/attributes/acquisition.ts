@@ -146,6 +146,24 @@ export const acquisitionAttributes: readonly AttributeGroup[] = [
     00189425 CS ContrastBolusIngredientOpaque: YES | NO`,
   },
   {
+    reason: 'Diffusion: by which b-value and direction an image is weighted.',
+    isNeeded: true,
+    rows: `
+    00189087 FD DiffusionBValue
+    00189089 FD DiffusionGradientOrientation
+    00189075 CS DiffusionDirectionality: DIRECTIONAL | BMATRIX | ISOTROPIC | NONE
+    00189147 CS DiffusionAnisotropyType: FRACTIONAL | RELATIVE | VOLUME_RATIO
+    00189076 SQ DiffusionGradientDirectionSequence
+    00189601 SQ DiffusionBMatrixSequence
+    00189602 FD DiffusionBValueXX
+    00189603 FD DiffusionBValueXY
+    00189604 FD DiffusionBValueXZ
+    00189605 FD DiffusionBValueYY
+    00189606 FD DiffusionBValueYZ
+    00189607 FD DiffusionBValueZZ
+    00189117 SQ MRDiffusionSequence`,
+  },
+  {
     reason: 'Magnetic resonance: sequence, times, angles, field, diffusion.',
     rows: `
     00180020 CS ScanningSequence: SE | IR | GR | EP | RM ? RM
@@ -180,19 +198,6 @@ export const acquisitionAttributes: readonly AttributeGroup[] = [
     00181316 DS SAR
     00181318 DS dBdt
     00181320 FL B1rms
-    00189087 FD DiffusionBValue
-    00189089 FD DiffusionGradientOrientation
-    00189075 CS DiffusionDirectionality: DIRECTIONAL | BMATRIX | ISOTROPIC | NONE
-    00189147 CS DiffusionAnisotropyType: FRACTIONAL | RELATIVE | VOLUME_RATIO
-    00189076 SQ DiffusionGradientDirectionSequence
-    00189601 SQ DiffusionBMatrixSequence
-    00189602 FD DiffusionBValueXX
-    00189603 FD DiffusionBValueXY
-    00189604 FD DiffusionBValueXZ
-    00189605 FD DiffusionBValueYY
-    00189606 FD DiffusionBValueYZ
-    00189607 FD DiffusionBValueZZ
-    00189117 SQ MRDiffusionSequence
     00189226 SQ MRImageFrameTypeSequence
     00189112 SQ MRTimingAndRelatedParametersSequence
     00189114 SQ MREchoSequence

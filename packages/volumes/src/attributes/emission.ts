@@ -4,18 +4,19 @@ import type { AttributeGroup } from './table.js';
 export const emissionAttributes: readonly AttributeGroup[] = [
   {
     reason: 'PET and nuclear medicine: units, corrections, activity.',
+    isNeeded: true,
     rows: `
-    00541001 CS Units: @petUnits
+    00541001 CS Units: @petUnits ?!
     00541002 CS CountsSource: EMISSION | TRANSMISSION
     00541000 CS SeriesType: STATIC | DYNAMIC | GATED | WHOLE BODY | IMAGE | REPROJECTION
     00541004 CS ReprojectionMethod: SUM | MAX PIXEL
-    00280051 CS CorrectedImage: @corrections
-    00541102 CS DecayCorrection: NONE | START | ADMIN
+    00280051 CS CorrectedImage: @corrections ?!
+    00541102 CS DecayCorrection: NONE | START | ADMIN ?!
     00541321 DS DecayFactor
     00541101 LO AttenuationCorrectionMethod: ?
     00541105 LO ScatterCorrectionMethod: ?
     00541103 LO ReconstructionMethod: ?
-    00541006 CS SUVType: BSA | BW | LBM | LBMJANMA | LBMJAMES128 | IBW
+    00541006 CS SUVType: BSA | BW | LBM | LBMJANMA | LBMJAMES128 | IBW ?!
     00540016 SQ RadiopharmaceuticalInformationSequence
     00181074 DS RadionuclideTotalDose
     00181075 DS RadionuclideHalfLife
@@ -118,6 +119,7 @@ export const emissionAttributes: readonly AttributeGroup[] = [
     reason: 'The standardised uptake value is computed with these.',
     option: 'Retain Patient Characteristics',
     only: 'emission',
+    isNeeded: true,
     rows: `
     00101030 DS PatientWeight
     00101020 DS PatientSize

@@ -55,9 +55,10 @@ export const imageAttributes: readonly AttributeGroup[] = [
   },
   {
     reason: 'How the pixels are stored.',
+    isNeeded: true,
     rows: `
     00280002 US SamplesPerPixel
-    00280004 CS PhotometricInterpretation: MONOCHROME1 | MONOCHROME2 | PALETTE COLOR | RGB | YBR_FULL | YBR_FULL_422 | YBR_PARTIAL_420 | YBR_PARTIAL_422 | YBR_ICT | YBR_RCT | HSV | ARGB | CMYK | XYB
+    00280004 CS PhotometricInterpretation: MONOCHROME1 | MONOCHROME2 | PALETTE COLOR | RGB | YBR_FULL | YBR_FULL_422 | YBR_PARTIAL_420 | YBR_PARTIAL_422 | YBR_ICT | YBR_RCT | HSV | ARGB | CMYK | XYB ?!
     00280006 US PlanarConfiguration
     00280008 IS NumberOfFrames
     00280009 AT FrameIncrementPointer
@@ -96,16 +97,17 @@ export const imageAttributes: readonly AttributeGroup[] = [
   },
   {
     reason: 'What the values of the pixels mean, and how they are shown.',
+    isNeeded: true,
     rows: `
     00281052 DS RescaleIntercept
     00281053 DS RescaleSlope
     00281054 LO RescaleType: @units ? US
     00281050 DS WindowCenter
     00281051 DS WindowWidth
-    00281056 CS VOILUTFunction: LINEAR | LINEAR_EXACT | SIGMOID
-    00281040 CS PixelIntensityRelationship: LIN | LOG | DISP
+    00281056 CS VOILUTFunction: LINEAR | LINEAR_EXACT | SIGMOID ?!
+    00281040 CS PixelIntensityRelationship: LIN | LOG | DISP ?!
     00281041 SS PixelIntensityRelationshipSign
-    20500020 CS PresentationLUTShape: IDENTITY | INVERSE | LIN OD
+    20500020 CS PresentationLUTShape: IDENTITY | INVERSE | LIN OD ?!
     00080068 CS PresentationIntentType: FOR PRESENTATION | FOR PROCESSING
     00283000 SQ ModalityLUTSequence
     00283010 SQ VOILUTSequence
@@ -134,6 +136,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
   },
   {
     reason: 'Where the pixels lie in space.',
+    isNeeded: true,
     rows: `
     00280030 DS PixelSpacing
     00181164 DS ImagerPixelSpacing
@@ -186,6 +189,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
   },
   {
     reason: 'The same for each frame of an enhanced object.',
+    isNeeded: true,
     rows: `
     52009229 SQ SharedFunctionalGroupsSequence
     52009230 SQ PerFrameFunctionalGroupsSequence
@@ -221,7 +225,7 @@ export const imageAttributes: readonly AttributeGroup[] = [
     00181083 IS IntervalsAcquired
     00181084 IS IntervalsRejected
     00189004 CS ContentQualification: PRODUCT | RESEARCH | SERVICE
-    00089208 CS ComplexImageComponent: MAGNITUDE | PHASE | REAL | IMAGINARY | MIXED
+    00089208 CS ComplexImageComponent: MAGNITUDE | PHASE | REAL | IMAGINARY | MIXED ?!
     00089209 CS AcquisitionContrast: DIFFUSION | FLOW_ENCODED | FLUID_ATTENUATED | PERFUSION | PROTON_DENSITY | STIR | TAGGING | T1 | T2 | T2_STAR | TOF | MIXED | UNKNOWN ? UNKNOWN
     00189073 FD AcquisitionDuration
     00209255 FD NominalRespiratoryTriggerDelayTime

@@ -6,6 +6,7 @@ import { imageAttributes } from './image.js';
 import { type Attribute, readTable } from './table.js';
 import { terms } from './terms.js';
 
+export { neutralCsa, privateAttribute } from './private.js';
 export { identifyingTags, nameOfRemoved } from './removed-names.js';
 export type { Attribute, Treatment } from './table.js';
 

@@ -5,15 +5,20 @@ export interface AttributeGroup {
   readonly option?: string;
   /** `emission`: only in PET and NM. `timed`: in these and in objects with functional groups. */
   readonly only?: 'emission' | 'timed';
+  /** Whether a file is refused where the numbers, times or items of an attribute cannot leave: without them, it would be another image. */
+  readonly isNeeded?: boolean;
   /**
    * One attribute on each line: tag, value representations and keyword, with `*` for any number of values. A colon introduces the
    * values that may leave: `A | B`, a list of terms.ts (`@list`) or an expression (`/x/`). A question mark introduces the
-   * replacement for other values; without one, the attribute is removed.
+   * replacement for other values; without one, the attribute is removed. With `?!`, the file is refused.
    */
   readonly rows: string;
 }
 
-/** What is written: valid numbers, listed terms, mapped or standard UIDs, a pseudonym, a shifted time, items, or a fallback. */
+/**
+ * What is written: valid numbers, listed terms, mapped or standard UIDs, a pseudonym, a shifted time, items, parts of a header of
+ * Siemens (CSA), or a fallback.
+ */
 export type Treatment =
   | 'numbers'
   | 'terms'
@@ -22,6 +27,7 @@ export type Treatment =
   | 'pseudonym'
   | 'time'
   | 'items'
+  | 'csa'
   | 'fallback';
 
 /** An attribute that may leave. */
@@ -35,6 +41,8 @@ export interface Attribute {
   readonly allows: (text: string) => boolean;
   /** The replacement for a value that may not leave; null to remove the attribute. */
   readonly fallback: string | null;
+  /** Whether a file is refused where a value may not leave. */
+  readonly isNeeded: boolean;
   readonly maxValues: number;
   readonly reason: string;
   readonly option: string | null;
@@ -61,7 +69,7 @@ function testOf(values: string, lists: Readonly<Record<string, string>>): (text:
 }
 
 function treatmentOf(vr: string, values: string): Treatment {
-  if (values === 'well-known' || values === 'pseudonym') return values;
+  if (values === 'well-known' || values === 'pseudonym' || values === 'csa') return values;
   if (values !== '') return 'terms';
   if (vr === 'UI') return 'uid';
   if (vr === 'SQ') return 'items';
@@ -74,7 +82,7 @@ export function readTable(
   groups: readonly AttributeGroup[],
   lists: Readonly<Record<string, string>>,
 ): (Attribute & Pick<AttributeGroup, 'only'>)[] {
-  return groups.flatMap(({ reason, option, only, rows }) =>
+  return groups.flatMap(({ reason, option, only, isNeeded, rows }) =>
     rows
       .trim()
       .split('\n')
@@ -86,13 +94,15 @@ export function readTable(
         const ways = vrs.split('|');
         const replaced = fallback?.replace('?', '').trim() ?? null;
         const isNever = told === '' && replaced !== null;
+        const treatment = isNever ? 'fallback' : treatmentOf(ways[0] ?? '', told);
         return {
           tag,
           vrs: ways,
           name: `${keyword} (${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`,
-          treatment: isNever ? 'fallback' : treatmentOf(ways[0] ?? '', told),
+          treatment,
           allows: told === '' ? nothing : testOf(told, lists),
-          fallback: replaced,
+          fallback: replaced === '!' ? null : replaced,
+          isNeeded: replaced === '!' || (isNeeded === true && /^(?:numbers|time|items)$/.test(treatment)),
           maxValues: list ? Number.POSITIVE_INFINITY : fewValues,
           reason,
           option: option ?? null,

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, inflateRaw } from 'node:zlib';
+import { neutralCsa, privateAttribute } from '../attributes/private.js';
 import { hasMagic, isDicomStart, isGzip, unzippedStart } from '../headers/dicom-start.js';
 import {
   bytesInMemory,
@@ -43,8 +44,10 @@ function isPrivate(tag: number): boolean {
   return group % 2 === 1 && element !== 0 && (element < 0x10 || element > 0xff);
 }
 
+const hexOf = (tag: number): string => tag.toString(16).padStart(8, '0');
+
 function nameOf(tag: number): string {
-  const hex = tag.toString(16).padStart(8, '0').toUpperCase();
+  const hex = hexOf(tag).toUpperCase();
   return `${identifying.get(tag) ?? 'private attribute'} (${hex.slice(0, 4)},${hex.slice(4)})`;
 }
 
@@ -90,6 +93,17 @@ function hasValue(bytes: ElementBytes, { length, value }: ElementHead): boolean 
 class Findings {
   readonly tags = new Set<number>();
   isIdentityRemoved = false;
+  /** The creators of private attributes, by depth, group and block. */
+  readonly #creators = new Map<string, string>();
+
+  /** Whether a private attribute is one that images need, and says nothing else. */
+  #isSafe(bytes: ElementBytes, { tag, depth, value, length }: ElementHead): boolean {
+    const creator = this.#creators.get(`${depth} ${tag >>> 16} ${(tag >>> 8) & 0xff}`) ?? '';
+    const row = privateAttribute(creator, hexOf(tag));
+    if (row?.treatment !== 'csa') return row !== undefined;
+    const given = Buffer.from(bytes.at(value, length));
+    return neutralCsa(given)?.bytes.equals(given) ?? false;
+  }
 
   /** @throws DamagedElements for a data set that can't be read to its end */
   async read(bytes: ElementBytes, from: number, pause: () => Promise<void>): Promise<void> {
@@ -109,7 +123,12 @@ class Findings {
         const text = bytes.at(head.value, Math.min(head.length, valueStart)).toString('latin1');
         this.isIdentityRemoved = text.replace(/[\0 ]+$/, '') === 'YES';
       }
-      if ((identifying.has(tag) || isPrivate(tag)) && hasValue(bytes, head)) this.tags.add(tag);
+      if ((tag >>> 16) % 2 === 1 && !isPrivate(tag)) {
+        const name = bytes.at(head.value, Math.min(head.length, valueStart)).toString('latin1');
+        this.#creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, name.replace(/[\0 ]+$/, ''));
+      }
+      const isFinding = identifying.has(tag) || (isPrivate(tag) && !this.#isSafe(bytes, head));
+      if (isFinding && hasValue(bytes, head)) this.tags.add(tag);
     }
   }
 }
