@@ -118,6 +118,14 @@ describe('nothing that identifies a person is on the wire', () => {
 
     const logs = await here.run('logs', record.job_id);
     expect(logs.stdout).toContain(`reading ${word}-a.nii`);
+    // A job of a server with another address may have the same id.
+    const elsewhere = await here.run(
+      'logs',
+      record.job_id,
+      '--server',
+      here.tap.url.replace('127.0.0.1', 'localhost'),
+    );
+    expect(elsewhere.stdout).toContain('reading case-0001.nii');
     const fetched = await here.run('result', record.job_id, '-o', 'Later');
     expect(fetched.code, fetched.stderr).toBe(0);
     expect(here.read('Later', `${word}-a.nii`)).toBe('mask');
