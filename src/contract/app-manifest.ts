@@ -15,6 +15,8 @@ export interface AppLabel {
   readonly color: string;
   /** The code of what it marks in SNOMED CT. */
   readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+  /** All values that belong to it, for regions that overlap; by default only its own. */
+  readonly values?: readonly number[] | undefined;
 }
 
 /** `app.json` of an app directory (docs/apps.md); `manifest-schema.ts` of the server says what each key means. */

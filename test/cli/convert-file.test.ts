@@ -3,7 +3,8 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { openVolume, writeNifti } from '@remote-app/volumes';
+import { gunzipSync } from 'node:zlib';
+import { openVolume, readVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { workspace } from '../../packages/volumes/test/written.js';
@@ -87,6 +88,61 @@ test('Masks of one patient beside another file keep their whole names', async ()
   const some = await labelsOf({ 'other.nii.gz': block(40, 50) });
   expect(path.basename(some?.output ?? '')).toBe('segments.seg.nrrd');
   expect(some?.labels.map(({ name }) => name)).toEqual(['other', 'p1_liver', 'p1_spleen']);
+});
+
+test('Regions of the record become segments that overlap, and no map of one label for each voxel', async () => {
+  // 30 voxels of 1, 20 of 2 and 10 of 3.
+  const values = Uint8Array.from({ length: count }, (_, at) => (at < 30 ? 1 : at < 50 ? 2 : at < 60 ? 3 : 0));
+  const region = (name: string, of: readonly number[]) => ({ name, color: '#102030', values: of });
+  const labels = {
+    1: region('whole tumor', [1, 2, 3]),
+    2: region('tumor core', [2, 3]),
+    3: region('enhancing tumor', [3]),
+  };
+  const { directory, convert } = await withVolumes({ 'brats.nii.gz': values }, { labels });
+  const { document } = await convert('brats.nii.gz', { formats: ['dicom-seg', 'nrrd'] });
+  for (const { labels: written } of document.converted)
+    expect(written.map(({ name }) => name)).toEqual(['whole tumor', 'tumor core', 'enhancing tumor']);
+  for (const name of ['brats.seg.dcm', 'brats.seg.nrrd']) {
+    const volume = await openVolume(path.join(directory, name));
+    const voxels = new Map<number, number>();
+    for await (const slice of volume.layers?.() ?? [])
+      for (const value of slice.values) if (value !== 0) voxels.set(value, (voxels.get(value) ?? 0) + 1);
+    const ofNames = volume.labels?.map((label) => [label.name, voxels.get(label.value)]);
+    expect(ofNames).toEqual([
+      ['whole tumor', 60],
+      ['tumor core', 30],
+      ['enhancing tumor', 10],
+    ]);
+  }
+  await expect(convert('brats.nii.gz', { formats: ['dicom-labelmap'] })).rejects.toThrow(
+    /whole tumor and tumor core overlap/,
+  );
+});
+
+test('A time series becomes the fourth dimension of a NIfTI file, with its seconds from volume to volume', async () => {
+  const { directory, convert } = await withVolumes({});
+  const affine = [
+    [2, 0, 0, 0],
+    [0, 2, 0, 0],
+    [0, 0, 2, 0],
+  ] as const;
+  const data = Int16Array.from({ length: 3 * 24 }, (_, at) => at);
+  const series = {
+    size: [2, 3, 4] as const,
+    affine,
+    data,
+    frames: 3,
+    isTimeSeries: true,
+    secondsPerFrame: 2.5,
+  };
+  await writeNifti(path.join(directory, 'bold.nii'), series);
+  await convert('bold.nii', { formats: ['nifti'] });
+  const written = gunzipSync(readFileSync(path.join(directory, 'bold.nii.gz')));
+  // dim and pixdim.
+  expect(Array.from({ length: 6 }, (_, at) => written.readInt16LE(40 + 2 * at))).toEqual([4, 2, 3, 4, 3, 1]);
+  expect(written.readFloatLE(92)).toBe(2.5);
+  expect((await readVolume(path.join(directory, 'bold.nii.gz'))).data).toEqual(data);
 });
 
 test.each([

@@ -165,9 +165,9 @@ describe('init --from nnunet', () => {
       ['Channel_1', 'FLAIR'],
     ]);
     expect(terminology).toMatchObject({
-      1: { name: 'whole' },
-      2: { name: 'core' },
-      3: { name: 'enhancing' },
+      1: { name: 'whole', values: [1, 2, 3] },
+      2: { name: 'core', values: [2, 3] },
+      3: { name: 'enhancing', values: [3] },
     });
     const readme = await readFile(path.join(cli.directory, 'liver/README.md'), 'utf8');
     expect(readme.match(/^ +remote-app infer .*/gm)).toEqual([

@@ -62,6 +62,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     format: 'MetaImage',
     hasOrientation: directions !== undefined && dimensions.length >= 3,
     modality,
+    ...(!isColour && channels > 1 && { hasVectors: true }),
     unit: modality === 'CT' ? 'HU' : null,
   });
 }

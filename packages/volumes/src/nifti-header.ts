@@ -14,7 +14,9 @@ import {
 /** A volume that can be written: one that was read, or one that an app has made. */
 export interface WritableVolume
   extends Geometry,
-    Partial<Pick<Volume, 'components' | 'frames' | 'hasOrientation'>> {
+    Partial<Pick<Volume, 'components' | 'frames' | 'hasOrientation' | 'qform' | 'secondsPerFrame'>> {
+  /** Whether several frames follow each other, as in a time series. By default they are the components of vectors, as in ITK. */
+  readonly isTimeSeries?: boolean;
   /** As in `Volume`: one frame after another, i fastest. */
   readonly data: Voxels;
 }
@@ -23,11 +25,11 @@ export interface WritableVolume
 const maxSize = 32_767;
 
 /**
- * The NIfTI-1 header of a volume; the voxels follow it. Several frames become the components of vectors, as in ITK.
+ * The NIfTI-1 header of a volume; the voxels follow it.
  * @throws VolumeError for a volume that NIfTI-1 cannot hold
  */
 export function niftiHeader(name: string, volume: WritableVolume): Buffer {
-  const { size, affine, data, components = 1, frames = 1 } = volume;
+  const { size, affine, data, components = 1, frames = 1, qform, isTimeSeries = false } = volume;
   if ([...size, frames].some((each) => each > maxSize))
     throw new VolumeError(
       `${name} cannot be written: NIfTI-1 holds at most ${maxSize} voxels along an axis.`,
@@ -46,13 +48,18 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
     for (const [index, each] of values.entries()) header.writeFloatLE(each, at(field) + 4 * index);
   };
   header.writeInt32LE(bytes, at('sizeof_hdr'));
-  writeShorts('dim', ...(frames === 1 ? [3, ...size, 1, 1, 1, 1] : [5, ...size, 1, frames, 1, 1]));
-  // NIFTI_INTENT_VECTOR
-  if (frames > 1) writeShorts('intent_code', 1007);
+  if (frames === 1) writeShorts('dim', 3, ...size, 1, 1, 1, 1);
+  else if (isTimeSeries) writeShorts('dim', 4, ...size, frames, 1, 1, 1);
+  else {
+    writeShorts('dim', 5, ...size, 1, frames, 1, 1);
+    // NIFTI_INTENT_VECTOR
+    writeShorts('intent_code', 1007);
+  }
   writeShorts('datatype', Number(code));
   writeShorts('bitpix', data.BYTES_PER_ELEMENT * 8 * components);
-  const { offset, quaternion, isMirrored } = quaternionOf(affine);
-  writeFloats('pixdim', isMirrored ? -1 : 1, ...spacingOf({ affine }));
+  const { offset, quaternion, isMirrored } = quaternionOf(qform?.affine ?? affine);
+  const steps = spacingOf({ affine: qform?.affine ?? affine });
+  writeFloats('pixdim', isMirrored ? -1 : 1, ...steps, isTimeSeries ? (volume.secondsPerFrame ?? 0) : 0);
   writeFloats('vox_offset', header.length);
   writeFloats('scl_slope, scl_inter', 1);
   // Millimetres and seconds.
@@ -61,7 +68,8 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   // ITK prefers it where axes are not quite perpendicular. A volume that was read without an orientation gets none, so that
   // every program places it like the original.
   const isPlaced = volume.hasOrientation !== false || !isCentred(volume);
-  writeShorts('qform_code, sform_code', isPlaced && isRotation(volume) ? 1 : 0, isPlaced ? 1 : 0);
+  if (qform) writeShorts('qform_code, sform_code', qform.qformCode, qform.sformCode);
+  else writeShorts('qform_code, sform_code', isPlaced && isRotation(volume) ? 1 : 0, isPlaced ? 1 : 0);
   writeFloats('quaternion and offset', ...quaternion, ...offset);
   writeFloats('srow_x, srow_y, srow_z', ...affine.flat());
   header.write('n+1\0', at('magic'), 'latin1');

@@ -1,9 +1,10 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { voxelNamesOf } from './headers/data-files.js';
+import { disagreeOnSides, formsOf } from './headers/nifti-forms.js';
 import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
-import { isAffine, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
-import { damaged, type Size, type ValueType, VolumeError } from './volume.js';
+import { type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
+import { type Affine, damaged, isSameGeometry, type Size, type ValueType, VolumeError } from './volume.js';
 
 /** Data types by their code. */
 export const niftiTypes: Readonly<
@@ -35,30 +36,8 @@ const refused: Readonly<Record<number, string>> = {
 /** Millimetres in a unit of length (xyzt_units). */
 const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001 : 1);
 
-/** The affine of a quaternion, by the standard's method 2. */
-function quaternionAffine([b0 = 0, c0 = 0, d0 = 0, ...place]: readonly number[], pixdim: readonly number[]) {
-  const squares = b0 ** 2 + c0 ** 2 + d0 ** 2;
-  // In a turn by 180 degrees the first part is 0, except for what rounding took from the others.
-  const isHalfTurn = 1 - squares < 1e-7;
-  const [b = 0, c = 0, d = 0] = [b0, c0, d0].map((each) => each / (isHalfTurn ? Math.sqrt(squares) : 1));
-  const a = isHalfTurn ? 0 : Math.sqrt(1 - squares);
-  const [, x = 1, y = 1, depth = 1] = pixdim;
-  // The third axis may be mirrored.
-  const z = (pixdim[0] ?? 1) < 0 ? -depth : depth;
-  const [px = 0, py = 0, pz = 0] = place;
-  return [
-    [(a * a + b * b - c * c - d * d) * x, 2 * (b * c - a * d) * y, 2 * (b * d + a * c) * z, px],
-    [2 * (b * c + a * d) * x, (a * a + c * c - b * b - d * d) * y, 2 * (c * d - a * b) * z, py],
-    [2 * (b * d - a * c) * x, 2 * (c * d + a * b) * y, (a * a + d * d - b * b - c * c) * z, pz],
-  ];
-}
-
-/** Whether two affines disagree about which way is right: along the axis that runs most from left to right. */
-function disagreeOnSides([one = []]: readonly number[][], [other = []]: readonly number[][]): boolean {
-  const lengths = one.slice(0, 3).map(Math.abs);
-  const axis = lengths.indexOf(Math.max(...lengths));
-  return (one[axis] ?? 0) * (other[axis] ?? 0) < 0;
-}
+/** Seconds in a unit of time (xyzt_units): s, ms and μs. */
+const secondsOf: Readonly<Record<number, number>> = { 8: 1, 16: 1e-3, 24: 1e-6 };
 
 /** The affine of a volume without a position: centred, with its first axis to the left, as in ANALYZE. */
 export function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
@@ -113,23 +92,24 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
     slope: isScaled ? slope : 1,
     intercept: isScaled ? intercept : 0,
   };
-  const { srows } = header;
-  const forms = [
-    ...(header.sformCode > 0 ? [[0, 4, 8].map((row) => srows.slice(row, row + 4))] : []),
-    ...(header.qformCode > 0 ? [quaternionAffine(header.quaternion, pixdim)] : []),
-  ];
-  // Some programs set a code and write zeros.
-  const [placed, other] = forms.filter(isAffine);
-  if (forms.length > 0 && !placed)
+  const { placed, other } = formsOf(header);
+  if ((header.sformCode > 0 || header.qformCode > 0) && !placed)
     throw damaged(`${name} is damaged: its axes have no direction or no length.`);
   const millimetres = unitOf(header.units & 7);
-  const affine = (placed ?? centredAffine(size, pixdim)).map((row) =>
-    row.map((value) => value * millimetres),
-  );
+  const scaled = (rows: readonly (readonly number[])[]) =>
+    rows.map((row) => row.map((value) => value * millimetres)) as unknown as Affine;
+  const affine = scaled(placed ?? centredAffine(size, pixdim));
+  const { qformCode, sformCode } = header;
+  const qform = other && { affine: scaled(other), qformCode, sformCode };
+  const [volumes = 1, components = 1] = others;
+  const step = (pixdim[4] ?? 0) * (secondsOf[header.units & 0x38] ?? 0);
   return storedVolume(stored, affine, {
     format: isNifti ? 'NIfTI' : 'ANALYZE',
     hasOrientation: placed !== undefined,
     ...(placed && other && disagreeOnSides(placed, other) && { hasContradictorySides: true }),
+    ...(qform && !isSameGeometry({ size, affine }, { size, affine: qform.affine }) && { qform }),
+    ...(components > 1 && { hasVectors: true }),
+    ...(volumes > 1 && step > 0 && Number.isFinite(step) && { secondsPerFrame: step }),
   });
 }
 

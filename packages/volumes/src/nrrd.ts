@@ -53,8 +53,11 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     frames: isColour ? 1 : others,
     isInterleaved: !isColour && isFirst && others > 1,
   };
-  const unit = /^\W*(HU|Hounsfield)/i.test(field('sampleunits') ?? '') ? 'HU' : null;
-  const header = { format: 'NRRD', hasOrientation: axes.hasOrientation, unit } as const;
+  const unit = /^\W*(HU|Hounsfield)/i.test(field('sampleunits') ?? '') ? ('HU' as const) : null;
+  const header = {
+    ...{ format: 'NRRD', hasOrientation: axes.hasOrientation, unit },
+    ...(others > 1 && !/^(time|list)?$/.test(kind) && { hasVectors: true }),
+  } as const;
   const volume = await storedVolume(stored, axes.affine, header);
   return withSegments(volume, pairs ?? new Map());
 }

@@ -79,12 +79,22 @@ export async function readVolume(
 ): Promise<Volume> {
   const opened = typeof file === 'string' ? await openFile(file, options) : file;
   const { size, affine, format, components, hasOrientation, modality, labels, unit, isInverted } = opened;
+  const { hasContradictorySides, qform, hasVectors, secondsPerFrame } = opened;
   const frames = options.frame === undefined ? opened.frames : 1;
   const data = isStored(opened)
     ? await storedData(opened.stored, options.frame)
     : await dataOf(opened, options.frame);
   const header = { size, affine, format, components, frames, hasOrientation, modality, labels };
-  return { ...header, ...(unit && { unit }), ...(isInverted && { isInverted }), data };
+  return {
+    ...header,
+    ...(unit && { unit }),
+    ...(isInverted && { isInverted }),
+    ...(hasContradictorySides && { hasContradictorySides }),
+    ...(qform && { qform }),
+    ...(frames > 1 && hasVectors && { hasVectors }),
+    ...(frames > 1 && secondsPerFrame && { secondsPerFrame }),
+    data,
+  };
 }
 
 const isStored = (volume: VolumeFile): volume is StoredVolume => 'stored' in volume;

@@ -3,11 +3,11 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
 import { createUnzip } from 'node:zlib';
+import { isAffine } from './headers/nifti-forms.js';
 import {
   type Affine,
   arrayLike,
   damaged,
-  inverseOf,
   type Size,
   type Slice,
   type SliceChoice,
@@ -158,7 +158,7 @@ export async function storedVolume(
   given: VoxelsOfHeader,
   rows: readonly (readonly number[])[],
   header: Pick<VolumeHeader, 'format' | 'hasOrientation'> &
-    Partial<Pick<VolumeHeader, 'modality' | 'unit' | 'hasContradictorySides'>>,
+    Partial<Omit<VolumeHeader, 'size' | 'affine' | 'format' | 'hasOrientation' | 'components' | 'frames'>>,
 ): Promise<StoredVolume> {
   const stored: StoredVoxels = { ...usual, ...given };
   await requireVoxels(stored);
@@ -180,10 +180,6 @@ export async function storedVolume(
     slices: (choice) => storedSlices(stored, choice),
   };
 }
-
-/** Whether an affine consists of numbers, and its axes span a space. */
-export const isAffine = (rows: readonly (readonly number[])[]): boolean =>
-  rows.flat().every(Number.isFinite) && inverseOf(rows as unknown as Affine) !== null;
 
 /** Reads slices of one frame, scaled as the header says. */
 async function* storedSlices(

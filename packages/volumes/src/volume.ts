@@ -64,6 +64,15 @@ export interface VolumeHeader extends Geometry {
   readonly hasOrientation: boolean;
   /** Whether the sform and the qform of a NIfTI file contradict each other in left and right. Programs then mirror it or not. */
   readonly hasContradictorySides?: boolean;
+  /**
+   * The qform of a NIfTI file whose sform, the affine, is another. Some programs place the file by it: what is written for such a
+   * volume needs both.
+   */
+  readonly qform?: { readonly affine: Affine; readonly qformCode: number; readonly sformCode: number };
+  /** Whether several frames are the components of vectors. Otherwise they follow each other, as in a time series. */
+  readonly hasVectors?: boolean;
+  /** Seconds from frame to frame of a time series, where a NIfTI file says it. */
+  readonly secondsPerFrame?: number;
   /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
   readonly modality: string | null;
   /** The unit of the values, where the file says it. */

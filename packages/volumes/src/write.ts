@@ -14,7 +14,7 @@ const levelOf = ({ data }: WritableVolume): number => (data.BYTES_PER_ELEMENT ==
 const chunkSize = 1 << 20;
 
 /**
- * Writes a volume as NIfTI-1, packed if the name ends with `.gz`. Several frames become the components of vectors, as in ITK.
+ * Writes a volume as NIfTI-1, packed if the name ends with `.gz`.
  * The file appears when it is complete.
  * @throws VolumeError for a volume that NIfTI-1 cannot hold; the system's errors
  */

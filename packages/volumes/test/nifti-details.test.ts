@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { dicomFile, element } from '../../../test/support/dicom-files.js';
-import { openVolume, readVolume, type VolumeFile } from '../src/index.js';
+import { openVolume, readVolume, type VolumeFile, type WritableVolume, writeNifti } from '../src/index.js';
 import { bytesOf, counting, gzip, mghHeader, niftiHeader, refusalOf, workspace, write } from './written.js';
 
 const size = [3, 2, 4] as const;
@@ -177,4 +178,52 @@ test('A sform and a qform that disagree on left and right are reported, and the 
       )
     ).hasContradictorySides,
   ).toBeUndefined();
+});
+
+test('What is written for a volume whose qform is another than its sform has both, with their codes.', async () => {
+  const directory = await workspace();
+  const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
+  // A quarter turn around the third axis, at another place.
+  const quarter = [0, 0, Math.SQRT1_2, 1, 2, 3];
+  for (const [name, qform, isContradictory] of [
+    ['turned', quarter, false],
+    ['mirrored', [0, 0, 0, 5, 0, 0], true],
+  ] as const) {
+    const header = niftiHeader({ size: [3, 2, 4], sform, qform });
+    const scan = await readVolume(await write(directory, `${name}.nii`, header, Buffer.alloc(48)));
+    expect([scan.hasContradictorySides ?? false, scan.qform === undefined]).toEqual([isContradictory, false]);
+    const file = path.join(directory, `${name}_mask.nii`);
+    await writeNifti(file, { ...scan, data: new Uint8Array(24) });
+    const mask = await readVolume(file);
+    expect(mask.affine).toEqual(scan.affine);
+    expect(mask.qform?.affine.flat().map((each) => Math.round(each * 1e5) / 1e5 + 0)).toEqual(
+      scan.qform?.affine.flat().map((each) => Math.round(each * 1e5) / 1e5 + 0),
+    );
+    expect([mask.qform?.qformCode, mask.qform?.sformCode]).toEqual([
+      scan.qform?.qformCode,
+      scan.qform?.sformCode,
+    ]);
+  }
+});
+
+test('A time series is written into the fourth dimension with its seconds, and vectors into the fifth.', async () => {
+  const directory = await workspace();
+  const volume = { ...{ size: [3, 2, 4] as const, frames: 5 }, data: new Int16Array(120) };
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  const written = async (name: string, more: Partial<WritableVolume>) => {
+    const file = path.join(directory, name);
+    await writeNifti(file, { ...volume, affine, ...more });
+    const header = readFileSync(file);
+    const dim = Array.from({ length: 6 }, (_, at) => header.readInt16LE(40 + 2 * at));
+    return [dim, header.readInt16LE(68), header.readFloatLE(92), await readVolume(file)] as const;
+  };
+  const [dim, intent, step, series] = await written('t.nii', { isTimeSeries: true, secondsPerFrame: 2.5 });
+  expect([dim, intent, step]).toEqual([[4, 3, 2, 4, 5, 1], 0, 2.5]);
+  expect([series.frames, series.secondsPerFrame, series.hasVectors]).toEqual([5, 2.5, undefined]);
+  const [vectorDim, vectorIntent, , vectors] = await written('v.nii', {});
+  expect([vectorDim, vectorIntent, vectors.hasVectors]).toEqual([[5, 3, 2, 4, 1, 5], 1007, true]);
 });

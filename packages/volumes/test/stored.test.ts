@@ -1,10 +1,10 @@
 import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { isAffine } from '../src/headers/nifti-forms.js';
 import { type Affine, VolumeError } from '../src/index.js';
 import {
   besideHeader,
-  isAffine,
   type StoredVoxels,
   storedData,
   storedPlanes,

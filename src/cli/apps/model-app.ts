@@ -69,8 +69,15 @@ export const inSentences = (facts: readonly string[]): string =>
     .join(' ');
 
 /** The names and colours of labels, as `app.json` has them. */
-export const terminologyOf = (labels: readonly { readonly value: number; readonly name: string }[]) =>
-  Object.fromEntries(labels.map(({ name, value }, index) => [value, { name, color: colourOf(index) }]));
+export const terminologyOf = (
+  labels: readonly { readonly value: number; readonly name: string; readonly values?: readonly number[] }[],
+) =>
+  Object.fromEntries(
+    labels.map(({ name, value, values }, index) => [
+      value,
+      { name, color: colourOf(index), ...(values && { values }) },
+    ]),
+  );
 
 /** The command line that runs a network with these channels, for the README. */
 export const inferLine = (channels: readonly string[]): string =>

@@ -16,7 +16,12 @@ export interface NnunetFolder {
   /** In the order of `_0000`, `_0001`. */
   readonly channels: readonly string[];
   /** The values of its results, without the background, and their names. */
-  readonly labels: readonly { readonly value: number; readonly name: string }[];
+  readonly labels: readonly {
+    readonly value: number;
+    readonly name: string;
+    /** Of a region. */
+    readonly values?: readonly number[];
+  }[];
   /** Of its results, such as `.nii.gz`. */
   readonly fileEnding: string;
   readonly folds: readonly NnunetFold[];
@@ -205,7 +210,7 @@ function labelsOf({ labels, regions_class_order: order }: Dataset, file: string)
     throw new UsageError(
       `${file} has ${counted(kept.length, 'region')}, and 'regions_class_order' has ${order?.length ?? 'no'} values: there has to be one for each`,
     );
-  return kept.map(({ name }, index) => ({ name, value: order[index] ?? 0 }));
+  return kept.map(({ name, values }, index) => ({ name, value: order[index] ?? 0, values }));
 }
 
 /** The folds with weights. */

@@ -87,6 +87,7 @@ const schema = z.object({
       name: text.check(z.maxLength(200)),
       color: z.optional(text),
       snomed: z.optional(z.object({ code: text, meaning: text })),
+      values: z.optional(z.array(z.number())),
     }),
   ),
   /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */

@@ -233,6 +233,7 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
   16 * mebibyte,
 );
 
+const values = z.catch(z.optional(z.array(z.number())), undefined);
 const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), undefined);
 
 /** Unknown keys are kept, because apps report more than we show. */
@@ -252,7 +253,7 @@ const availableApp = z.looseObject({
   inputs: z._default(volumes, {}),
   outputs: z._default(volumes, {}),
   inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
-  terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed }))),
+  terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed, values }))),
   task: z.optional(z.unknown()),
   vram_plan: z.optional(z.unknown()),
   parameters: z.optional(z.unknown()),

@@ -20,7 +20,7 @@ import { looksOf } from '../pictures/index.js';
 import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
 import { joinNamed } from './mask-groups.js';
 import { checkScans, Scans, scanFrom } from './scans.js';
-import { segmentsOf } from './segments.js';
+import { layersOf } from './segments.js';
 
 /** A file that was written. */
 export interface ConvertedFile {
@@ -120,8 +120,7 @@ async function masksIn(
 async function volumeAt(file: string, terminology: Terminology): Promise<Source> {
   const volume = await openVolume(file);
   const stem = path.join(path.dirname(file), withoutVolumeEnding(path.basename(file)));
-  const layers = [{ mask: volume, segments: segmentsOf(volume, terminology) }];
-  return { volume, layers, overlap: null, stem, named: namedBy(file), file };
+  return { volume, ...layersOf(volume, terminology), stem, named: namedBy(file), file };
 }
 
 /** What made a volume: what the record beside it says, and otherwise nobody. */

@@ -12,7 +12,7 @@ import { type Looks, looksOf } from '../pictures/index.js';
 import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
 import { groupMasks, type ResultMask } from './mask-groups.js';
 import { checkScans, type Scan, Scans, scanFrom } from './scans.js';
-import { segmentsOf } from './segments.js';
+import { layersOf } from './segments.js';
 
 /** The scans among what is sent. */
 const scansOf = (found: FoundFiles): Scan[] =>
@@ -52,8 +52,8 @@ async function sourcesOf(
 ): Promise<Source[]> {
   const named = formats.filter((format) => ofSegments.has(format));
   const single = volumes.map((each): Source => {
-    const layers = [{ mask: each.volume, segments: segmentsOf(each.volume, terminology) }];
-    return { volumes: [each], stem: withoutVolumeEnding(each.file), layers, overlap: null, formats };
+    const stem = withoutVolumeEnding(each.file);
+    return { volumes: [each], stem, ...layersOf(each.volume, terminology), formats };
   });
   if (named.length === 0) return single;
   const taken = new Set(single.map(({ stem }) => stem));

@@ -83,7 +83,7 @@ export async function convertVolume(
     return { segments: written.segments, note: grid && byNumberNote(volume, grid) };
   }
   if (!ofStudy.has(format)) {
-    await writeVolume(target, await readVolume(volume));
+    await writeVolume(target, { ...(await readVolume(volume)), isTimeSeries: !volume.hasVectors });
     return { segments: [], note: null };
   }
   if (format === 'dicom-labelmap' && overlap)

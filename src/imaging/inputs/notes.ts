@@ -1,5 +1,7 @@
+import { contradictsSides } from '@remote-app/volumes/headers';
 import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
 import { oneLine, quotePath, someOf } from '../../contract/index.js';
+import { firstBytes } from '../../files/index.js';
 import { type Pairing, plainName } from './names.js';
 import { countSlices } from './recognise.js';
 import { describeSeries } from './series.js';
@@ -101,6 +103,13 @@ function* notesBesides(besides: Besides): Generator<string> {
  */
 export function notesOf(units: readonly NamedUnit[], isListed: boolean, besides?: Besides): string[] {
   const notes = [...seriesNotes(units, isListed), ...(besides ? notesBesides(besides) : [])];
+  const contradictory = units.flatMap(({ kind, format, path }) =>
+    kind === 'file' && format === 'NIfTI' && contradictsSides(firstBytes(path, 4096)) ? path : [],
+  );
+  if (contradictory.length > 0)
+    notes.push(
+      `Headers that contradict each other in left and right (sform and qform): ${someOf(contradictory)}; programs show these mirrored or not, so check the side of what comes back`,
+    );
   const named = units.flatMap((unit) => (unit.kind === 'file' && !unit.series ? unit.path : []));
   const slices = countSlices(named);
   if (slices > 1) {

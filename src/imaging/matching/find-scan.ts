@@ -141,6 +141,7 @@ const meaningsSchema = z.object({
         name: z.string(),
         color: z.optional(z.string()),
         snomed: z.optional(z.object({ code: z.string(), meaning: z.string() })),
+        values: z.optional(z.array(z.number())),
       }),
     ),
     {},
@@ -312,5 +313,25 @@ export class ScanSearch {
       );
     this.#hashes.set(file, hash);
     return hash;
+  }
+}
+
+/** The files that the records of these results name as their scans, by size and content. */
+export class RecordedScans {
+  readonly #hashesBySize = new Map<number, Set<string>>();
+
+  /** @param files of results */
+  constructor(files: readonly string[]) {
+    const records = new Set(files.flatMap((file) => resultOf(file)?.record ?? []));
+    for (const { group, within, size, sha256 } of [...records].flatMap(recordedInputs)) {
+      if (group !== 0 || within !== '') continue;
+      const hashes = this.#hashesBySize.get(size) ?? new Set();
+      this.#hashesBySize.set(size, hashes.add(sha256));
+    }
+  }
+
+  async has(file: string): Promise<boolean> {
+    const hashes = this.#hashesBySize.get(statSync(file, { throwIfNoEntry: false })?.size ?? -1);
+    return hashes?.has((await hashFile(file)).sha256) ?? false;
   }
 }

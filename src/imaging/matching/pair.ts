@@ -232,7 +232,7 @@ async function findScans(
       opened.set(target, known);
       // A directory is a scan if it holds one volume.
       const [only] = known;
-      if (only && known.length === 1 && !only.isMask) candidates.set(only.file.path, only);
+      if (only && known.length === 1 && (isRecorded || !only.isMask)) candidates.set(only.file.path, only);
     }
     if (paths.length === 0 && changed.length > 0) {
       const result = resultOf(item.file.path);

@@ -3,7 +3,10 @@ import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 
-/** By value of a label, its name, its colour as in HTML and its code in SNOMED CT. */
+/**
+ * By value of a label, its name, its colour as in HTML and its code in SNOMED CT. A region that overlaps others has the values
+ * that belong to it.
+ */
 export type Terminology = Readonly<
   Record<
     string,
@@ -11,6 +14,7 @@ export type Terminology = Readonly<
       readonly name: string;
       readonly color?: string | undefined;
       readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
+      readonly values?: readonly number[] | undefined;
     }
   >
 >;
@@ -20,11 +24,13 @@ const maxBytes = 1 << 20;
 
 const text = z.string().check(z.maxLength(200));
 
+const values = z.optional(z.array(z.int()).check(z.maxLength(256)));
+
 const snomed = z.optional(z.object({ code: text, meaning: text }));
 
 const labels = z.record(
   z.string().check(z.regex(/^-?\d{1,10}$/)),
-  z.union([text, z.object({ name: text, color: z.optional(text), snomed })]),
+  z.union([text, z.object({ name: text, color: z.optional(text), snomed, values })]),
 );
 
 /** The names alone, or the manifest of an app, which has them under `terminology`. */

@@ -12,6 +12,7 @@ import {
   organGroups,
   organsOf,
   pair,
+  RecordedScans,
   recordedMeanings,
   resultOf,
 } from '../matching/index.js';
@@ -65,6 +66,19 @@ async function itemsOf(units: readonly Unit[], problems: string[], signal?: Abor
     });
   }
   return items;
+}
+
+/** What looks like labels is a scan if the record of a result names it as such. */
+async function withRecordedScans(items: readonly Item[]): Promise<Item[]> {
+  const results = items.filter(({ isOfResult }) => isOfResult);
+  const scans = new RecordedScans(results.map(({ file }) => file.path));
+  return Promise.all(
+    items.map(async (item) =>
+      item.isMask && !item.isOfResult && (await scans.has(item.file.path))
+        ? { ...item, isMask: false, isBinary: false }
+        : item,
+    ),
+  );
 }
 
 /** Masks of single organs of one patient become one segmentation of all. */
@@ -143,7 +157,7 @@ export async function findCasesToShow(
     if (rows.length === 0) throw error;
     return [];
   });
-  const items = withOrgans(await itemsOf(units, problems, options.signal));
+  const items = withOrgans(await withRecordedScans(await itemsOf(units, problems, options.signal)));
   if (items.length === 0 && rows.length === 0)
     throw new VolumeError(problems[0] ?? 'There is no volume to show.');
   const drafts = await pair(

@@ -8,15 +8,19 @@ const maxLabels = 256;
 /** Slices of which the values are looked at. */
 const lookedAt = 16;
 
-/** Pairs of neighbours in the foreground after which it is clear what a volume is. */
-const enoughPairs = 2000;
-
 /** What a volume looks like: a mask with one value or none, a segmentation with several labels, or anything else. */
 export type Looks = 'binary' | 'labels' | 'continuous';
 
+/** How many voxels have a value and a neighbour in the foreground, and how many of these neighbours have the same value. */
+interface Runs {
+  pairs: number;
+  same: number;
+}
+
 /**
- * What a volume looks like. Of a segmentation, the values are few whole numbers, and neighbours mostly have the same one. Eight bits of
- * brightness are few integers too, but differ from voxel to voxel. Reads only as many slices as it takes to see that.
+ * Guesses what a volume is from slices of all of it, since the first ones may be air with faint noise. A segmentation has few
+ * values, which are whole numbers, and most of them lie in areas. Brightness in eight bits is few whole numbers too, but differs
+ * from voxel to voxel; a background that is nearly constant may be the larger part of it, but is only some of its values.
  */
 export async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<Looks> {
   if (file.labels !== null) return 'labels';
@@ -26,30 +30,39 @@ export async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<L
     ...new Set(Array.from({ length: lookedAt }, (_, at) => Math.floor(((at + 0.5) * depth) / lookedAt))),
   ];
   const whole = new WholeLabels();
-  const known = new Set<number>();
-  let [pairs, same] = [0, 0];
+  const runs = new Map<number, Runs>();
   for await (const { values } of pausing(file.slices({ only }), signal)) {
     for (let y = 0, at = 0; y < height; y += 1) {
-      let before = 0;
-      for (let x = 0; x < width; x += 1, at += 1) {
+      let before: Runs | undefined;
+      for (let x = 0, last = 0; x < width; x += 1, at += 1) {
         const value = values[at] as number;
-        if (value !== 0 && !Number.isNaN(value)) {
-          if (value !== before) {
-            const label = whole.of(value);
-            if (label === null) return 'continuous';
-            if (label !== 0) known.add(label);
-          }
-          if (before !== 0) {
-            pairs += 1;
-            if (value === before) same += 1;
-          }
-          before = value;
-        } else before = 0;
+        const isSame = value === last && before !== undefined;
+        if (before && value !== 0 && !Number.isNaN(value)) {
+          before.pairs += 1;
+          if (isSame) before.same += 1;
+        }
+        last = value;
+        if (isSame) continue;
+        before = undefined;
+        if (value === 0 || Number.isNaN(value)) continue;
+        before = runs.get(value);
+        if (before) continue;
+        const label = whole.of(value);
+        if (label === null) return 'continuous';
+        if (label === 0) continue;
+        before = { pairs: 0, same: 0 };
+        runs.set(value, before);
+        if (runs.size > maxLabels) return 'continuous';
       }
-      if (known.size > maxLabels) return 'continuous';
     }
-    if (pairs > enoughPairs) break;
   }
-  if ((whole.isScaled && !whole.hasAny) || same * 2 < pairs) return 'continuous';
-  return known.size > 1 ? 'labels' : 'binary';
+  const all = [...runs.values()].filter(({ pairs }) => pairs > 0);
+  const inAreas = all.filter(({ pairs, same }) => same * 2 >= pairs);
+  const [pairs, same] = [sumOf(all, 'pairs'), sumOf(all, 'same')];
+  if ((whole.isScaled && !whole.hasAny) || same * 2 < pairs || inAreas.length * 2 < all.length)
+    return 'continuous';
+  return runs.size > 1 ? 'labels' : 'binary';
 }
+
+const sumOf = (runs: readonly Runs[], of: keyof Runs): number =>
+  runs.reduce((sum, each) => sum + each[of], 0);

@@ -68,6 +68,11 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
 
   if (!shown.hasOrientation)
     notes.push(`${nameOf(shown)} does not say which way its axes run: left and right may be swapped`);
+  for (const file of [scan, mask])
+    if (file?.hasContradictorySides)
+      notes.push(
+        `The sform and the qform of ${nameOf(file)} contradict each other in left and right: it is drawn by its sform, and programs that read the qform mirror it`,
+      );
   const orientation = orientationOf(shown);
   const shear = shearOf(shown);
   if (shear > maxShear)
@@ -288,10 +293,19 @@ function shownLabels(
   notes: string[],
 ): ShownLabel[] {
   const millilitres = voxelVolumeOf(mask);
+  const regions = Object.entries(terminology).flatMap(([key, { values }]) => {
+    const voxels = (values ?? []).map((value) => counts.find((each) => each.value === value)?.voxels ?? 0);
+    const sum = voxels.reduce((all, each) => all + each, 0);
+    return sum > 0 ? [{ value: Number(key), voxels: sum }] : [];
+  });
+  const regionOf = new Map(regions.map((each) => [each.value, each]));
+  const counted = [...counts.filter(({ value }) => !regionOf.has(value)), ...regions];
+  if (regions.length > 0)
+    notes.push(`Labels of ${nameOf(mask)} are regions that overlap: volumes count each of them whole`);
   if (counts.length === 0) notes.push(`${nameOf(mask)} is empty: no voxel has a label`);
-  if (counts.length > maxLabels)
-    notes.push(`${nameOf(mask)} has ${counts.length} labels: the ${maxLabels} largest are shown`);
-  const largest = counts
+  if (counted.length > maxLabels)
+    notes.push(`${nameOf(mask)} has ${counted.length} labels: the ${maxLabels} largest are shown`);
+  const largest = counted
     .toSorted((a, b) => b.voxels - a.voxels)
     .slice(0, maxLabels)
     .sort((a, b) => a.value - b.value);

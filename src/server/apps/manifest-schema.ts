@@ -48,6 +48,14 @@ export const appManifestSchema = z.object({
       z.object({
         name: z.string().describe('What the label means'),
         color: z.string().describe('As in HTML: #e0b088'),
+        values: z
+          .array(z.int())
+          .min(1)
+          .max(256)
+          .optional()
+          .describe(
+            'All values that belong to it, for regions that overlap: [1, 2, 3] of a whole tumour. Without them, its own value alone',
+          ),
         snomed: z
           .object({
             code: z

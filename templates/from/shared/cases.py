@@ -23,9 +23,14 @@ def read_json(file):
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def terminology():
+    """What app.json says of the labels of the results, by their values."""
+    return {int(label): each for label, each in read_json(APP / "app.json").get("terminology", {}).items()}
+
+
 def label_names():
     """The names of the labels of the results, by their values."""
-    return {int(label): each["name"] for label, each in read_json(APP / "app.json").get("terminology", {}).items()}
+    return {label: each["name"] for label, each in terminology().items()}
 
 
 def missing_module(error):
@@ -170,7 +175,11 @@ def write_measurements(cases, output):
         voxel = float(numpy.prod(image.GetSpacing())) / 1000
         values, counts = numpy.unique(SimpleITK.GetArrayViewFromImage(image), return_counts=True)
         found = dict(zip(values.tolist(), counts.tolist()))
-        labels = {str(label): {"name": name, "ml": round(found.get(label, 0) * voxel, 3)} for label, name in label_names().items()}
+        labels = {}
+        for label, each in terminology().items():
+            # A region has several values, and counts each of them.
+            voxels = sum(found.get(value, 0) for value in each.get("values", [label]))
+            labels[str(label)] = {"name": each["name"], "ml": round(voxels * voxel, 3)}
         measured.append({"case": case, "labels": labels})
     (output / "measurements.json").write_text(json.dumps({"cases": measured}, indent=2) + "\n", encoding="utf-8")
 

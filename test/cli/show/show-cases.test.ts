@@ -259,6 +259,33 @@ test('Each segmentation is counted on its scan, with the names of its record, wh
   expect([left[0]?.layers.length, problems]).toEqual([2, [expect.stringContaining('sd.nii')]]);
 });
 
+test('A region that overlaps others is counted with all of its values', async () => {
+  await using it = await withScans([]);
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  // 100 voxels of 1, 40 of 2, 10 of 3.
+  const data = Uint8Array.from({ length: 1000 }, (_, at) => (at < 100 ? 1 : at < 140 ? 2 : at < 150 ? 3 : 0));
+  await writeNifti(it.place('brats.nii'), { size: [10, 10, 10], affine, data });
+  const region = (name: string, values: readonly number[]) => ({ name, color: '#f00', values });
+  const labels = {
+    1: region('whole tumor', [1, 2, 3]),
+    2: region('tumor core', [2, 3]),
+    3: region('enhancing tumor', [3]),
+  };
+  const { cases } = await it.show({ labels: labels as unknown as ShowOptions['labels'], json: true });
+  expect(cases[0]?.labels.map(({ name, voxels, millilitres }) => [name, voxels, millilitres])).toEqual([
+    ['whole tumor', 150, 0.15],
+    ['tumor core', 50, 0.05],
+    ['enhancing tumor', 10, 0.01],
+  ]);
+  expect(cases[0]?.notes).toContain(
+    'Labels of brats.nii are regions that overlap: volumes count each of them whole',
+  );
+});
+
 test('A result that cannot be drawn is noted, since it is saved by now', async () => {
   await using it = await withScans([]);
   writeFileSync(it.place('a.txt'), '');

@@ -7,7 +7,7 @@ import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** What a volume of a test holds. */
-type Kind = 'scan' | 'bytes' | 'mask' | 'empty' | 'map';
+type Kind = 'scan' | 'bytes' | 'faint' | 'mask' | 'empty' | 'map';
 
 const side = 24;
 
@@ -28,6 +28,9 @@ function dataOf(kind: Kind) {
   };
   if (kind === 'scan') return fill(new Int16Array(count), (at) => noise(at, 1400));
   if (kind === 'bytes') return fill(new Uint8Array(count), (at) => (inBall(at) ? 150 + noise(at, 60) : 0));
+  // Air of 1 and 2, mostly 1, in the first slices and around the ball.
+  if (kind === 'faint')
+    return fill(new Uint8Array(count), (at) => (inBall(at) ? 40 + noise(at, 180) : noise(at, 8) > 6 ? 2 : 1));
   if (kind === 'map') return fill(new Float32Array(count), (at) => noise(at, 1000) / 1000);
   return fill(new Uint8Array(count), (at) => (kind === 'mask' && inBall(at) ? (at % side < 12 ? 1 : 2) : 0));
 }
@@ -98,6 +101,22 @@ describe('cases', () => {
   test('Cases eight bits of brightness are a scan, an empty segmentation is a mask', async () => {
     await write({ 'a.nii': 'bytes', 'b.nii': 'empty' });
     expect(await casesOf('b.nii', 'a.nii')).toEqual([{ name: 'a', scan: 'a.nii', mask: 'b.nii' }]);
+  });
+
+  test('A scan whose air has faint noise is a scan', async () => {
+    await write({ 'a_T1w.nii': 'faint', 'a_mask.nii': 'mask' });
+    expect(await casesOf('.')).toEqual([{ name: 'a_T1w', scan: 'a_T1w.nii', mask: 'a_mask.nii' }]);
+  });
+
+  test('What looks like labels is a scan where the record of its result says so, named or found', async () => {
+    await write({ 'in/a.nii': 'mask', 'in/other.nii': 'scan', 'Out/a/mask.nii': 'empty' });
+    const inputs = [{ name: 'a.nii', ...(await hashFile(at('in/a.nii'))) }];
+    await plant(at(''), { 'Out/a/remote-app-record.json': JSON.stringify({ inputs }) });
+    const shown = { name: 'a', scan: 'in/a.nii', mask: 'Out/a/mask.nii' };
+    expect(await casesOf('in/a.nii', 'Out')).toEqual([shown]);
+    expect(await casesOf('Out')).toEqual([
+      { ...shown, notes: ['The scan is in/a.nii, found by the record'] },
+    ]);
   });
 
   test('Two scans are two cases, and a mask alone is one', async () => {

@@ -87,6 +87,11 @@ describe('a case', () => {
     expect(await notesOf(scan({ hasOrientation: false }), null)).toEqual([
       's.nii does not say which way its axes run: left and right may be swapped',
     ]);
+    const contradiction = (name: string) =>
+      `The sform and the qform of ${name} contradict each other in left and right: it is drawn by its sform, and programs that read the qform mirror it`;
+    expect(
+      await notesOf(scan({ hasContradictorySides: true }), mask({ hasContradictorySides: true })),
+    ).toEqual(['s.nii', 'm.nii'].map(contradiction));
     const turned = (degrees: number): Affine => {
       const [c, s] = [Math.cos((degrees * Math.PI) / 180), Math.sin((degrees * Math.PI) / 180)];
       return [

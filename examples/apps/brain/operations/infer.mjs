@@ -59,7 +59,9 @@ async function inferCase({ file, name }, { networks, settings, options, log, out
       .map((step) => step.toFixed(2))
       .join(' x ')} mm, read in ${secondsSince(start)}`,
   );
-  const { size, affine, data } = scan;
+  const { size, affine, data, hasOrientation, qform } = scan;
+  // With both places of a scan whose header names two, every program draws the results where it draws the scan.
+  const grid = { size, affine, hasOrientation, qform };
   const progress = log.progress(`  ${name}`, 1);
   const stack = options.uncertainty ? new Float32Array(data.length * (options.tta + 1)) : null;
   const mask = await findBrain(scan, name, networks, {
@@ -71,11 +73,11 @@ async function inferCase({ file, name }, { networks, settings, options, log, out
 
   const result = { name, file: path.join(output, `${name}_mask.nii.gz`) };
   const brainFile = path.join(output, `${name}_brain.nii.gz`);
-  await writeNifti(result.file, { size, affine, data: mask });
-  await writeNifti(brainFile, { size, affine, data: data.map((value, at) => (mask[at] === 1 ? value : 0)) });
+  await writeNifti(result.file, { ...grid, data: mask });
+  await writeNifti(brainFile, { ...grid, data: data.map((value, at) => (mask[at] === 1 ? value : 0)) });
   if (stack) {
     result.stack = path.join(output, `${name}_stack.nii.gz`);
-    await writeNifti(result.stack, { size, affine, data: stack, frames: options.tta + 1 });
+    await writeNifti(result.stack, { ...grid, data: stack, frames: options.tta + 1 });
   }
   const voxels = mask.reduce((sum, value) => sum + value, 0);
   const measured = { case: name, brain_volume_ml: voxels * millilitresOf(affine), brain_voxels: voxels };

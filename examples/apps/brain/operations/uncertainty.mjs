@@ -17,7 +17,7 @@ export async function uncertainty({ options, log, output, allowSingle = false })
   const cases = [];
   for (const { file, name } of listCases(options.inputs, '--inputs')) {
     const start = performance.now();
-    const { size, affine, frames, data } = await readVolume(path.resolve(file));
+    const { size, affine, frames, data, hasOrientation, qform } = await readVolume(path.resolve(file));
     if (frames < 2 && !allowSingle)
       throw new AppError(
         `${path.basename(file)} has one value per voxel: give the stack that 'infer -uncertainty' writes with --tta 1 or more.`,
@@ -25,7 +25,7 @@ export async function uncertainty({ options, log, output, allowSingle = false })
     if (frames < 2) log.line(`${name}: one pass has no uncertainty (use --tta)`);
     const map = deviationMap(data, frames);
     const mapName = `${name.replace(/_stack$/, '')}_uncertainty.nii.gz`;
-    await writeNifti(path.join(output, mapName), { size, affine, data: map });
+    await writeNifti(path.join(output, mapName), { size, affine, hasOrientation, qform, data: map });
     const summary = { case: name, map: mapName, passes: frames, ...summarise(map) };
     cases.push(summary);
     log.line(

@@ -1,0 +1,64 @@
+import { type Affine, inverseOf } from '../volume.js';
+import { isGzip, unzippedStart } from './dicom-start.js';
+import { beginsAsNifti, type NiftiHeader, parseNiftiHeader } from './nifti-layout.js';
+
+/** An affine in the units of the file. */
+type Rows = readonly (readonly number[])[];
+
+/** Whether an affine consists of numbers, and its axes span a space. */
+export const isAffine = (rows: Rows): boolean =>
+  rows.flat().every(Number.isFinite) && inverseOf(rows as unknown as Affine) !== null;
+
+/** Where a header says that its volume lies: by its sform, otherwise by its qform; `other` is the qform beside a sform. */
+export function formsOf(header: NiftiHeader): { readonly placed?: Rows; readonly other?: Rows } {
+  const { srows, sformCode, qformCode, quaternion, pixdim } = header;
+  const forms = [
+    ...(sformCode > 0 ? [[0, 4, 8].map((row) => srows.slice(row, row + 4))] : []),
+    ...(qformCode > 0 ? [quaternionAffine(quaternion, pixdim)] : []),
+  ];
+  // Some programs set a code and write zeros.
+  const [placed, other] = forms.filter(isAffine);
+  return { ...(placed && { placed }), ...(other && { other }) };
+}
+
+/** The affine of a quaternion, by the standard's method 2. */
+function quaternionAffine([b0 = 0, c0 = 0, d0 = 0, ...place]: readonly number[], pixdim: readonly number[]) {
+  const squares = b0 ** 2 + c0 ** 2 + d0 ** 2;
+  // In a turn by 180 degrees the first part is 0, except for what rounding took from the others.
+  const isHalfTurn = 1 - squares < 1e-7;
+  const [b = 0, c = 0, d = 0] = [b0, c0, d0].map((each) => each / (isHalfTurn ? Math.sqrt(squares) : 1));
+  const a = isHalfTurn ? 0 : Math.sqrt(1 - squares);
+  const [, x = 1, y = 1, depth = 1] = pixdim;
+  // The third axis may be mirrored.
+  const z = (pixdim[0] ?? 1) < 0 ? -depth : depth;
+  const [px = 0, py = 0, pz = 0] = place;
+  return [
+    [(a * a + b * b - c * c - d * d) * x, 2 * (b * c - a * d) * y, 2 * (b * d + a * c) * z, px],
+    [2 * (b * c + a * d) * x, (a * a + c * c - b * b - d * d) * y, 2 * (c * d - a * b) * z, py],
+    [2 * (b * d - a * c) * x, 2 * (c * d + a * b) * y, (a * a + d * d - b * b - c * c) * z, pz],
+  ];
+}
+
+/** Whether two affines disagree about which way is right: along the axis that runs most from left to right. */
+export function disagreeOnSides([one = []]: Rows, [other = []]: Rows): boolean {
+  const lengths = one.slice(0, 3).map(Math.abs);
+  const axis = lengths.indexOf(Math.max(...lengths));
+  // Where the other axes run across, rounding decides about the sign.
+  return (one[axis] ?? 0) * (other[axis] ?? 0) < -0.1 * (one[axis] ?? 0) ** 2;
+}
+
+/**
+ * Whether the sform and the qform of a NIfTI file contradict each other in left and right.
+ * @param start the first bytes of the file, which may be packed
+ */
+export function contradictsSides(start: Buffer): boolean {
+  let bytes = start;
+  try {
+    bytes = isGzip(start) ? unzippedStart(start) : start;
+  } catch {
+    // Whoever reads the whole file says that it is damaged.
+  }
+  const header = beginsAsNifti(bytes) ? parseNiftiHeader(bytes) : null;
+  const { placed, other } = header ? formsOf(header) : {};
+  return placed !== undefined && other !== undefined && disagreeOnSides(placed, other);
+}
