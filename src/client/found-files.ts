@@ -1,6 +1,6 @@
 import path from 'node:path';
 import type { ListedFile } from '../archive/index.js';
-import type { Field } from '../contract/index.js';
+import { type Field, oneLine, quoteName } from '../contract/index.js';
 
 /** Images that are one case: those of a DICOM series, one file with several frames, or one projection. */
 export interface Series {
@@ -125,6 +125,15 @@ export interface FoundCase {
   /** Whether the content of a file has yet to be fetched from a cloud or an annex: it may be what it was. */
   readonly isAway: boolean;
 }
+
+/** What is known of the volumes of a case that a person should see beside its result, in sentences without a full stop. */
+export const remarksOn = ({ volumes }: Pick<FoundFiles, 'volumes'>): string[] =>
+  volumes.flatMap(({ groups }) =>
+    groups.flat().flatMap((unit) => {
+      const series = unit.kind === 'store' ? undefined : unit.series;
+      return (series?.remarks ?? []).map((remark) => oneLine(`${quoteName(unit.name)} ${remark}`));
+    }),
+  );
 
 /** The last label of an entity of BIDS in a path: `01` of `sub-01/anat/sub-01_T1w.nii.gz`. */
 export const labelOf = (file: string, entity: string): string | null =>

@@ -44,7 +44,7 @@ job, or an error.';
   async run(): Promise<LogSummary> {
     const { args, flags } = await this.parse(Logs);
     const { since, tail, all } = flags;
-    const [connection, reporter] = [await this.connect(flags), await this.logReporter(all)];
+    const [connection, reporter] = [await this.connect(flags, true), await this.logReporter(all)];
     const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
     return followJob(connection, id, { since, tail }, reporter, this.config.configDir);
   }

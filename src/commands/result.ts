@@ -29,7 +29,7 @@ export default class Result extends ClientCommand {
 
   async run(): Promise<ResultSummary> {
     const { args, flags } = await this.parse(Result);
-    const connection = await this.connect(flags);
+    const connection = await this.connect(flags, true);
     const reporter = await this.reporter();
     const id = namedOrLast(args.job, this.config.configDir, connection, reporter);
     return fetchJobResult(

@@ -27,7 +27,7 @@ export default class Wait extends ClientCommand {
 
   async run(): Promise<WaitSummary> {
     const { args, flags } = await this.parse(Wait);
-    const [connection, reporter] = [await this.connect(flags), await this.reporter()];
+    const [connection, reporter] = [await this.connect(flags, true), await this.reporter()];
     const { timeout } = flags;
     const { jobs = [] } = args;
     const ids =

@@ -1,4 +1,5 @@
 /** The entry point of the command line: completes the environment, then starts oclif. */
+import { chmodSync, lstatSync, mkdirSync } from 'node:fs';
 import module from 'node:module';
 import { homedir, userInfo } from 'node:os';
 import path from 'node:path';
@@ -25,12 +26,20 @@ function setHome(): void {
   if (process.platform !== 'win32' && !path.isAbsolute(HOME)) process.env.HOME = homeOfUser();
 }
 
-/** Makes Node 22 and newer cache compiled code where only this user can write, because code is run from there. */
+/** Makes Node 22 and newer cache compiled code in a directory that only this user can write, because code is run from there. */
 function keepCompiledCode(): void {
   // The types are those of Node 20, which has no such cache.
   const { enableCompileCache } = module as { enableCompileCache?: (directory: string) => unknown };
-  const cache = process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache');
-  enableCompileCache?.(path.join(cache, 'remote-app'));
+  const directory = path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'remote-app');
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const stats = lstatSync(directory);
+    if (!stats.isDirectory() || stats.uid !== (process.getuid?.() ?? stats.uid)) return;
+    chmodSync(directory, 0o700);
+    enableCompileCache?.(directory);
+  } catch {
+    // Without a directory, nothing is cached.
+  }
 }
 
 setHome();

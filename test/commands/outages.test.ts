@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
+import http from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService, jobId } from '../support/fake-service.js';
+import { freePort } from '../support/ports.mjs';
 import { json } from '../support/scripted-server.js';
 import { TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
@@ -20,6 +22,9 @@ async function cliWithScan(): Promise<Cli> {
   await plant(cli.directory, { 'ct.nii': 'volume' });
   return cli;
 }
+
+const listen = (server: Server | http.Server, port: number) =>
+  new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
 
 /** A promise and the function that resolves it. */
 function signal() {
@@ -214,13 +219,47 @@ describe('a server that was never there', () => {
     ['infer', ['infer', '--app', 'x', 'ct.nii']],
     ['logs', ['logs', jobId]],
     ['result', ['result', jobId]],
-  ])('A server that was never reached ends %s at once', async (_, args) => {
+  ])('A server that was never reached ends %s once its patience is over', async (_, args) => {
     await using cli = await cliWithScan();
     const server = await fakeService({});
     await server[Symbol.asyncDispose]();
-    const { code, stderr } = await cli.run([...args, '--server', server.url]);
+    const { code, stderr } = await cli.run([...args, '--server', server.url, '--patience', '0.1']);
     expect(code).toBe(5);
-    expect(stderr).toBe(`Error: ${server.url} cannot be reached: nothing listens there\n`);
+    const why = `${server.url} cannot be reached: nothing listens there`;
+    expect(stderr).toBe(`${why}; in case it is starting, trying again for another 0.1 s\nError: ${why}\n`);
+  });
+
+  test.each([
+    ['nothing listens', false],
+    ['a proxy answers for it', true],
+  ])('A command that starts while its server is starting waits for it: %s', async (_, isBehindProxy) => {
+    await using cli = await cliWithScan();
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}`;
+    const proxy = http.createServer((_request, response) => response.writeHead(502).end('Bad gateway'));
+    if (isBehindProxy) await listen(proxy, port);
+    const running = cli.begin(['infer', '--app', 'tissue', 'ct.nii', '-o', 'out', '--server', url]);
+    const reason = isBehindProxy
+      ? `${url} is not there yet`
+      : `${url} cannot be reached: nothing listens there`;
+    let said = '';
+    running.stderr.on('data', (chunk) => {
+      said += chunk;
+    });
+    await until('it waits', () => said.includes(`${reason}; in case it is starting, trying again for`));
+    proxy.closeAllConnections();
+    if (isBehindProxy) await new Promise((resolve) => proxy.close(resolve));
+    await using server = await fakeService({ result: zip });
+    const relay = createServer((socket) => {
+      const onward = connect(Number(new URL(server.url).port), '127.0.0.1');
+      for (const each of [socket, onward]) each.on('error', () => {});
+      socket.pipe(onward).pipe(socket);
+    });
+    await listen(relay, port);
+    const { code, stderr } = await running.ended;
+    relay.close();
+    expect(code, stderr).toBe(0);
+    expect(stderr.match(/in case it is starting/g)).toHaveLength(1);
   });
 });
 

@@ -186,8 +186,13 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect((await study.run('--keep-version')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
     const versions = () => study.table.slice(1).map((row) => row[3]);
     expect(versions().map((each) => each === versions()[0])).toEqual([true, true, false]);
+    const reasons = () => study.table.slice(1).map((row) => row[2]);
+    expect(reasons()).toEqual(Array(3).fill('Other rows are of another version of the app'));
+    expect((await study.run('--keep-version')).stderr).toMatch(
+      /cases\.csv has results of 2 versions of the app: '\w+' \(2 rows\), '\w+' \(1 row\)\n/,
+    );
     expect((await study.run('--force')).code).toBe(0);
-    expect(new Set(versions()).size).toBe(1);
+    expect([new Set(versions()).size, reasons()]).toEqual([1, ['', '', '']]);
     expect((await study.run()).stderr).toContain('3 cases: 3 done (3 of them before)\n');
   });
 });

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+import { dicomSeries } from '../support/dicom.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { freePort } from '../support/ports.mjs';
@@ -601,4 +602,25 @@ test('A result that is fetched later has its record as well', async () => {
     JSON.parse(readFileSync(study.at(directory, 'remote-app-record.json'), 'utf8'));
   const { key, app_version, options, inputs, outputs } = read('Out/sub-01_T1w');
   expect(read('Later')).toMatchObject({ key, app_version, options, inputs, outputs, job_id: id });
+});
+
+test('What is noticed in an input, such as a missing slice, is in its record and in its row', async () => {
+  await using study = await Study.create([]);
+  const slices = Object.entries(dicomSeries(7, { description: 'T1' }, (image) => `bids/A/${image}.dcm`));
+  await plant(study.cli.directory, Object.fromEntries(slices.filter(([name]) => name !== 'bids/A/4.dcm')));
+  const remark = expect.stringMatching(/^'\w+' lacks 1 slice of an even spacing, between 3 and 5$/);
+  // The second time, from the record.
+  for (const before of [0, 1]) {
+    const { code, stderr } = await study.run();
+    expect(code, stderr).toBe(0);
+    expect(stderr.includes('1 of them before')).toBe(before === 1);
+    const [heading = [], row = []] = study.table;
+    // The sentence has commas.
+    expect(row.join(',')).toMatch(/^A\/1_T1,done,"'\w+' lacks 1 slice of an even spacing, between 3 and 5",/);
+    expect(heading[2]).toBe('reason');
+  }
+  expect(study.computed).toHaveLength(1);
+  const [, [name = ''] = []] = study.table;
+  const record = JSON.parse(readFileSync(study.at('Out', name, 'remote-app-record.json'), 'utf8'));
+  expect(record.inputs_remarks).toEqual([remark]);
 });

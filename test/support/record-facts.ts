@@ -9,4 +9,5 @@ export const silentFacts = (submission: Parameters<typeof computationOf>[0]): Re
   server: { address: 'x', version: null, devices: new Map() },
   clientVersion: '1',
   inputs: [],
+  remarks: [],
 });

@@ -21,6 +21,9 @@ import {
   transportTo,
 } from './settings.js';
 
+/** Seconds for which a server that has not answered yet is waited for, where a command waits for one that starts. */
+const maxStart = 20;
+
 /** The advice if nothing answers at the default address. */
 const noServerNamed =
   "no server was named: give --server or REMOTE_APP_SERVER, or run 'remote-app login --server URL' once";
@@ -89,9 +92,18 @@ export abstract class ClientCommand extends BaseCommand {
     return loadSettings(flags, this.config.configDir, this.typed);
   }
 
-  /** The connection that these settings describe. */
-  protected async connectTo(settings: Settings, flags: ConnectionFlags): Promise<Connection> {
+  /**
+   * The connection that these settings describe.
+   * @param waitsForStart whether a server that is not there yet is waited for a little, since it may be starting again
+   */
+  protected async connectTo(
+    settings: Settings,
+    flags: ConnectionFlags,
+    waitsForStart = false,
+  ): Promise<Connection> {
     const signal = this.interruption;
+    const tell = (sentence: string) => this.io.writeErr(`${this.io.colours().hint(sentence)}\n`);
+    const start = { seconds: Math.min(flags.patience, maxStart), tell };
     this.#isDefaultServer = settings.isDefault;
     const serverFlags = waysToServer.flatMap((name) => {
       const value = this.typed.has(name) ? flags[name] : undefined;
@@ -104,6 +116,7 @@ export abstract class ClientCommand extends BaseCommand {
       connectTimeout: flags['connect-timeout'],
       readTimeout: flags['read-timeout'],
       patience: flags.patience,
+      start: waitsForStart ? start : undefined,
       serverFlags,
       signal,
     });
@@ -111,8 +124,8 @@ export abstract class ClientCommand extends BaseCommand {
     return connection;
   }
 
-  protected async connect(flags: ConnectionFlags): Promise<Connection> {
-    return this.connectTo(await this.settings(flags), flags);
+  protected async connect(flags: ConnectionFlags, waitsForStart = false): Promise<Connection> {
+    return this.connectTo(await this.settings(flags), flags, waitsForStart);
   }
 
   /**

@@ -80,7 +80,8 @@ export const connectionFlags = {
   patience: seconds({
     helpGroup: 'SERVER',
     default: 600,
-    description: 'How long a server that has answered, and then is gone, is tried again',
+    description:
+      'How long a server that has answered, and then is gone, is tried again; one that has not answered yet, for 20 s of it',
   }),
 };
 

@@ -259,7 +259,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     if (flags['dry-run']) return this.#dryRun(submission, flags, deidentify);
     if (flags.each) return this.#submitEach(submission, flags, settings, deidentify);
-    const connection = await this.connectTo(settings, flags);
+    const connection = await this.connectTo(settings, flags, true);
     const [client, { imaging }] = await Promise.all([
       import('../../client/case/index.js'),
       import('../../imaging/index.js'),
@@ -374,7 +374,7 @@ export abstract class SubmitCommand extends ClientCommand {
   ): Promise<EachDocument> {
     const { outputOfEach, runEach } = await import('./each.js');
     const output = outputOfEach(flags);
-    const connection = await this.connectTo(settings, flags);
+    const connection = await this.connectTo(settings, flags, true);
     const app = await this.#chooseApp(connection, settings.app);
     const run = async () => {
       const document = await runEach(connection, { ...submission, app }, flags, this.io, {

@@ -27,6 +27,7 @@ const schema = z.object({
   server: z.object({ address: text, version: textOrNull, devices: z.array(z.tuple([z.number(), text])) }),
   clientVersion: text,
   inputs: z.array(recordedInput),
+  remarks: z.array(text),
 });
 
 /**

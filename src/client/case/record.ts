@@ -57,6 +57,8 @@ const schema = z.object({
   /** By field: those that were given, and the defaults of the others. */
   options: z.record(text, z.unknown()),
   inputs: z.array(recordedInput),
+  /** What the client noticed in the inputs, such as a missing slice, in sentences. */
+  inputs_remarks: z.array(text),
   outputs: z.array(file),
   /** The name of its case; null for the result of a command without --each. */
   case: textOrNull,
@@ -271,6 +273,8 @@ export interface RecordFacts {
   readonly server: ServerFacts;
   readonly clientVersion: string;
   readonly inputs: readonly RecordedInput[];
+  /** What the client noticed in the inputs, in sentences. */
+  readonly remarks: readonly string[];
 }
 
 function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
@@ -320,6 +324,7 @@ export function makeRecord(
     checkpoints: [...computation.checkpoints],
     options: computation.settings,
     inputs: [...inputs],
+    inputs_remarks: [...facts.remarks],
     outputs: [...outputs],
     deidentified: computation.deidentified && {
       ...computation.deidentified,

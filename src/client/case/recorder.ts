@@ -8,7 +8,7 @@ import {
   type Connection,
 } from '../connection/index.js';
 import { recordName } from '../earlier-results.js';
-import type { FoundFiles } from '../found-files.js';
+import { type FoundFiles, remarksOn } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import { stampIfThere } from './file-times.js';
 import type { Conversion, ResultFacts } from './imaging.js';
@@ -154,6 +154,7 @@ export class BackgroundRecorder implements Disposable {
     return {
       computation: computationOf(submission, app, outgoing?.note ?? null),
       inputs,
+      remarks: remarksOn(found),
       app,
       server,
       clientVersion,

@@ -20,7 +20,7 @@ import {
 } from '../case/index.js';
 import { type AppAnswer, type Connection, type JobAnswer, kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
-import type { FoundCase } from '../found-files.js';
+import { type FoundCase, remarksOn } from '../found-files.js';
 import type { Submission } from '../submission.js';
 import type { ServerTerms } from '../submit/index.js';
 import { type PlacedRecord, renameForBids } from './bids-layout.js';
@@ -251,7 +251,8 @@ export class Cohort {
           record: async (jobId, directory, log) => {
             this.#server ??= serverFacts(connection);
             const { clientVersion } = options;
-            const facts = { computation, inputs, app, server: await this.#server, clientVersion };
+            const remarks = remarksOn(files);
+            const facts = { computation, inputs, remarks, app, server: await this.#server, clientVersion };
             await writing(directory, goOnLater, () =>
               recordResult(directory, { ...facts, job, jobId, log }, connection.signal, {
                 ...caseOptions,

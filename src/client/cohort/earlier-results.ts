@@ -7,7 +7,7 @@ import { labelOf } from '../found-files.js';
 import type { PlacedRecord } from './bids-layout.js';
 import type { CasePlace } from './place.js';
 import type { ResultsDirectory } from './results-directory.js';
-import { type CaseState, newState } from './table.js';
+import { type CaseState, newState, shortVersion } from './table.js';
 
 /** What the table says of a result that is there. */
 export async function stateOfResult(
@@ -27,7 +27,13 @@ export async function stateOfResult(
   ];
   return {
     status: 'done',
-    reason: [...about, ...record.numbers_unread, ...(record.conversion?.problems ?? [])].join('; ') || null,
+    reason:
+      [
+        ...about,
+        ...record.inputs_remarks,
+        ...record.numbers_unread,
+        ...(record.conversion?.problems ?? []),
+      ].join('; ') || null,
     version: record.app_version,
     seconds: record.seconds,
     jobId: record.job_id,
@@ -88,9 +94,6 @@ export function refuseOtherApp(
         'name another directory with -o',
     );
 }
-
-/** A version, short enough for a sentence. */
-const shortVersion = (version: string): string => quoteName(version.replace(/^sha256:/, '').slice(0, 12));
 
 /** The error for an app that is not the version of all results any more. @param now its version */
 export const upgraded = (app: string, now: string, count: number, earlier: string): UsageError =>

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { counted, oneLine, someOf } from '../../contract/index.js';
+import { counted, oneLine, quoteName, someOf } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { tableCell } from '../case-table.js';
 import { tableName } from '../earlier-results.js';
@@ -63,6 +63,17 @@ export interface CohortWatcher {
   changed(state: CaseState): void;
 }
 
+/** A version of an app, short enough for a sentence. */
+export const shortVersion = (version: string): string =>
+  quoteName(version.replace(/^sha256:/, '').slice(0, 12));
+
+/** How many results each version of the app made; empty if one made all of them. */
+function mixedVersions(states: readonly CaseState[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { version } of states) if (version !== null) counts.set(version, (counts.get(version) ?? 0) + 1);
+  return counts.size > 1 ? counts : new Map();
+}
+
 /** Shortest time between two writings, in milliseconds. */
 const writeEvery = 1000;
 
@@ -88,6 +99,9 @@ function columnsOf(states: readonly CaseState[]): {
   return { columns: all.filter((column) => kept.has(column)), left: all.length - maxColumns };
 }
 
+/** What the reason says of each result in a table with more than one version of the app. */
+const otherVersions = 'Other rows are of another version of the app';
+
 /**
  * Writes the table anew: a row for each case, the subject and the session where a case has them, and a column for each number
  * that any has.
@@ -100,11 +114,14 @@ function writeTable(file: string, states: readonly CaseState[]): number {
   );
   const heading = ['case', 'status', 'reason', 'version', 'seconds', 'job', ...entities, ...columns];
   const line = (cells: readonly (string | number | null)[]) => `${cells.map(tableCell).join(',')}\r\n`;
+  const isMixed = mixedVersions(states).size > 0;
+  const reasonOf = ({ reason, version }: CaseState) =>
+    isMixed && version !== null ? [reason, otherVersions].filter(Boolean).join('; ') : reason;
   const lines = states.map((state) =>
     line([
       state.name,
       isOver(state) ? state.status : 'waiting',
-      state.reason,
+      reasonOf(state),
       state.version,
       state.seconds,
       state.jobId,
@@ -164,7 +181,13 @@ export class CaseTable {
   get notes(): string[] {
     const without = this.others.filter(({ jobId, status }) => jobId === null || status === 'failed');
     const names = someOf(without.map(({ name }) => oneLine(name)));
+    const versions = [...mixedVersions([...this.states, ...this.others])].map(
+      ([version, count]) => `${shortVersion(version)} (${counted(count, 'row')})`,
+    );
     return [
+      ...(versions.length > 0
+        ? [`${tableName} has results of ${versions.length} versions of the app: ${someOf(versions)}`]
+        : []),
       ...(this.#leftColumns > 0
         ? [
             `${tableName} has no column for ${counted(this.#leftColumns, 'number')} that few cases have; the records have them`,

@@ -10,7 +10,15 @@ import { Connector, readToTheEnd } from './connector.js';
 import { backoff, Patience, pause, questionsAgain, type Watcher } from './patience.js';
 import { header, type Reply, refusal } from './reply.js';
 import { speaksTls } from './tls.js';
-import { explainTransport, mayBeTls, needsTls, notInTime, type Transport, type Trust } from './transport.js';
+import {
+  codeOf,
+  explainTransport,
+  mayBeTls,
+  needsTls,
+  notInTime,
+  type Transport,
+  type Trust,
+} from './transport.js';
 
 /**
  * A signal that aborts after some seconds, or when another signal does. Used instead of `AbortSignal.any`, whose time limit
@@ -70,6 +78,11 @@ export interface ConnectionOptions {
   readonly readTimeout: number;
   /** How long a server that has answered before is retried while it is unreachable. */
   readonly patience: number;
+  /**
+   * Waits for a server that has not answered yet and may be starting again: nothing listens at its address, or a proxy cannot reach
+   * it. Absent for commands that only ask. `tell` says that the command waits.
+   */
+  readonly start?: { readonly seconds: number; readonly tell: (sentence: string) => void } | undefined;
   /** How the server is reached, if not directly. */
   readonly transport?: Transport | undefined;
   readonly trust?: Trust | undefined;
@@ -126,6 +139,8 @@ export class Connection implements NextCommands {
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
+  /** When the first attempt to reach the server failed, in milliseconds; null before. */
+  #absentSince: number | null = null;
   /** Whether slashes in an app's identifier are sent unencoded, because a proxy on the way rejects `%2F`. */
   #hasPlainSlashes = false;
   /** Milliseconds by which the server's clock is ahead of this machine's. */
@@ -202,7 +217,38 @@ export class Connection implements NextCommands {
     return used;
   }
 
+  /**
+   * Waits before a request is sent again to a server that may be starting.
+   * @returns false if the server has answered before, and once it was waited for long enough
+   */
+  async #waitsForStart(why: string, { body, signal = this.signal }: Call): Promise<boolean> {
+    const { start } = this.#options;
+    if (!start || this.#isMet || body) return false;
+    const now = monotonicTime();
+    const isFirst = this.#absentSince === null;
+    this.#absentSince ??= now;
+    const left = start.seconds * 1000 - (now - this.#absentSince);
+    if (left <= 0) return false;
+    if (isFirst) start.tell(`${why}; in case it is starting, trying again for another ${start.seconds} s`);
+    await pause(Math.min(500, left), signal);
+    return true;
+  }
+
   async #ask(path: string, call: Call): Promise<Reply> {
+    for (;;) {
+      try {
+        const reply = await this.#askOnce(path, call);
+        const isAbsent = !this.#isMet && isGatewayError(reply.statusCode);
+        if (!isAbsent || !(await this.#waitsForStart(`${this.server} is not there yet`, call))) return reply;
+        reply.body.on('error', () => {}).destroy();
+      } catch (error) {
+        const isRefused = error instanceof TransportError && codeOf(error) === 'ECONNREFUSED';
+        if (!isRefused || !(await this.#waitsForStart(error.message, call))) throw error;
+      }
+    }
+  }
+
+  async #askOnce(path: string, call: Call): Promise<Reply> {
     const { token, transport } = this.#options;
     const base = transport?.base ?? this.#address;
     const target = `${base.pathname === '/' ? '' : base.pathname}${path}${call.query ?? ''}`;

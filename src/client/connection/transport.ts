@@ -45,7 +45,7 @@ const unreached: Readonly<Record<string, string>> = {
 };
 
 /** The first error code of an error and its causes; empty if there is none. */
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   for (let each = error; each instanceof Error; each = each.cause) {
     const { code } = each as NodeJS.ErrnoException;
     if (typeof code === 'string') return code;

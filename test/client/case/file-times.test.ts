@@ -1,6 +1,6 @@
-import { statfsSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, statfsSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { areUntouched, stampToRecord } from '../../../src/client/case/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -30,3 +30,18 @@ test('Files are trusted by their times minutes later, until somebody writes to t
   expect(areUntouched(files, stamp)).toBe(false);
   vi.useRealTimers();
 });
+
+test.skipIf(!existsSync('/dev/shm'))(
+  'Files in a tmpfs are not trusted by their times, since these miss what is written through a memory map',
+  async () => {
+    const root = mkdtempSync('/dev/shm/remote-app-test-');
+    onTestFinished(() => rmSync(root, { recursive: true }));
+    const file = path.join(root, 'a.nii');
+    writeFileSync(file, 'abc');
+    vi.useFakeTimers({ toFake: ['Date'] });
+    later(10);
+    const stamp = stampToRecord([file]);
+    expect([typeof stamp, areUntouched([file], stamp)]).toEqual(['string', false]);
+    vi.useRealTimers();
+  },
+);

@@ -116,7 +116,7 @@ test('A record has the unit that the app names for its images, if it is one', as
     const app = { ...view, inputs, outputs } as typeof view;
     const facts = {
       computation: computationOf({ ...submission, operation: operationOf(name) }, app, null),
-      ...{ app, job: null, jobId: 'x', clientVersion: '1', inputs: [] },
+      ...{ app, job: null, jobId: 'x', clientVersion: '1', inputs: [], remarks: [] },
       server: { address: 'x', version: null, devices: new Map() },
     };
     writeRecord(directory.path, makeRecord(facts, [], { numbers: {}, unread: [] }));
@@ -162,6 +162,7 @@ test('A record is read as it was written, and its key has the version that the j
     server: { address: 'http://x', version: '1.2.4', devices: new Map([[1, 'NVIDIA H100']]) },
     clientVersion: '1.2.3',
     inputs: [input],
+    remarks: ['It lacks a slice'],
   } as unknown as Parameters<typeof makeRecord>[0];
   const record = makeRecord(facts, outputs, { numbers: { dice: 0.5 }, unread: ['One is not read'] });
   writeRecord(directory.path, record);
@@ -182,6 +183,7 @@ test('A record is read as it was written, and its key has the version that the j
     app_version: 'sha256:2',
     options: computationOf(submission, null, null).settings,
     inputs: [input],
+    inputs_remarks: ['It lacks a slice'],
     outputs,
     deidentified: null,
     case: null,
