@@ -179,7 +179,7 @@ export async function diskCost(
 }
 
 /**
- * Largest number of entries checked before an upload, since unzipper takes 3 KB of memory for each. The server checks all
+ * Maximum number of entries checked before an upload, since unzipper takes 3 KB of memory for each. The server checks all
  * of them.
  */
 const maxLookedThrough = 50_000;

@@ -1,4 +1,4 @@
-import { createWriteStream, write, writeFileSync, writev } from 'node:fs';
+import { closeSync, createWriteStream, rmSync, write, writeFileSync, writev } from 'node:fs';
 import path from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -7,7 +7,7 @@ import { quoteName } from '../contract/index.js';
 import { errorCode, makeDirectory, Notes, privateMode, TimeSlice } from '../files/index.js';
 import { ArchiveError, damagedEntry } from './errors.js';
 import { diskCost, planEntries } from './extract-plan.js';
-import { MadeDirectories, type OpenedTarget, openTarget, UnplaceableEntry } from './open-target.js';
+import { MadeDirectories, openTarget, UnplaceableEntry } from './open-target.js';
 import { ArchiveSource, isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-archive.js';
 
 /**
@@ -17,12 +17,10 @@ import { ArchiveSource, isDeflated, placeOfContent, readDirectory, type ZipEntry
 const smallSize = 256 * 1024;
 
 export interface ExtractOptions {
-  /** Most disk space, in bytes, for all files and directories together. */
+  /** Maximum disk space, in bytes, for all files and directories together. */
   readonly maxBytes: number;
-  /** Most files and directories, including directories that only appear in the names of files. */
+  /** Maximum number of files and directories, including directories that only appear in the names of files. */
   readonly maxEntries: number;
-  /** Maximum size in bytes of one file; by default `maxBytes`. */
-  readonly maxFileBytes?: number;
   /** Names at the top of the destination that no entry may take. */
   readonly reserved?: readonly string[];
   /**
@@ -30,8 +28,6 @@ export interface ExtractOptions {
    * A name that leads out of the destination always refuses the archive.
    */
   readonly lenient?: boolean;
-  /** Whether a file that exists stays as it is, and the entry of its name is not extracted; otherwise it is replaced. */
-  readonly keepsFiles?: boolean;
   /** The mode of new files before the umask; only this user can read them by default. */
   readonly mode?: number;
   /** The system whose rules for names apply; by default this machine's. */
@@ -79,8 +75,8 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 
 /**
  * Extracts a zip archive under `destination`. Limits are counted while bytes are written, because the sizes that an archive
- * states may be wrong. Names, links and duplicates are checked before the first byte is written. An existing file is
- * replaced, if it may be, only by a complete one. No symbolic or hard link below the destination is followed.
+ * states may be wrong. Names, links and duplicates are checked before the first byte is written. What exists stays as it is, and no
+ * link below the destination is followed. After an error, the files that were extracted whole stay too.
  * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
  */
 export async function extractArchive(
@@ -91,8 +87,7 @@ export async function extractArchive(
   await using source = await ArchiveSource.open(archive);
   const root = path.resolve(destination);
   const notes = new Notes();
-  const { lenient = false, reserved = [], platform = process.platform } = options;
-  const { keepsFiles = false, mode = privateMode } = options;
+  const { lenient = false, reserved = [], platform = process.platform, mode = privateMode } = options;
   const slice = new TimeSlice();
   const targets = await planEntries(await readDirectory(source, options.maxEntries), {
     root,
@@ -114,7 +109,7 @@ export async function extractArchive(
   let bytes = 0;
   let files = 0;
   let unplaced = 0;
-  const { signal, maxFileBytes = options.maxBytes } = options;
+  const { signal } = options;
   const onBytes = (more: number) => {
     bytes += more;
     options.onProgress?.(bytes, total);
@@ -125,23 +120,26 @@ export async function extractArchive(
   for (const target of targets) {
     signal?.throwIfAborted();
     await slice.pause();
-    let opened: OpenedTarget | null;
+    let descriptor: number | null;
     try {
-      opened = openTarget(target, directories, { keepsFiles, mode });
+      descriptor = openTarget(target, directories, mode);
     } catch (cause) {
       if (!lenient || !(cause instanceof UnplaceableEntry)) throw cause;
       unplaced += 1;
       notes.add(`${quoteName(target.entry.path)} was not extracted: something else is in its place`);
       continue;
     }
-    if (!opened) continue;
-    const allowed = Math.min(maxFileBytes, options.maxBytes - overhead - bytes);
+    if (descriptor === null) continue;
+    let isWhole = false;
     try {
-      await writeEntry(source, target.entry, opened.descriptor, allowed, onBytes, signal);
-      await opened.keep();
+      const allowed = options.maxBytes - overhead - bytes;
+      await writeEntry(source, target.entry, descriptor, allowed, onBytes, signal);
+      isWhole = true;
     } catch (cause) {
-      opened.discard();
       throw source.failure ?? damaged(cause, target.entry);
+    } finally {
+      closeSync(descriptor);
+      if (!isWhole) rmSync(target.path, { force: true });
     }
     files += 1;
   }

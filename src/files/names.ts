@@ -20,7 +20,7 @@ export function windowsName(name: string): string {
 /** Whether a file on Windows can have this name. */
 const isWindowsName = (name: string): boolean => windowsName(name) === name;
 
-/** Longest file name, in bytes, on common file systems. */
+/** Maximum length in bytes of a file name on common file systems. */
 export const maxNameBytes = 255;
 
 /** The start of a name, cut to this many bytes without splitting a character. */

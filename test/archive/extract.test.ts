@@ -2,7 +2,6 @@ import { pbkdf2, randomBytes } from 'node:crypto';
 import {
   closeSync,
   existsSync,
-  linkSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -36,9 +35,9 @@ async function extract(root: string, archive: Buffer, options: Partial<ExtractOp
 const a: Entry = { name: 'a', content: 'A' };
 
 describe('an archive', () => {
-  test('An archive is extracted, and replaces existing files', async () => {
+  test('An archive is extracted beside existing files', async () => {
     await using root = await temporary();
-    await plant(path.join(root.path, 'out'), { a: 'old and longer', 'd/kept': 'kept' });
+    await plant(path.join(root.path, 'out'), { 'd/kept': 'kept' });
     const archive = zip([
       a,
       { name: 'd/', mode: 0o040755 },
@@ -208,11 +207,9 @@ describe('an archive', () => {
     });
   });
 
-  test('An archive can be limited for each file, and may not use reserved names', async () => {
+  test('An archive may not use reserved names', async () => {
     await using root = await temporary();
     const two = zip([a, { name: 'b', content: 'BB' }]);
-    await expect(extract(root.path, two, { maxFileBytes: 1 })).rejects.toMatchObject({ fault: 'tooLarge' });
-    expect((await extract(root.path, two, { maxFileBytes: 2 })).files).toBe(2);
     await expect(extract(root.path, two, { reserved: ['b'] })).rejects.toMatchObject({ fault: 'unsafe' });
   });
 
@@ -220,30 +217,8 @@ describe('an archive', () => {
     await using root = await temporary();
     await plant(root.path, { 'out/d/': '', outside: 'untouched' });
     symlinkSync('../outside', path.join(root.path, 'out', 'a'));
-    await expect(extract(root.path, zip([a]))).rejects.toThrow('ELOOP');
+    await expect(extract(root.path, zip([a]))).rejects.toThrow('EEXIST');
     expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
-  });
-
-  test.for([
-    ['small', 20],
-    ['large', 400_000],
-  ] as const)('An archive leaves alone what has another name as well: %s', async ([, size]) => {
-    await using root = await temporary();
-    await plant(root.path, { 'out/kept': '', outside: 'untouched', 'b.zip': '' });
-    for (const name of ['stored', 'deflated']) {
-      linkSync(path.join(root.path, 'outside'), path.join(root.path, 'out', name));
-    }
-    const content = randomBytes(size);
-    const archive = zip([
-      { name: 'stored', content },
-      { name: 'deflated', content, deflated: true },
-    ]);
-    expect(await extract(root.path, archive, { maxBytes: 1e6 })).toMatchObject({ files: 2 });
-    expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
-    for (const name of ['stored', 'deflated']) {
-      expect(readFileSync(path.join(root.path, 'out', name)).equals(content)).toBe(true);
-    }
-    expect(readdirSync(path.join(root.path, 'out')).sort()).toEqual(['deflated', 'kept', 'stored']);
   });
 
   test.for([
@@ -251,21 +226,12 @@ describe('an archive', () => {
     ['small and deflated', { content: 'x', deflated: true }],
     ['large and stored', { content: randomBytes(400_000) }],
     ['large and deflated', { content: randomBytes(400_000), deflated: true }],
-  ] as [string, Partial<Entry>][])(
-    'An archive leaves no damaged file, nor replaces one: %s',
-    async ([, entry]) => {
-      await using root = await temporary();
-      await plant(root.path, { 'out/old': 'good' });
-      for (const name of ['old', 'new']) {
-        const archive = zip([{ name, ...entry, crc: 7 }]);
-        await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({
-          fault: 'corrupt',
-        });
-      }
-      expect(readdirSync(path.join(root.path, 'out'))).toEqual(['old']);
-      expect(readFileSync(path.join(root.path, 'out', 'old'), 'utf8')).toBe('good');
-    },
-  );
+  ] as [string, Partial<Entry>][])('An archive leaves no damaged file: %s', async ([, entry]) => {
+    await using root = await temporary();
+    const archive = zip([{ name: 'new', ...entry, crc: 7 }]);
+    await expect(extract(root.path, archive, { maxBytes: 1e6 })).rejects.toMatchObject({ fault: 'corrupt' });
+    expect(readdirSync(path.join(root.path, 'out'))).toEqual([]);
+  });
 
   test('A damaged archive does not write bytes to files that are opened next', async () => {
     await using root = await temporary();

@@ -7,7 +7,7 @@ import { times } from '../context.mjs';
 import { ended, json, request, trySubmit } from '../support/api.mjs';
 import { apps, Server } from '../support/server.mjs';
 
-/** Most milliseconds for an answer. The machine may be busy. */
+/** Maximum milliseconds for an answer. The machine may be busy. */
 const bound = 3000;
 
 const good = { display_name: 'A', description: 'd', short_description: 's', tta: 0, mc_dropout: 0 };

@@ -144,7 +144,7 @@ async function fullDuring(context, server, disk) {
 }
 
 /** More pages than a job needs from its start to its end: with this many it is done. */
-const mostPages = 12;
+const maxPages = 12;
 
 /**
  * A waiting job begins on a disk that has so many pages left: each number lets it come one step further, so that
@@ -175,7 +175,7 @@ async function withPages(context, server, disk, pages) {
 }
 
 async function fullAtTransitions(context, server, disk) {
-  const all = Array.from({ length: mostPages + 1 }, (_, pages) => pages);
+  const all = Array.from({ length: maxPages + 1 }, (_, pages) => pages);
   const chosen = context.rounds >= 10 ? all : context.random.shuffle(all).slice(0, context.rounds + 1);
   for (const pages of chosen) await withPages(context, server, disk, pages);
 }

@@ -110,8 +110,8 @@ async function cutUploads(context, server, places) {
 }
 
 /** A client sends a submission at most four times, so the network may break three of them. */
-const mostInUploads = 3;
-const mostAfterwards = 4;
+const maxInUploads = 3;
+const maxAfterwards = 4;
 
 /** Faults of successive connections: early ones in the upload or its answer, later ones in logs and the download. */
 function plan(random) {
@@ -121,10 +121,10 @@ function plan(random) {
     after,
     pause: random.integer(50, 1200),
   });
-  const inUploads = Array.from({ length: random.integer(0, mostInUploads) }, () =>
+  const inUploads = Array.from({ length: random.integer(0, maxInUploads) }, () =>
     random.chance(0.7) ? fault('up', random.integer(0, 200_000)) : fault('down', random.integer(0, 400)),
   );
-  const afterwards = Array.from({ length: random.integer(1, mostAfterwards) }, () =>
+  const afterwards = Array.from({ length: random.integer(1, maxAfterwards) }, () =>
     fault('down', random.pick([random.integer(0, 1500), random.integer(1500, 400_000)])),
   );
   return [...inUploads, ...afterwards];

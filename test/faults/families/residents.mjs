@@ -12,7 +12,7 @@ import { until } from '../support/until.mjs';
 
 const app = fileURLToPath(new URL('../../fixtures/apps/resident', import.meta.url));
 const gpus = 2;
-const mostJobs = 5;
+const maxJobs = 5;
 
 /** What jobs do, and how each must end if nothing else happens to it. */
 const deeds = {
@@ -162,7 +162,7 @@ async function round(context, server) {
   const { random } = context;
   const gate = path.join(context.scratch, `gate-${context.serial()}`);
   const jobs = [];
-  for (let more = random.integer(2, mostJobs); more > 0; more -= 1) {
+  for (let more = random.integer(2, maxJobs); more > 0; more -= 1) {
     jobs.push(await begin(context, server, gate));
   }
   const kind = random.pick(Object.keys(disasters));

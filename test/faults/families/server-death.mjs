@@ -149,7 +149,7 @@ const deathsInTenRounds = 200;
 /** Deaths of the server between two checks of all jobs. */
 const deathsUntilCalm = 25;
 const deathsInCalm = 4;
-const mostOpenJobs = 14;
+const maxOpenJobs = 14;
 
 /** Starts an upload that is in progress when the server dies. */
 async function cutUpload(context, server) {
@@ -167,7 +167,7 @@ const followLog = (server, planned) => unlessCut(() => request(server, `/jobs/${
 function workload(context, server, ledger) {
   const { random } = context;
   const begun = [];
-  const room = mostOpenJobs - ledger.open.length;
+  const room = maxOpenJobs - ledger.open.length;
   for (let more = Math.min(room, random.integer(1, 3)); more > 0; more -= 1) {
     begun.push(ledger.submit(server, ledger.plan()));
   }

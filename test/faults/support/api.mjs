@@ -64,7 +64,7 @@ export const appendUpload = (server, name, offset, body) =>
     body,
   });
 
-/** Most jobs in an answer. */
+/** Maximum number of jobs in an answer. */
 const page = 1000;
 
 /** All jobs. */

@@ -17,7 +17,7 @@ import {
   workerHostIn,
 } from '../../../runner/index.js';
 
-/** Most bytes that are read of `worker.json` and of `host.json`. */
+/** Maximum number of bytes that are read of `worker.json` and of `host.json`. */
 const maxBytes = 64 << 20;
 
 const identity = z.object({
