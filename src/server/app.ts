@@ -21,6 +21,8 @@ export interface AppDeps extends RouteDeps {
   readonly host: string;
   /** Proxies that are trusted to report the client's address. */
   readonly trustedProxies: AddressSet;
+  /** What such a proxy sends with each request; null if none was named. */
+  readonly proxySecret: string | null;
   /** Null without an audit log. */
   readonly audit: AuditLog | null;
   /** Told of requests that are refused. */
@@ -39,7 +41,7 @@ export function createApp(deps: AppDeps): Koa {
   });
   const router = createRouter(deps);
   app.use(withCurrentRequest);
-  app.use(fromClient(deps.trustedProxies));
+  app.use(fromClient(deps.trustedProxies, deps.proxySecret));
   if (deps.audit) app.use(auditRequests(deps.audit));
   app.use(handleErrors(deps.report, deps.events));
   app.use(refuseOtherSites(deps.access.isOpen, deps.host));

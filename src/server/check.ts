@@ -21,7 +21,7 @@ import { lookAtAuditLog } from './audit/index.js';
 import { DirectoryInUse, lookAtDataDirectory } from './data-directory/index.js';
 import { failureInWords, GpuInventory, NvidiaSmi } from './devices/index.js';
 import { lookAtSlurm } from './executors/slurm/index.js';
-import { checkPorts, listen, proxyList } from './http/index.js';
+import { checkPorts, isOwnProxy, listen, proxyList } from './http/index.js';
 import { checkOnEnd } from './on-end.js';
 import { checkSecrets, findSandbox, passedNames, sandboxRules } from './sandbox/index.js';
 import type { ServerSettings } from './settings.js';
@@ -107,10 +107,14 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
   }
 }
 
-async function* checkProxies({ trustedProxies }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkProxies({ trustedProxies, proxySecret }: ServerSettings): AsyncGenerator<Finding> {
   if (trustedProxies.length === 0) return;
   proxyList(trustedProxies);
-  yield { kind: 'ok', about: 'trusted proxy', says: trustedProxies.join(', ') };
+  const about = 'trusted proxy';
+  if (proxySecret === null && isOwnProxy(trustedProxies)) {
+    const says = `${trustedProxies.join(', ')}: it is on this machine, and is ignored without --proxy-secret-file`;
+    yield { kind: 'problem', about, says };
+  } else yield { kind: 'ok', about, says: trustedProxies.join(', ') };
 }
 
 /** Does not run it. */

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { counted, excerpt, quotePath } from '../contract/index.js';
 import { faultWithoutPath, findProgram, type Release, Turns } from '../files/index.js';
@@ -143,9 +146,21 @@ export class OnEnd {
     }
   }
 
+  /** Runs the program with a temporary directory of its own: those of the system may be read-only for a service. */
   async #run(end: EndedJob): Promise<void> {
+    const { RUNTIME_DIRECTORY = '', TMPDIR } = this.deps.environment;
+    const [parent] = RUNTIME_DIRECTORY.split(':');
+    const scratch = await mkdtemp(path.join(parent || TMPDIR || tmpdir(), 'on-end-'));
+    try {
+      await this.#runIn(scratch, end);
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
+    }
+  }
+
+  async #runIn(scratch: string, end: EndedJob): Promise<void> {
     const { exitCode, signal, stderr, endedFor } = await runProgram(this.deps.command, {
-      environment: this.deps.environment,
+      environment: { ...this.deps.environment, TMPDIR: scratch },
       // The program need not read it.
       input: `${JSON.stringify(this.#documentOf(end))}\n`,
       limit: this.limit,

@@ -8,7 +8,7 @@ import { type OpenedServer, openServer } from './open-server.js';
 import type { RunningServer, ServeContext } from './running-server.js';
 import { maxStreams, maxStreamsOfOwner, type ServerSettings } from './settings.js';
 
-export { surviveUncaughtErrors } from './http/index.js';
+export { isOwnProxy, surviveUncaughtErrors } from './http/index.js';
 export type { RunningServer, SandboxReport, ServeContext } from './running-server.js';
 
 /**
@@ -52,6 +52,7 @@ async function serveFrom(
       metrics,
       host: settings.host,
       trustedProxies,
+      proxySecret: settings.proxySecret,
       limits: settings,
       keepAlive: settings.keepAlive,
       closing: closing.signal,

@@ -23,6 +23,8 @@ export interface ServerSettings extends SubmissionSettings {
   readonly auditLog: string | null;
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: readonly string[];
+  /** What these proxies send with each request; null for no secret, with which no proxy of this machine counts. */
+  readonly proxySecret: string | null;
   /** Files with tokens, and the audit log. No sandbox shows them to a job, wherever they are. */
   readonly secretFiles: readonly string[];
   /** Environment variables that may hold a token: no job may see them. */

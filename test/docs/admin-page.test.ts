@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
+import { connect } from 'node:net';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../src/cli/serve/config-file.js';
 import { serveFlags } from '../../src/cli/serve/flags.js';
@@ -34,6 +36,15 @@ function replaced(text: string, changes: Readonly<Record<string, string>>): stri
   }, text);
 }
 
+const smtpSink = fileURLToPath(new URL('../support/smtp-sink.mjs', import.meta.url));
+
+/** Whether something listens on a port of this machine. */
+const isOpen = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.on('error', () => resolve(false)).on('connect', () => socket.destroy());
+  });
+
 async function end(child: ChildProcess): Promise<void> {
   if (hasEnded(child)) return;
   const exit = once(child, 'exit');
@@ -58,6 +69,7 @@ const proxies: Readonly<Record<'nginx' | 'caddy', (proxy: Proxy) => readonly str
       '/etc/ssl/certs': directory,
       '/etc/ssl/private': directory,
       '127.0.0.1:8000': target,
+      '/etc/nginx/remote-app-secret': path.join(directory, 'nginx-secret'),
     });
     return ['nginx', ...nginxArguments(directory, server)];
   },
@@ -67,6 +79,7 @@ const proxies: Readonly<Record<'nginx' | 'caddy', (proxy: Proxy) => readonly str
       '/etc/ssl/certs': directory,
       '/etc/ssl/private': directory,
       '127.0.0.1:8000': target,
+      '/etc/caddy/remote-app-secret': path.join(directory, 'caddy-secret'),
     });
     const file = path.join(directory, 'Caddyfile');
     writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${site}`);
@@ -77,7 +90,8 @@ const proxies: Readonly<Record<'nginx' | 'caddy', (proxy: Proxy) => readonly str
 /** The status of a large upload without a token, which the proxy passes on while the server refuses it. */
 async function statusOfRefused(port: number, certificate: string): Promise<number | undefined> {
   const url = `https://localhost:${port}/apps/probe/infer`;
-  const upload = request(url, { method: 'POST', ca: readFileSync(certificate), agent: false });
+  const from = { localAddress: '127.0.0.2', family: 4 };
+  const upload = request(url, { method: 'POST', ca: readFileSync(certificate), agent: false, ...from });
   const answered = once(upload, 'response') as Promise<[IncomingMessage]>;
   upload.end(Buffer.alloc(16 << 20));
   const [response] = await answered;
@@ -102,7 +116,7 @@ describe('docs/admin.md', () => {
     for (const name of named) expect(text).toContain(`# HELP ${name} `);
   });
 
-  test.skipIf(lacks('jq'))(
+  test.skipIf(lacks('jq', 'curl'))(
     'The programs of docs/admin.md for ended jobs send a mail and a line of a chat',
     async () => {
       const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
@@ -112,10 +126,13 @@ describe('docs/admin.md', () => {
       const at = (name: string) => path.join(root.path, name);
       const records = (name: string) =>
         `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
+      const port = await freePort();
+      const sink = spawn(process.execPath, [smtpSink, String(port), at('mail.sent')], { stdio: 'ignore' });
+      onTestFinished(() => end(sink));
+      await until('mail is taken', () => isOpen(port));
       const programs = {
-        mail: records('mail'),
         curl: records('curl'),
-        'on-mail': mail,
+        'on-mail': replaced(mail, { 'smtp://mail.example.org': `smtp://127.0.0.1:${port}` }),
         'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
       };
       await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
@@ -123,14 +140,14 @@ describe('docs/admin.md', () => {
       const run = (name: string, more: object) =>
         execFileSync(at(name), [], {
           input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
-          env: { PATH: `${root.path}:${process.env.PATH}` },
+          env: { PATH: `${name === 'on-chat' ? `${root.path}:` : ''}${process.env.PATH}` },
           encoding: 'utf8',
         });
       run('on-mail', { status: 'done' });
       expect(existsSync(at('mail.sent'))).toBe(false);
       run('on-mail', { status: 'error' });
       expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
-        /^-s\nJob 0123456789ab of liver failed\nadmin@example.org\n\{.*"owner": "ana"/s,
+        /^From: remote-app@example\.org\r\nTo: admin@.*^Subject: Job 0123456789ab of liver failed\r\n\r\n\{.*"owner": "ana"/ms,
       );
       run('on-chat', { status: 'killed', run_seconds: null, owner: null });
       const sent = () => readFileSync(at('curl.sent'), 'utf8');
@@ -144,8 +161,23 @@ describe('docs/admin.md', () => {
   for (const name of ['nginx', 'caddy'] as const) {
     const title = `The ${name} configuration of docs/admin.md carries a whole job, and refusals of large uploads`;
     test.skipIf(lacks(name, 'openssl'))(title, async () => {
-      await using server = await TestServer.start({ token: 'secret' });
       await using cli = await Cli.create();
+      const at = (file: string) => path.join(cli.directory, file);
+      await plant(cli.directory, {
+        'proxy-secret': 'between-them\n',
+        'nginx-secret': 'proxy_set_header X-Proxy-Secret "between-them";\n',
+        'caddy-secret': 'header_up X-Proxy-Secret "between-them"\n',
+      });
+      chmodSync(at('proxy-secret'), 0o600);
+      const flags = [
+        '--audit-log',
+        at('audit'),
+        '--trusted-proxy',
+        '127.0.0.1',
+        '--proxy-secret-file',
+        at('proxy-secret'),
+      ];
+      await using server = await TestServer.start({ token: 'secret', flags });
       const { file } = await selfSigned(cli.directory, 'gpu', 'localhost');
       await plant(cli.directory, { 'ct.nii': 'x'.repeat(3_000_000) });
       const port = await freePort();
@@ -169,6 +201,17 @@ describe('docs/admin.md', () => {
       expect(refused.code).toBe(4);
       const statuses = await Promise.all(Array.from({ length: 5 }, () => statusOfRefused(port, file)));
       expect(statuses).toEqual(Array(5).fill(401));
+      // A user of the machine who does not know the secret forges nothing.
+      await fetch(`${server.url}/jobs`, {
+        headers: { 'X-Forwarded-For': '203.0.113.9', 'X-Proxy-Secret': 'guessed' },
+      });
+      const from = () =>
+        readFileSync(at('audit'), 'utf8')
+          .split('\n')
+          .filter((line) => line.includes('"refusal"'))
+          .map((line) => JSON.parse(line).from);
+      await until('all refusals are written', () => from().length >= 7);
+      expect(from().toSorted()).toEqual(['127.0.0.1', '127.0.0.1', ...Array(5).fill('127.0.0.2')]);
       await end(child);
     });
   }

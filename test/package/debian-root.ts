@@ -1,16 +1,16 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { until } from '../support/until.mjs';
 
-/** Layers an empty file system over this machine's, with what a chroot needs, and waits. */
+/** Layers an empty file system over a system's (`$2`), with what a chroot needs, and waits. */
 const layer = `
 set -e
 mount -t tmpfs tmpfs "$1/layer"
 mkdir "$1/layer/upper" "$1/layer/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/root"
 mount -t proc proc "$1/root/proc"
 mount --rbind /dev "$1/root/dev"
 mount -t tmpfs tmpfs "$1/root/run"
@@ -28,7 +28,7 @@ const boot = `
 set -e
 mount -t tmpfs tmpfs "$1/layer"
 mkdir "$1/layer/upper" "$1/layer/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/layer/upper,workdir=$1/layer/work" "$1/root"
 cd "$1/root"
 mount -t proc proc proc
 for each in sys sysrq-trigger irq bus; do
@@ -104,11 +104,14 @@ export class DebianRoot {
     );
   }
 
-  /** Such a machine with its systemd; null if it does not come up here. */
-  static async booted(): Promise<DebianRoot | null> {
-    if (!existsSync('/usr/lib/systemd/systemd')) return null;
+  /**
+   * Such a machine with its systemd; null if it does not come up here.
+   * @param system a directory with the file system of another Debian
+   */
+  static async booted(system = '/'): Promise<DebianRoot | null> {
+    if (!existsSync(path.join(system, 'usr/lib/systemd/systemd'))) return null;
     const spaces = ['--cgroup', '--ipc', '--uts', '--net'];
-    const root = await DebianRoot.create(boot, spaces).catch(() => null);
+    const root = await DebianRoot.create(boot, spaces, system).catch(() => null);
     const isUp = () =>
       ['running', 'degraded'].includes(root?.run(['systemctl', 'is-system-running']).stdout.trim() ?? '');
     try {
@@ -120,11 +123,11 @@ export class DebianRoot {
     }
   }
 
-  static async create(script = layer, spaces: readonly string[] = []): Promise<DebianRoot> {
+  static async create(script = layer, spaces: readonly string[] = [], system = '/'): Promise<DebianRoot> {
     const place = mkdtempSync(path.join(tmpdir(), 'remote-app-debian-'));
     for (const name of ['layer', 'shared']) mkdirSync(path.join(place, name), { mode: 0o755 });
     const flags = ['--mount', '--pid', '--fork', '--kill-child', '--propagation', 'private', ...spaces];
-    const holder = spawn('unshare', [...flags, 'sh', '-c', script, 'sh', place], {
+    const holder = spawn('unshare', [...flags, 'sh', '-c', script, 'sh', place, system], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const isReady = once(holder.stdout as NodeJS.ReadableStream, 'data').then(() => true);
@@ -205,4 +208,59 @@ export function emptyPackage(name: string, version: string, directory: string): 
   const file = path.join(directory, `${name}.deb`);
   execFileSync('dpkg-deb', ['--root-owner-group', '--build', stage, file], { stdio: 'ignore' });
   return file;
+}
+
+/** Debian's releases that the service is tried on, besides that of this machine, with the packages that an admin has there. */
+export const releases = { 'Debian 12': 'bookworm', 'Debian 13': 'trixie' } as const;
+
+const packages = [
+  ...['systemd', 'systemd-sysv', 'dbus', 'bubblewrap', 'adduser', 'util-linux', 'procps', 'iproute2'],
+  ...['init-system-helpers', 'ca-certificates'],
+];
+
+/**
+ * The file system of a current Debian release, made by mmdebstrap from the mirrors of this machine's apt, and kept for the next
+ * time for a day.
+ * @returns its directory, or why there is none
+ */
+export function releaseRoot(suite: string): { readonly directory: string } | { readonly problem: string } {
+  const directory = path.join(tmpdir(), `remote-app-${suite}`);
+  const age = Date.now() - (statSync(directory, { throwIfNoEntry: false })?.ctimeMs ?? 0);
+  if (age < 24 * 3600_000) return { directory };
+  rmSync(directory, { recursive: true, force: true });
+  const targets = spawnSync('apt-get', [
+    'indextargets',
+    '--format',
+    '$(REPO_URI) $(SUITE)',
+    'Created-By: Packages',
+  ]);
+  const uris = new Set(
+    String(targets.stdout)
+      .split('\n')
+      .filter((line) => /\/debian(-security)?\/? /.test(line))
+      .map((line) => line.split(' ')[0] ?? ''),
+  );
+  const lines = [...uris].flatMap((uri) =>
+    (uri.includes('debian-security') ? [`${suite}-security`] : [suite, `${suite}-updates`]).map(
+      (each) => `deb ${uri} ${each} main`,
+    ),
+  );
+  if (lines.length === 0) return { problem: 'apt has no mirror of Debian here' };
+  // That of Debian 12 is too old.
+  const included = suite === 'bookworm' ? packages : [...packages, 'nodejs'];
+  const partial = `${directory}.partial`;
+  rmSync(partial, { recursive: true, force: true });
+  const words = [
+    '--mode=root',
+    '--variant=minbase',
+    `--include=${included.join(',')}`,
+    suite,
+    partial,
+    ...lines,
+  ];
+  const { status, stderr, error } = spawnSync('mmdebstrap', words, { encoding: 'utf8' });
+  if (error) return { problem: 'needs mmdebstrap' };
+  if (status !== 0) return { problem: stderr.trim().split('\n').at(-1) ?? 'mmdebstrap failed' };
+  renameSync(partial, directory);
+  return { directory };
 }

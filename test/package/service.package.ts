@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { until } from '../support/until.mjs';
-import { DebianRoot, emptyPackage } from './debian-root.js';
+import { DebianRoot, emptyPackage, releaseRoot, releases } from './debian-root.js';
 
 const tool = fileURLToPath(new URL('../../tools/debian-package.mjs', import.meta.url));
 const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/apps/${name}`, import.meta.url));
@@ -14,9 +14,18 @@ const packageOf = (version: string, directory: string): string => {
   return `/mnt/remote-app_${version}_all.deb`;
 };
 
-test('The unit of the package runs jobs under systemd, over a restart, an upgrade and until its removal', async (context) => {
+const systems = ['this machine', ...(Object.keys(releases) as (keyof typeof releases)[])] as const;
+
+const title =
+  'The unit of the package runs jobs under systemd on %s, over a restart, an upgrade and until its removal';
+test.for(systems)(title, async (system, context) => {
   if (!DebianRoot.isPossible()) context.skip('needs root, dpkg and a kernel with overlays');
-  await using root = await DebianRoot.booted();
+  const release = system === 'this machine' ? { directory: '/' } : releaseRoot(releases[system]);
+  if ('problem' in release) {
+    context.skip(`there is no ${system} here: ${release.problem}`);
+    return;
+  }
+  await using root = await DebianRoot.booted(release.directory);
   if (root === null) {
     context.skip('systemd does not start in namespaces here');
     return;
@@ -31,6 +40,11 @@ test('The unit of the package runs jobs under systemd, over a restart, an upgrad
     if (root.run(['dpkg-query', '-W', name]).code === 0) continue;
     emptyPackage(name, version, shared);
     root.output(['dpkg', '-i', `/mnt/${name}.deb`]);
+  }
+  // Debian 12 has an older Node; this is the one of NodeSource.
+  if (root.run(['node', '--version']).code !== 0) {
+    cpSync(process.execPath, path.join(shared, 'node'));
+    root.output(['install', '/mnt/node', '/usr/bin/node']);
   }
   // A container's, which keeps packages from starting services.
   root.output(['rm', '-f', '/usr/sbin/policy-rc.d']);

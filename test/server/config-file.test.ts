@@ -159,9 +159,9 @@ describe('the token of serve', () => {
   });
 
   test.for([
-    [0o644, 'secret', 'Others than its owner can read the token file'],
-    [0o602, 'secret', 'Others than its owner can read the token file'],
-    [0o660, 'secret', 'Others than its owner can read the token file'],
+    [0o644, 'secret', 'can be read by others than its owner'],
+    [0o602, 'secret', 'can be read by others than its owner'],
+    [0o660, 'secret', 'can be read by others than its owner'],
     [0o600, '\n', 'is empty'],
     [0o600, 'two words', 'contains characters that are not allowed'],
   ] as const)('is refused in a file of mode %o with %j', async ([mode, text, sentence]) => {

@@ -1,6 +1,6 @@
 import { counted, formatBytes, isLoopback, routes } from '../../contract/index.js';
 import { failureInWords, type GpuInventory } from '../../server/devices/index.js';
-import type { RunningServer, SandboxReport } from '../../server/serve.js';
+import { isOwnProxy, type RunningServer, type SandboxReport } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import type { Output, ServerLog } from './server-log.js';
 
@@ -21,7 +21,6 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
     log.warn(`jobs run without a sandbox: ${found.problem}.`);
     log.warn('An app can read the files of every job, and all that this user can read.');
     if (found.limits.memory !== null) log.warn('--memory-per-job is not held without a sandbox.');
-    log.warn('To run them this way without a warning: --sandbox off.');
     return;
   }
   const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);
@@ -60,6 +59,15 @@ export function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: 
   log.warn(`${settings.host} can be reached from other machines: anybody there can`);
   log.warn('run jobs here and read results. Set a token, or use --host 127.0.0.1.');
   log.warn('=====================================================================');
+}
+
+/** Warns the admin about proxies that are not trusted, because every user of this machine could pass for them. */
+export function warnOfLocalProxy({ trustedProxies, proxySecret }: ServerSettings, log: ServerLog): void {
+  if (proxySecret !== null || !isOwnProxy(trustedProxies)) return;
+  log.warn(
+    `--trusted-proxy ${trustedProxies.join(', ')}: X-Forwarded-For is ignored in requests from this machine, where every user could write it; ` +
+      'give the proxy a secret with --proxy-secret-file.',
+  );
 }
 
 /** Warns the admin about GPUs that are listed but do not work. */

@@ -148,7 +148,12 @@ export const serveFlags = {
   }),
   'trusted-proxy': repeatable({
     helpValue: 'ADDRESS',
-    summary: 'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For header is trusted; repeatable',
+    summary:
+      'Proxy, or network such as 10.0.0.0/8, whose X-Forwarded-For header is trusted; repeatable. One on this machine needs --proxy-secret-file',
+  }),
+  'proxy-secret-file': filledPathFlag({
+    helpValue: 'FILE',
+    summary: 'File with a secret that trusted proxies send in the header X-Proxy-Secret',
   }),
   apps: repeatable({
     helpValue: 'SOURCE',

@@ -5,7 +5,7 @@ import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, type ServeContext, serve, surviveUncaughtErrors } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
 import { SetupError } from '../../server/setup-error.js';
-import { introduce, warnOfOpenness } from './announcements.js';
+import { introduce, warnOfLocalProxy, warnOfOpenness } from './announcements.js';
 import type { LogSettings } from './flags.js';
 import { logEvents } from './log-events.js';
 import { DirectOutput, leadsToJournal, replaceStream, ServerLog } from './server-log.js';
@@ -58,6 +58,7 @@ export async function startLogged(
   const server = await serve(settings, { ...context, report, events, say }).catch((cause) => {
     throw cause instanceof SetupError ? new UsageError(cause.message, { cause }) : cause;
   });
+  warnOfLocalProxy(settings, log);
   warnOfNewApps(server, events, log);
   return { server, reload: () => reload(server, log) };
 }

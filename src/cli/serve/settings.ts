@@ -19,36 +19,34 @@ const open = { forOthers: 0o007, forGroup: 0o070, forGroupToWrite: 0o030 };
  * often give a service its secrets that way.
  * @throws UsageError
  */
-function checkSecrecy(file: string): void {
+function checkSecrecy(file: string, what: string): void {
   const { uid, mode } = statSync(file);
-  const advice = `run chmod 600 ${quotePath(file)}, and give the server another token`;
+  const advice = `run chmod 600 ${quotePath(file)}, and replace what is in it`;
   if (uid !== 0 && uid !== process.getuid?.()) {
     throw new UsageError(
-      `The token file ${quotePath(file)} belongs to another user, who can change it: give it to the user of the server`,
+      `${what} ${quotePath(file)} belongs to another user, who can change it: give it to the user of the server`,
     );
   }
   const forbidden = open.forOthers | (uid === 0 ? open.forGroupToWrite : open.forGroup);
   if ((mode & forbidden) !== 0) {
-    throw new UsageError(`Others than its owner can read the token file ${quotePath(file)}: ${advice}`);
+    throw new UsageError(`${what} ${quotePath(file)} can be read by others than its owner: ${advice}`);
   }
 }
 
 /** How to make a token, for advice in messages. */
 const example = "such as that of 'openssl rand -hex 32'";
 
-/** @throws UsageError */
-function tokenOf(file: string): string {
+/** A token, or another secret that is sent in a header. @throws UsageError */
+function secretOf(file: string, what = 'The token file'): string {
   try {
-    checkSecrecy(file);
-    const token = checkToken(readSmallFile(file), file);
-    if (token !== undefined) return token;
+    checkSecrecy(file, what);
+    const secret = checkToken(readSmallFile(file), file);
+    if (secret !== undefined) return secret;
   } catch (cause) {
     if (cause instanceof UsageError) throw cause;
-    throw new UsageError(`The token file ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, {
-      cause,
-    });
+    throw new UsageError(`${what} ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, { cause });
   }
-  throw new UsageError(`The token file ${quotePath(file)} is empty: write a token into it, ${example}`);
+  throw new UsageError(`${what} ${quotePath(file)} is empty: write random text into it, ${example}`);
 }
 
 /** @throws UsageError for a token that no request can carry */
@@ -76,7 +74,7 @@ function serverToken(
   environment: NodeJS.ProcessEnv,
 ): string | null {
   if (auth === 'off') return null;
-  return file === undefined ? tokenIn(environment, variable) : tokenOf(file);
+  return file === undefined ? tokenIn(environment, variable) : secretOf(file);
 }
 
 /** @throws UsageError if a token is required and there is none */
@@ -121,9 +119,11 @@ export function serverSettings(
   { version, root, dataDir }: Pick<Config, 'version' | 'root' | 'dataDir'>,
   environment: NodeJS.ProcessEnv,
 ): ServerSettings {
-  const dataset = flags['max-dataset-size'];
+  const { 'max-dataset-size': dataset, 'proxy-secret-file': secretFile } = flags;
   if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
-    throw new UsageError('--memory-per-job is held by the sandbox of a job: leave it out, or --sandbox off');
+    throw new UsageError(
+      '--memory-per-job is held by the sandbox of a job: it has no effect with --sandbox off',
+    );
   }
   const slurm = slurmOptions(flags);
   const token = serverToken(flags, environment);
@@ -144,7 +144,8 @@ export function serverSettings(
     tokensFile: tokens,
     auditLog: flags['audit-log'] === undefined ? null : path.resolve(flags['audit-log']),
     trustedProxies: flags['trusted-proxy'],
-    secretFiles: [flags['token-file'], tokens, flags['audit-log']].flatMap((each) =>
+    proxySecret: secretFile === undefined ? null : secretOf(secretFile, "The file of the proxy's secret"),
+    secretFiles: [flags['token-file'], tokens, flags['audit-log'], secretFile].flatMap((each) =>
       each ? [path.resolve(each)] : [],
     ),
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],

@@ -1,5 +1,7 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Server } from 'node:http';
 import { BlockList, isIP, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import type { Context, Middleware } from 'koa';
 import { SetupError } from '../setup-error.js';
 
@@ -19,8 +21,8 @@ export function proxyList(texts: readonly string[]): AddressSet {
     const [address = '', bits, ...more] = text.split('/');
     const family = isIP(address);
     const kind = family === 6 ? 'ipv6' : 'ipv4';
-    const most = family === 6 ? 128 : 32;
-    const isNetwork = bits !== undefined && /^\d{1,3}$/.test(bits) && Number(bits) <= most;
+    const maxBits = family === 6 ? 128 : 32;
+    const isNetwork = bits !== undefined && /^\d{1,3}$/.test(bits) && Number(bits) <= maxBits;
     if (family === 0 || more.length > 0 || (bits !== undefined && !isNetwork)) {
       throw new SetupError(
         `--trusted-proxy: '${text}' is neither an address nor a network such as 10.0.0.0/8`,
@@ -69,10 +71,39 @@ export function noteAddresses(server: Server): void {
   });
 }
 
-/** Sets the client address of a request. */
-export function fromClient(trusted: AddressSet): Middleware {
+const interfaceAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
+
+/** The addresses of this machine at the moment. */
+const ownAddresses = (): AddressSet => proxyList(['127.0.0.0/8', ...interfaceAddresses()]);
+
+/** Whether one of these addresses or networks is this machine itself, where every user could pass for the proxy. */
+export function isOwnProxy(texts: readonly string[]): boolean {
+  const [trusted, own] = [proxyList(texts), ownAddresses()];
+  return (
+    texts.some((text) => isIn(own, text.replace(/\/.*/, ''))) ||
+    interfaceAddresses().some((address) => isIn(trusted, address))
+  );
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** The header in which a proxy sends the secret of `serve --proxy-secret-file`. */
+const secretHeader = 'X-Proxy-Secret';
+
+/**
+ * Sets the client address of a request. With a secret, only a request that carries it comes from a proxy. Without one, no request
+ * from this machine does, because every user of the machine could write the header.
+ */
+export function fromClient(trusted: AddressSet, secret: string | null): Middleware {
+  const own = ownAddresses();
+  const expected = secret === null ? null : digest(secret);
   return (ctx: Context, next) => {
-    ctx.request.ip = clientAddress(ctx.req.socket.remoteAddress ?? '', ctx.get('X-Forwarded-For'), trusted);
+    const remote = ctx.req.socket.remoteAddress ?? '';
+    const isProxy = expected
+      ? timingSafeEqual(digest(ctx.get(secretHeader)), expected)
+      : !isIn(own, plain(remote));
+    ctx.request.ip = clientAddress(remote, isProxy ? ctx.get('X-Forwarded-For') : '', trusted);
     return next();
   };
 }

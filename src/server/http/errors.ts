@@ -143,8 +143,10 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;
       const { _matchedRouteName: route = null } = ctx as { _matchedRouteName?: string };
       const { code, detail } = error;
-      // Not ctx.path, because it throws for an invalid address.
-      const path = shown(ctx.url.split('?', 1)[0] ?? '');
+      // The client asked whether it has to send a file, and was told.
+      if (method === 'HEAD' && code === 'unknownUpload') return;
+      // Not ctx.path, because it throws for an invalid address. The name of an upload tells which scan it is.
+      const path = shown(ctx.url.split('?', 1)[0] ?? '').replace(/[0-9a-f]{64}/gi, '{sha256}');
       events.tell('refused', { method, path, status, error: code, detail, from, owner, role, route });
     }
   };

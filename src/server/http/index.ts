@@ -1,7 +1,7 @@
 /** Shared by all requests: their senders, error answers, and connections. */
 export { auditRequests } from './audit-requests.js';
 export { principalOf, requireAdmin, requireToken, senderOf } from './auth.js';
-export { type AddressSet, fromClient, proxyList } from './client-address.js';
+export { type AddressSet, fromClient, isOwnProxy, proxyList } from './client-address.js';
 export { goneSignal, whenGone } from './client-gone.js';
 export { handleErrors, sendError } from './errors.js';
 export { checkPorts, HttpService, listen, Traffic } from './http-service.js';

@@ -57,6 +57,21 @@ function checkBinds({ binds, dataDirectory }: SandboxRules): void {
   }
 }
 
+/** What probably keeps bwrap from working, and what helps, as the end of a sentence; empty if its words suggest nothing. */
+function causeOf(problem: string): string {
+  if (/Function not implemented/.test(problem))
+    return (
+      '; a filter of system calls forbids what it needs, such as RestrictSUIDSGID=yes in a systemd unit (bubblewrap 0.12 ' +
+      'needs openat2): remove that from the unit'
+    );
+  if (/namespace|uid map|Operation not permitted|Permission denied/.test(problem))
+    return (
+      '; this user may not make namespaces: on Ubuntu 24.04 install the AppArmor profile for bwrap that admin.md shows, ' +
+      'elsewhere look at kernel.unprivileged_userns_clone and user.max_user_namespaces (sysctl)'
+    );
+  return '';
+}
+
 async function find(rules: SandboxRules): Promise<FoundSandbox> {
   if (platform() !== 'linux') return { sandbox: null, problem: 'bubblewrap needs Linux' };
   const program = findProgram('bwrap', rules.environment.PATH ?? '');
@@ -76,7 +91,7 @@ async function find(rules: SandboxRules): Promise<FoundSandbox> {
   // The kernel may not support seccomp filters.
   const simpler = new Sandbox(program, rules, undefined);
   if (filter === undefined || (await simpler.problem()) !== null) {
-    return { sandbox: null, problem: `bwrap does not work here (${problem})` };
+    return { sandbox: null, problem: `bwrap does not work here (${problem})${causeOf(problem)}` };
   }
   const unfiltered = `system calls cannot be filtered here (${problem})`;
   return { sandbox: simpler, version, unfiltered };
@@ -91,7 +106,7 @@ export async function findSandbox(mode: SandboxMode, rules: SandboxRules): Promi
   checkBinds(rules);
   const found = await find(rules);
   if (mode === 'bwrap' && found.sandbox === null) {
-    throw new SetupError(`--sandbox bwrap: ${found.problem}; without a sandbox: --sandbox off`);
+    throw new SetupError(`--sandbox bwrap: ${found.problem}`);
   }
   return found;
 }

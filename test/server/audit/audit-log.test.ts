@@ -36,11 +36,16 @@ const find = (facts: Line, name = log) =>
     linesOf(name).find((line) => Object.entries(facts).every(([key, value]) => line[key] === value)),
   );
 const onCpu = { cpu: '1' };
+const proxySecret = path.join(tokens.directory, 'proxy-secret');
+writeFileSync(proxySecret, 'of-the-proxy\n', { mode: 0o600 });
 
 describe('serve --audit-log', () => {
   const server = sharedServer({
     token: 'of-the-environment',
-    flags: ['--tokens', tokens.file, '--audit-log', log, '--trusted-proxy', '127.0.0.0/8'],
+    flags: [
+      ...['--tokens', tokens.file, '--audit-log', log],
+      ...['--trusted-proxy', '127.0.0.0/8', '--proxy-secret-file', proxySecret],
+    ],
   });
   const ana = () => tokens.api(server, 'ana');
 
@@ -62,7 +67,7 @@ describe('serve --audit-log', () => {
 
   test('has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
     const api = ana();
-    const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' };
+    const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7', 'X-Proxy-Secret': 'of-the-proxy' };
     const form = { inputs: file('secret-name.nii', 'x'.repeat(5000)), ...onCpu };
     const { job_id: id } = await api.accepted('infer', form, { headers });
     await api.ended(id);
@@ -102,6 +107,16 @@ describe('serve --audit-log', () => {
     expect(readFileSync(log, 'utf8')).not.toContain(name);
   });
 
+  test('has the address that a proxy tells only with its secret, which no other user of the machine has', async () => {
+    for (const [index, secret] of ['of-the-proxy', 'guessed', ''].entries()) {
+      const headers = { 'X-Forwarded-For': `203.0.113.${50 + index}`, 'X-Proxy-Secret': secret };
+      await ana().fetch(`/jobs/00000000000${index}`, { headers });
+    }
+    const from = () => linesOf().flatMap(({ error, from }) => (error === 'unknownJob' ? [from] : []));
+    await until('all are refused', () => from().length >= 3);
+    expect(from().slice(-3)).toEqual(['203.0.113.50', '127.0.0.1', '127.0.0.1']);
+  });
+
   test('says of a download how many bytes of the result were sent, and whether all were', async () => {
     const api = ana();
     const { job_id: id } = await api.accepted('infer', {
@@ -124,7 +139,7 @@ describe('serve --audit-log', () => {
     const leaving = await RawConnection.open(server.url);
     leaving.socket.once('data', () => leaving.socket.resetAndDestroy());
     leaving.write(
-      `GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tokens.of('ana')}\r\nX-Forwarded-For: 203.0.113.8\r\n\r\n`,
+      `GET /jobs/${id}/result HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${tokens.of('ana')}\r\nX-Forwarded-For: 203.0.113.8\r\nX-Proxy-Secret: of-the-proxy\r\n\r\n`,
     );
     const left = await line({ from: '203.0.113.8', complete: false });
     expect(left.bytes).toBeLessThan(size);
@@ -303,6 +318,31 @@ describe('a start', () => {
   });
 });
 
+test('A client that asks whether an upload is there is no refusal in the audit log, the journal and the metrics', async () => {
+  const own = path.join(tokens.directory, 'asked.log');
+  await using server = await TestServer.start({ flags: ['--audit-log', own, '--metrics'] });
+  const [tus, name] = [new Tus(server.api), sha256('never sent')];
+  expect([(await tus.head(name)).status, (await tus.remove(name)).status]).toEqual([404, 404]);
+  await find({ event: 'refusal', route: 'removeUpload' }, own);
+  expect(linesOf(own).filter(({ event }) => event === 'refusal')).toHaveLength(1);
+  const metrics = await (await server.api.fetch('/metrics')).text();
+  expect(metrics).toMatch(/^remote_app_refusals_total\{.*error="unknownUpload".*\} 1$/m);
+  expect(server.stderr).toMatch(/Refused DELETE \/uploads\/\{sha256\} from/);
+  expect(server.stderr).not.toContain('Refused HEAD');
+  expect(server.stderr + readFileSync(own, 'utf8')).not.toContain(name);
+});
+
+test('A proxy on this machine without a secret is not believed, and the start says so', async () => {
+  const own = path.join(tokens.directory, 'without-secret.log');
+  const flags = ['--audit-log', own, '--trusted-proxy', '127.0.0.1'];
+  await using server = await TestServer.start({ flags });
+  expect(server.stderr).toMatch(
+    /^WARNING: --trusted-proxy 127\.0\.0\.1: X-Forwarded-For is ignored .*--proxy-secret-file/m,
+  );
+  await server.api.fetch('/jobs/000000000000', { headers: { 'X-Forwarded-For': '203.0.113.9' } });
+  await find({ event: 'refusal', from: '127.0.0.1' }, own);
+});
+
 describe('where a request comes from', () => {
   const trusted = proxyList(['127.0.0.1', '10.0.0.0/8', '::1']);
 
@@ -320,8 +360,12 @@ describe('where a request comes from', () => {
     ['127.0.0.1', '203.0.113.9, <script>', '127.0.0.1'],
   ] as const)('%s with "%s" is %s', ([remote, forwarded, expected]) => {
     const request = { ip: '' };
-    const ctx = { req: { socket: { remoteAddress: remote } }, get: () => forwarded, request };
-    fromClient(trusted)(ctx as unknown as Context, async () => {});
+    const ctx = {
+      req: { socket: { remoteAddress: remote } },
+      get: (name: string) => (name === 'X-Proxy-Secret' ? 'right' : forwarded),
+      request,
+    };
+    fromClient(trusted, 'right')(ctx as unknown as Context, async () => {});
     expect(request.ip).toBe(expected);
   });
 

@@ -21,7 +21,7 @@ const events = new ServerEvents(expect.fail);
 events.on('refused', (refusal) => refusals.push(refusal));
 const app = new Koa();
 app.silent = true;
-app.use(fromClient(proxyList(['127.0.0.1'])));
+app.use(fromClient(proxyList(['127.0.0.1']), 'right'));
 app.use(handleErrors((problem, cause) => reports.push(`${problem}: ${cause}`), events));
 app.use((ctx) => meet(ctx));
 const server = httpServer(app.callback());
@@ -37,7 +37,7 @@ async function answered(target: string, method = 'GET') {
   refusals.length = 0;
   await using connection = await RawConnection.open(url);
   connection.write(
-    `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n\r\n`,
+    `${method} ${target} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.9\r\nX-Proxy-Secret: right\r\nConnection: close\r\n\r\n`,
   );
   const { status, head, body } = await connection.answer();
   const header = (name: string) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1];
