@@ -37,12 +37,11 @@ export class ContourFinder {
   readonly #height: number;
   #values: Voxels = new Uint8Array(0);
   /** The sides of pixels at which the mask ends (4 x pixel + way), one node each. Further nodes are points of channels. */
-  #sides = new Int32Array(1 << 12);
-  #x = new Int32Array(1 << 12);
-  #y = new Int32Array(1 << 12);
-  #next = new Int32Array(1 << 12);
-  #isKept = new Uint8Array(1 << 12);
-  #count = 0;
+  #sides: number[] = [];
+  #x: number[] = [];
+  #y: number[] = [];
+  #next: number[] = [];
+  #isKept: boolean[] = [];
   /** The node of each side. It is valid only if that node has this side, so it need not be cleared for each slice. */
   readonly #nodeOfSide: Int32Array;
 
@@ -55,7 +54,7 @@ export class ContourFinder {
   /** The contours of all values except 0, in the order of their first rows. */
   find(values: Voxels): Contour[] {
     this.#values = values;
-    this.#count = 0;
+    for (const nodes of [this.#sides, this.#x, this.#y, this.#next, this.#isKept]) nodes.length = 0;
     const loops: Loop[] = [];
     for (let y = 0, pixel = 0; y < this.#height; y += 1)
       for (let x = 0, before = 0; x < this.#width; x += 1, pixel += 1) {
@@ -79,37 +78,21 @@ export class ContourFinder {
 
   #isTraced(side: number): boolean {
     const node = this.#nodeOfSide[side] as number;
-    return node < this.#count && this.#sides[node] === side;
+    return this.#sides[node] === side;
   }
 
   #add(x: number, y: number, side: number): number {
-    if (this.#count === this.#x.length) this.#grow();
-    const node = this.#count;
-    this.#count += 1;
-    this.#x[node] = x;
-    this.#y[node] = y;
-    this.#sides[node] = side;
-    this.#isKept[node] = 0;
-    return node;
-  }
-
-  #grow(): void {
-    const length = 2 * this.#x.length;
-    const grown = <T extends Int32Array | Uint8Array>(from: T, to: T): T => {
-      to.set(from);
-      return to;
-    };
-    this.#sides = grown(this.#sides, new Int32Array(length));
-    this.#x = grown(this.#x, new Int32Array(length));
-    this.#y = grown(this.#y, new Int32Array(length));
-    this.#next = grown(this.#next, new Int32Array(length));
-    this.#isKept = grown(this.#isKept, new Uint8Array(length));
+    this.#x.push(x);
+    this.#y.push(y);
+    this.#sides.push(side);
+    this.#next.push(0);
+    return this.#isKept.push(false) - 1;
   }
 
   /** Traces the line through the left side of a pixel, with the mask to the right, back to its start. */
   #trace(startX: number, startY: number, value: number): number {
     let [x, y, way] = [startX, startY, 0];
-    const first = this.#count;
+    const first = this.#x.length;
     do {
       const side = 4 * (y * this.#width + x) + way;
       const node = this.#add(
@@ -126,7 +109,7 @@ export class ContourFinder {
       else if (this.#isOf(value, cornerX, cornerY)) [x, y, way] = [cornerX, cornerY, (way + 3) & 3];
       else [x, y] = [nextX, nextY];
     } while (x !== startX || y !== startY || way !== 0);
-    this.#next[this.#count - 1] = first;
+    this.#next[this.#next.length - 1] = first;
     return first;
   }
 
@@ -165,7 +148,7 @@ export class ContourFinder {
     this.#next[there] = this.#next[hole] as number;
     this.#next[node] = there;
     this.#next[hole] = back;
-    for (const each of [node, hole, there, back]) this.#isKept[each] = 1;
+    for (const each of [node, hole, there, back]) this.#isKept[each] = true;
   }
 
   #copyOf(node: number): number {
@@ -181,7 +164,7 @@ export class ContourFinder {
       const [x, y] = [this.#x[node] as number, this.#y[node] as number];
       const [fromX, fromY] = [x - (this.#x[before] as number), y - (this.#y[before] as number)];
       const [toX, toY] = [(this.#x[after] as number) - x, (this.#y[after] as number) - y];
-      if (this.#isKept[node] === 1 || fromX * toY !== fromY * toX) points.push(x, y);
+      if (this.#isKept[node] || fromX * toY !== fromY * toX) points.push(x, y);
       [before, node] = [node, after];
     } while (before !== first);
     return Int32Array.from(points);

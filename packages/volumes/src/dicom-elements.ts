@@ -107,7 +107,7 @@ export async function readElements(file: string, name: string): Promise<DicomEle
     const { parsed, isBare } = await parseHeader(source, name);
     if (!parsed?.isSound && isBare)
       throw new VolumeError(
-        `${name} is no DICOM slice, or is cut short: take it out if it is none, else copy it again from the original.`,
+        `${name} is not a DICOM slice, or is cut short: remove it, or copy it again from the original.`,
       );
     if (!parsed?.isSound && parsed?.deflatedFrom == null) throw cutShort(name);
     if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);

@@ -38,7 +38,7 @@ export function readNumbers(set: DataSet | undefined, tag: string, name: string)
   const shown = words.length > maxShown ? `${words.slice(0, maxShown)}...` : words;
   const why = /\d,\d/.test(words) ? ' (DICOM has a decimal point, not a comma)' : '';
   throw new VolumeError(
-    `${name} has '${shown}' as its ${titles[tag] ?? `element ${tag}`}, which is no number${why}: export it again, or convert it to NIfTI.`,
+    `${name} has '${shown}' as its ${titles[tag] ?? `element ${tag}`}, which is not a number${why}: export it again, or convert it to NIfTI.`,
   );
 }
 

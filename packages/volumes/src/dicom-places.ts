@@ -104,7 +104,7 @@ function detectorPlaces(
   const spacing = readNumber(set, 'x00180088', name);
   if (spacing === null || spacing === 0)
     throw new VolumeError(
-      `${name} has no spacing between slices, so that nobody knows which way they run: export it again with it, or convert it to NIfTI.`,
+      `${name} has no spacing between slices, so their direction is unknown: export it again with it, or convert it to NIfTI.`,
     );
   const { length = 0 } = set.elements.x00540080 ?? {};
   if (length > 0 && length < frames * 2)
@@ -175,7 +175,7 @@ function requirePlace({ name, position, orientation, pixelSpacing }: Place): voi
   const missing = needed.find(([, isThere]) => !isThere)?.[0];
   if (missing)
     throw new VolumeError(
-      `${name} has no ${missing}, so that the slices have no certain order and size: export the series again with it, or convert it to NIfTI.`,
+      `${name} has no ${missing}, so the order and distance of its slices are unknown: export the series again with it, or convert it to NIfTI.`,
     );
 }
 

@@ -52,7 +52,7 @@ export async function filesOfDicom(target: string, options: DicomOptions): Promi
   for (const entry of entries) {
     if (entry.name.startsWith('.') || entry.name.toUpperCase() === 'DICOMDIR') continue;
     if (entry.isDirectory() || noSlice.test(entry.name))
-      options.onLeftOut?.(`${entry.name} is no slice and is ignored`);
+      options.onLeftOut?.(`${entry.name} is not a slice and is ignored`);
     else files.push(path.join(target, entry.name));
   }
   return files.sort();
@@ -159,7 +159,7 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
   // Checked before anything is allocated for each of a million frames.
   if (format.frames > 1 && isSection && !isPlacedByFrames(set))
     throw new VolumeError(
-      `frame 1 of ${name} has no position (Image Position Patient), so that the slices have no certain order and size: export the series again with it, or convert it to NIfTI.`,
+      `frame 1 of ${name} has no position (Image Position Patient), so the order and distance of its slices are unknown: export the series again with it, or convert it to NIfTI.`,
     );
   const places = placesOf(set, format);
   const isPlaceless =

@@ -41,7 +41,7 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
   if (found && !orderOf(mask, straight(between))) return found;
   if (reachesOver(mask, grid)) return null;
   throw new VolumeError(
-    `${path.basename(mask.path)} does not reach over all of the scan, whose slices are those of a tilted gantry, each ${slant.toFixed(2)} mm further aside: the program that made it may have placed them wrongly, so that nobody can tell where its labels lie. Give the program the scan as NIfTI, or resampled to straight slices that hold all of it.`,
+    `${path.basename(mask.path)} does not reach over all of the scan, whose slices are those of a tilted gantry, each ${slant.toFixed(2)} mm further aside: the program that made it may have placed them wrongly, so it is uncertain where its labels lie. Give the program the scan as NIfTI, or resampled to straight slices that hold all of it.`,
   );
 }
 

@@ -38,7 +38,7 @@ export interface LabelSlice extends Slice {
  */
 export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   if (mask.components !== 1 || mask.frames !== 1)
-    throw new VolumeError(`${mask.path} has several values in a voxel: it is no map of labels.`);
+    throw new VolumeError(`${mask.path} has several values in a voxel: it is not a label map.`);
   const isExact = liesOnGrid(mask, grid);
   const misplaced = isExact ? null : misplacedGrid(mask, grid);
   const at = misplaced ?? grid;
@@ -157,7 +157,7 @@ export function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | 
     const label = Math.round(value);
     if (Math.abs(value - label) <= tolerance && label >= 0 && label <= 0xffff) return label;
     throw new VolumeError(
-      `${path.basename(mask.path)} has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
+      `${path.basename(mask.path)} has the value ${value}, which is not a label: labels are whole numbers from 0 to 65535.`,
     );
   };
   return (values) => {

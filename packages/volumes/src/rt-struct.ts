@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
-import { ContourSpool } from './contour-spool.js';
+import { writeFile } from 'node:fs/promises';
 import { ContourText } from './contour-text.js';
 import { ContourFinder } from './contours.js';
 import { codeItem, dateOf, derivedObject, longString, timeOf } from './derived-object.js';
@@ -18,6 +17,7 @@ import {
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import { requireLabels } from './seg-frames.js';
 import type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
+import { VolumeError } from './volume.js';
 import { writeWhole } from './write.js';
 import { NoLabels } from './write-dicom-seg.js';
 
@@ -32,18 +32,20 @@ const structureSetClass = '1.2.840.10008.5.1.4.1.1.481.3';
 /** Detached Study Management. It is retired, but structure sets still use it as the class of a study. */
 const studyClass = '1.2.840.10008.3.1.2.3.1';
 
-/** A segment that occurs, with its contours. */
+/** A segment that occurs, with its encoded contours. */
 interface Region {
   readonly segment: Segment;
-  /** The key of its contours in the spool. */
-  readonly key: string;
+  readonly contours: readonly Buffer[];
 }
+
+/** The most bytes of contours, which are kept in memory. A whole body with a hundred organs needs a third of this. */
+const maxContours = 2 ** 30;
 
 /**
  * Writes label maps as an RT Structure Set in the study of a series: a region for each label that occurs, with closed planar
  * contours in the planes of the images. Holes are connected to the contour around them (keyholes), which works in programs that
  * combine contours by even-odd and in those that unite them. The UIDs derive as in a segmentation: the same result is the same
- * object. The file appears when it is complete. Needs the memory of a few slices; the contours wait in a temporary file.
+ * object. The file appears when it is complete. Needs the memory of all contours, and of a few slices.
  * @param layers of one grid; they may overlap each other
  * @throws NoLabels; VolumeError for anything but label maps, and with `isStrict` for another grid; the system's errors
  */
@@ -56,12 +58,12 @@ export async function writeRtStruct(
   const placed = layers.map((layer) => placeLayer(layer, source, isStrict ? source.name : null));
   const seriesUid = derivedUid('RTSTRUCT', source.seriesUid, maker.app ?? '', maker.name);
   return writeWhole(file, async (unfinished) => {
-    await using spool = await ContourSpool.open(`${unfinished}.contours`);
     const digest = createHash('sha256');
     const text = new ContourText(source);
     const regions: Region[] = [];
-    for (const [layer, { placing, segments }] of placed.entries()) {
-      const found = new Set<number>();
+    let bytes = 0;
+    for (const { placing, segments } of placed) {
+      const found = new Map<number, Buffer[]>();
       const finder = new ContourFinder(source.size[0], source.size[1]);
       for await (const { k, values } of placing.slices()) {
         const images = source.slices[k] ?? [];
@@ -69,14 +71,20 @@ export async function writeRtStruct(
         if (!image) throw new RangeError(`${source.name} has no slice ${k}.`);
         for (const { value, points } of finder.find(values)) {
           const item = contourItem(images, points.length / 2, text.of(image, points));
-          found.add(value);
+          const contours = found.get(value) ?? [];
+          contours.push(item);
+          found.set(value, contours);
           requireLabels(found);
           digest.update(item);
-          await spool.add(`${layer} ${value}`, item);
+          bytes += item.length;
+          if (bytes > maxContours)
+            throw new VolumeError(
+              `The contours of ${maker.name} take more than 1 GiB: convert it to another format.`,
+            );
         }
       }
-      for (const value of [...found].sort((a, b) => a - b))
-        regions.push({ segment: namedSegment(segments, value), key: `${layer} ${value}` });
+      for (const [value, contours] of [...found].sort(([one], [other]) => one - other))
+        regions.push({ segment: namedSegment(segments, value), contours });
     }
     if (regions.length === 0) throw new NoLabels(`${maker.name} has no labels.`);
     const segments = regions.map(({ segment }) => segment);
@@ -84,11 +92,8 @@ export async function writeRtStruct(
     const isExact = placed.every(({ placing }) => placing.isExact);
     const isByNumber = placed.some(({ placing }) => placing.isByNumber);
     const { altered, ...around } = aroundContours(source, { segments, seriesUid, instanceUid }, maker);
-    await using target = await open(unfinished, 'wx');
-    await target.appendFile(
-      fileStart({ syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid }),
-    );
-    await assemble(target, around, regions, spool);
+    const start = { syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid };
+    await writeFile(unfinished, parts(fileStart(start), around, regions), { flag: 'wx' });
     return { seriesUid, instanceUid, isExact, isByNumber, segments, altered };
   });
 }
@@ -178,38 +183,27 @@ function aroundContours(
 const colourOf = (color: string): string[] =>
   [1, 3, 5].map((at) => String(Number.parseInt(color.slice(at, at + 2), 16)));
 
-/** Writes the elements before the contours, the contours of each region, and the elements after them. */
-async function assemble(
-  target: FileHandle,
+/** The parts of the file: what comes before the contours, the contours of each region, and what follows them. */
+function* parts(
+  start: Buffer,
   { before, after }: Pick<ReturnType<typeof aroundContours>, 'before' | 'after'>,
   regions: readonly Region[],
-  spool: ContourSpool,
-): Promise<void> {
+): Generator<Buffer> {
   const encode = (elements: readonly DicomElement[]) => encodeElements(elements, implicitLittleEndian);
-  const sequenceStart = (tag: string, length: number) =>
-    elementStart(tag, 'SQ', length, implicitLittleEndian);
-  const items = regions.map(({ segment: { color }, key }, at) => {
-    const contours = spool.lengthOf(key);
-    const start = Buffer.concat([
+  const sequenceStart = (tag: string, items: readonly Buffer[]) =>
+    elementStart(tag, 'SQ', lengthOf(items), implicitLittleEndian);
+  const items = regions.map(({ segment: { color }, contours }, at) => {
+    const item = [
       encode(color === null ? [] : [['3006002a', 'IS', colourOf(color)]]),
       sequenceStart('30060040', contours),
-    ]);
-    const end = encode([['30060084', 'IS', String(at + 1)]]);
-    const length = start.length + contours + end.length;
-    return {
-      key,
-      start: Buffer.concat([itemStart(length), start]),
-      end,
-      length: itemStart(0).length + length,
-    };
+      ...contours,
+      encode([['30060084', 'IS', String(at + 1)]]),
+    ];
+    return [itemStart(lengthOf(item)), ...item];
   });
-  await target.appendFile(encode(before));
-  const length = items.reduce((sum, each) => sum + each.length, 0);
-  await target.appendFile(sequenceStart('30060039', length));
-  for (const { key, start, end } of items) {
-    await target.appendFile(start);
-    await spool.copyTo(key, target);
-    await target.appendFile(end);
-  }
-  await target.appendFile(encode(after));
+  yield Buffer.concat([start, encode(before), sequenceStart('30060039', items.flat())]);
+  for (const item of items) yield Buffer.concat(item);
+  yield encode(after);
 }
+
+const lengthOf = (all: readonly Buffer[]): number => all.reduce((sum, { length }) => sum + length, 0);

@@ -15,9 +15,9 @@ export interface SegFrame {
 const maxLabels = 1000;
 
 /** @throws VolumeError for more labels than a label map has */
-export function requireLabels(values: ReadonlySet<number>): void {
+export function requireLabels(values: { readonly size: number }): void {
   if (values.size > maxLabels)
-    throw new VolumeError(`There are more than ${maxLabels} different values: it is no map of labels.`);
+    throw new VolumeError(`There are more than ${maxLabels} different values: it is not a label map.`);
 }
 
 /** How many bytes are read and written at once. */

@@ -28,7 +28,7 @@ export async function readSourceSeries(
   const uid = (tag: string, words: string): string => {
     const value = wordsOf(set, tag);
     if (value !== null) return value;
-    throw new VolumeError(`${first.instance.name} has no ${words}, so that nothing can refer to it.`);
+    throw new VolumeError(`${first.instance.name} has no ${words}, so nothing can refer to it.`);
   };
   const seriesUid = uid('x0020000e', 'SeriesInstanceUID');
   return {
@@ -49,7 +49,7 @@ export async function readSourceSeries(
         const { instanceUid, sopClass } = instance.header;
         if (instanceUid === null || sopClass === '')
           throw new VolumeError(
-            `${instance.name} has no SOPInstanceUID or no SOPClassUID, so that nothing can refer to it.`,
+            `${instance.name} has no SOPInstanceUID or no SOPClassUID, so nothing can refer to it.`,
           );
         return {
           file: instance.file,

@@ -133,7 +133,7 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
     const found = await stat(file).catch(() => null);
     if (!found?.isFile())
       throw new VolumeError(
-        `${name} has its voxels in ${path.basename(file)}, which is not there: keep both together.`,
+        `${name} has its voxels in ${path.basename(file)}, which is missing: keep both files together.`,
       );
     if (!isPacked && found.size - (start ?? 0) < inFile)
       throw truncated(name, inFile, Math.max(0, found.size - (start ?? 0)));
@@ -190,7 +190,7 @@ async function* storedSlices(
   const last = only?.at(-1) ?? 0;
   if (last >= stored.size[2])
     throw new VolumeError(
-      `${path.basename(stored.path)} has ${stored.size[2]} slices: there is no number ${last + 1}.`,
+      `${path.basename(stored.path)} has ${stored.size[2]} slices: there is no slice ${last + 1}.`,
     );
   yield* storedPlanes(stored, [frame], only);
 }
@@ -198,7 +198,7 @@ async function* storedSlices(
 function requireFrame({ path: named, frames }: StoredVoxels, frame: number): void {
   if (!(frame >= 0 && frame < frames))
     throw new VolumeError(
-      `${path.basename(named)} holds ${frames} volumes: there is no number ${frame + 1}.`,
+      `${path.basename(named)} holds ${frames} volumes: there is no volume ${frame + 1}.`,
     );
 }
 

@@ -19,10 +19,11 @@ import {
   elementStart,
   encodeElements,
   fileStart,
+  itemStart,
   sequence,
 } from './dicom-write.js';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
-import { type SegFrame, SegFrames } from './seg-frames.js';
+import { SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
 import { VolumeError } from './volume.js';
 import { writeWhole } from './write.js';
@@ -66,13 +67,9 @@ export async function writeDicomSeg(
         .map((value) => ({ layer, segment: namedSegment(segments, value) })),
     );
     if (labels.length === 0) throw new NoLabels(`${path.basename(first.mask.path)} has no labels.`);
+    const segments = labels.map(({ segment }) => segment);
     const written = {
-      ...identityOf(
-        frames,
-        labels.map(({ segment }) => segment),
-        source,
-        options,
-      ),
+      ...identityOf(frames, segments, source, options),
       isExact: placed.every(({ placing }) => placing.isExact),
       isByNumber: placed.some(({ placing }) => placing.isByNumber),
     };
@@ -80,14 +77,10 @@ export async function writeDicomSeg(
     for (const [at, { layer, segment }] of labels.entries())
       numbers[layer]?.set(segment.value, numberOf(written.segments, at, isLabelMap));
     const { start, altered } = startOf(source, written, frames, options);
-    const target = await open(unfinished, 'wx');
-    try {
-      await target.appendFile(start);
-      for (const part of descriptionsOf(source, numbers, frames, isLabelMap)) await target.appendFile(part);
-      await appendPixels(target, frames);
-    } finally {
-      await target.close();
-    }
+    await using target = await open(unfinished, 'wx');
+    await target.appendFile(start);
+    await target.appendFile(frameGroups(source, numbers, frames, isLabelMap));
+    await appendPixels(target, frames);
     return { ...written, altered };
   });
 }
@@ -211,69 +204,38 @@ function segmentItem(
   ];
 }
 
-/** How many bytes are written at once. */
-const chunk = 1 << 20;
-
-/** PerFrameFunctionalGroupsSequence, in pieces. @param numbers of segments, by layer and value */
-function* descriptionsOf(
+/** PerFrameFunctionalGroupsSequence. @param numbers of segments, by layer and value */
+function frameGroups(
   source: SourceSeries,
   numbers: readonly ReadonlyMap<number, number>[],
   { frames }: SegFrames,
   isLabelMap: boolean,
-): Generator<Buffer, void, undefined> {
-  const ranks = new Map(
-    [...new Set(frames.map(({ k }) => k))].sort((one, other) => one - other).map((k, at) => [k, at + 1]),
-  );
-  const derivations = cached(({ k }) => encodeElements([derivationOf(source, k)]));
-  const positions = cached(({ k }) => encodeElements([planePosition(source, k)]));
-  const segmentOf = ({ value, layer = 0 }: SegFrame): number => numbers[layer]?.get(value) ?? 0;
-  const segmentGroups = cached((frame) =>
-    encodeElements(isLabelMap ? [] : [sequence('0062000a', [['0062000b', 'US', segmentOf(frame)]])]),
-  );
-  const contentOf = (frame: SegFrame): Buffer => {
-    const place = ranks.get(frame.k) ?? 0;
-    const indices = isLabelMap ? [place] : [segmentOf(frame), place];
-    return encodeElements([sequence('00209111', [['00209157', 'UL', indices]])]);
-  };
-  // The same for all frames.
-  const contentLength = contentOf({ k: 0, value: 0 }).length;
-  const lengthOf = (frame: SegFrame): number =>
-    derivations(frame.k, frame).length +
-    contentLength +
-    positions(frame.k, frame).length +
-    segmentGroups(segmentOf(frame), frame).length;
-  const itemOf = (frame: SegFrame): Buffer => {
-    const start = Buffer.from('feff00e000000000', 'hex');
-    start.writeUInt32LE(lengthOf(frame), 4);
-    return Buffer.concat([
-      start,
-      derivations(frame.k, frame),
-      contentOf(frame),
-      positions(frame.k, frame),
-      segmentGroups(segmentOf(frame), frame),
+): Buffer {
+  const occupied = [...new Set(frames.map(({ k }) => k))].sort((one, other) => one - other);
+  const ranks = new Map(occupied.map((k, at) => [k, at + 1]));
+  const derivations = cached((k) => encodeElements([derivationOf(source, k)]));
+  const positions = cached((k) => encodeElements([planePosition(source, k)]));
+  const items = frames.map(({ k, value, layer = 0 }) => {
+    const number = numbers[layer]?.get(value) ?? 0;
+    const indices = [...(isLabelMap ? [] : [number]), ranks.get(k) ?? 0];
+    const groups = Buffer.concat([
+      derivations(k),
+      encodeElements([sequence('00209111', [['00209157', 'UL', indices]])]),
+      positions(k),
+      encodeElements(isLabelMap ? [] : [sequence('0062000a', [['0062000b', 'US', number]])]),
     ]);
-  };
-  const length = frames.reduce((sum, frame) => sum + 8 + lengthOf(frame), 0);
-  let pieces: Buffer[] = [elementStart('52009230', 'SQ', length)];
-  let bytes = 0;
-  for (const frame of frames) {
-    const item = itemOf(frame);
-    pieces.push(item);
-    bytes += item.length;
-    if (bytes < chunk) continue;
-    yield Buffer.concat(pieces);
-    pieces = [];
-    bytes = 0;
-  }
-  yield Buffer.concat(pieces);
+    return Buffer.concat([itemStart(groups.length), groups]);
+  });
+  const length = items.reduce((sum, item) => sum + item.length, 0);
+  return Buffer.concat([elementStart('52009230', 'SQ', length), ...items]);
 }
 
-/** Caches what many frames share. */
-function cached(make: (frame: SegFrame) => Buffer): (key: number, frame: SegFrame) => Buffer {
+/** Caches what the frames of a slice share. */
+function cached(make: (k: number) => Buffer): (k: number) => Buffer {
   const known = new Map<number, Buffer>();
-  return (key, frame) => {
-    const made = known.get(key) ?? make(frame);
-    known.set(key, made);
+  return (k) => {
+    const made = known.get(k) ?? make(k);
+    known.set(k, made);
     return made;
   };
 }

@@ -1,11 +1,11 @@
-import { truncate, writeFile } from 'node:fs/promises';
+import { truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { constants, deflateRawSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { dicomFile, element, type Slice } from '../../../test/support/dicom-files.js';
 import { parseMetaHeader, readStart, unzippedStart, voxelFilesOf } from '../src/headers/index.js';
-import { openSeries, openVolume, readVolume } from '../src/index.js';
-import { gzip, lines, niftiHeader, refusalOf, workspace, write } from './written.js';
+import { openSeries, openVolume } from '../src/index.js';
+import { lines, refusalOf, workspace, write } from './written.js';
 
 /** Less than a synchronous loop of seconds, on a busy machine. */
 const atOnce = 5000;
@@ -32,10 +32,10 @@ const explicit = '1.2.840.10008.1.2.1';
 const slice: Slice = { pixels: new Int16Array(4), size: [2, 2], position: [0, 0, 0] };
 const fileWith = async (name: string, ...parts: Buffer[]) => write(await workspace(), name, ...parts);
 
-describe('Of a file that is only recognised, a few megabytes are unpacked:', () => {
+describe('A file that is only recognised', () => {
   const bomb = Buffer.alloc(40 << 20);
 
-  test('Of deflated DICOM', async () => {
+  test('Only a few megabytes of deflated DICOM are inflated to recognise it.', async () => {
     const [begin, zeros] = [endless, Buffer.alloc(1 << 20)].map((part) =>
       deflateRawSync(part, { finishFlush: constants.Z_FULL_FLUSH }),
     ) as [Buffer, Buffer];
@@ -46,11 +46,11 @@ describe('Of a file that is only recognised, a few megabytes are unpacked:', () 
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('Of gzip', () => {
+  test('Only a few megabytes of a gzip file are unpacked to recognise it.', () => {
     expect(unzippedStart(gzipSync(bomb)).length).toBeLessThanOrEqual(8 << 20);
   });
 
-  test('Of a file that is only recognised, a few megabytes are unpacked: and elements of which there are too many are left out', async () => {
+  test('Elements beyond a limit are left out when a file is only recognised.', async () => {
     const empty = Buffer.alloc(4 << 20);
     for (let at = 0; at < empty.length; at += 8) empty.write('\x09\0\x01\0LO', at, 'latin1');
     const file = await fileWith('a.dcm', meta(explicit), sopClass, empty);
@@ -60,8 +60,8 @@ describe('Of a file that is only recognised, a few megabytes are unpacked:', () 
   });
 });
 
-describe('DICOM is refused by its name', () => {
-  test('If it says more frames than there are places or any file has', async () => {
+describe('A DICOM file', () => {
+  test('A DICOM file is refused if it claims more frames than it has positions, or than any file has.', async () => {
     const more = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.2'),
       element(0x00280008, 'IS', '8000000'),
@@ -80,14 +80,14 @@ describe('DICOM is refused by its name', () => {
     expect(await refusalOf(openVolume(other))).toContain('frame 1 of b.dcm has no position');
   });
 
-  test('If it describes fewer frames than it says', async () => {
+  test('A DICOM file is refused if it describes fewer frames than it claims.', async () => {
     const frames = [0, 1].map((z) => ({ position: [0, 0, z] }));
     const more = [element(0x00280008, 'IS', '3')];
     const file = await fileWith('a.dcm', dicomFile({ ...slice, pixels: new Int16Array(12), frames, more }));
     expect(await refusalOf(openVolume(file))).toContain('a.dcm describes 2 of its 3 frames');
   });
 
-  test('If its elements, or its deflated bytes, are more than are read', async () => {
+  test('A DICOM file is refused if it has too many elements, or inflates to too many bytes.', async () => {
     const items = Buffer.alloc(9 << 20);
     for (let at = 0; at < items.length; at += 8) items.write('\xfe\xff\x00\xe0', at, 'latin1');
     const sequence = Buffer.concat([Buffer.from('400030a753510000', 'hex'), u32(items.length), items]);
@@ -123,16 +123,16 @@ describe('DICOM is refused by its name', () => {
   const longPixels = (length: number) => Buffer.concat([Buffer.from('e07f10004f420000', 'hex'), u32(length)]);
 
   test.each<[string, number, Buffer[], string]>([
-    ['if a frame has 4 GB', 4.3e9, [image(65535, 65535), longPixels(65535 * 65535)], '65535 x 65535 pixels'],
+    ['a frame of 4 GB', 4.3e9, [image(65535, 65535), longPixels(65535 * 65535)], '65535 x 65535 pixels'],
     [
-      'if a table of offsets has 3.9 GB',
+      'an offset table of 3.9 GB',
       4e9,
       [image(4, 4), longPixels(0xffff_ffff), Buffer.from('feff00e0', 'hex'), u32(3.9e9)],
       'in more parts than are read',
     ],
-    ['if a header has no end', 3.9e9, [meta(explicit), endless], 'no image within its first 128 MiB'],
+    ['a header without an end', 3.9e9, [meta(explicit), endless], 'no image within its first 128 MiB'],
   ])(
-    '%s, and Node goes on',
+    'A DICOM file with %s is refused without reading it into memory.',
     async (_, bytes, parts, sentence) => {
       const file = await sparse(bytes, ...parts);
       expect(await refusalOf(openVolume(file))).toContain(sentence);
@@ -140,7 +140,7 @@ describe('DICOM is refused by its name', () => {
     60_000,
   );
 
-  test('If the frames of a segmentation lie on more slices than any scan has', async () => {
+  test('A segmentation is refused if its frames lie on more slices than any scan has.', async () => {
     const frames = [0, 0.5, 1e6].map((z) => ({
       position: [0, 0, z],
       more: [element(0x0062000a, 'SQ', [[element(0x0062000b, 'US', [1])]])],
@@ -151,17 +151,7 @@ describe('DICOM is refused by its name', () => {
   });
 });
 
-describe('Headers are refused by their names', () => {
-  test.each([
-    ['slices', [1, 1, 100_000_000]],
-    ['pixels', [32_767, 32_767, 1]],
-  ])('If they say more %s than are read', async (_, size) => {
-    const header = niftiHeader({ size, type: 'uint8', isSecond: true });
-    const file = await fileWith('a.nii.gz', gzip(header, Buffer.alloc(2_000_000)));
-    await writeFile(file, Buffer.alloc(1_500_000), { flag: 'a' });
-    expect(await refusalOf(readVolume(file))).toContain('a.nii.gz is damaged: its header says');
-  });
-
+describe('A header that would take long to parse', () => {
   test.each([
     ['parentheses', `space directions: ${'('.repeat(1e6)}`],
     [
@@ -169,7 +159,7 @@ describe('Headers are refused by their names', () => {
       `space directions: ${'('.repeat(60_000)}\nspace origin: ${'('.repeat(60_000)}\n\n`,
     ],
     ['axes', `sizes: ${'1 '.repeat(30_000)}\n\n`],
-  ])('Headers are refused by their names of NRRD with %s without end', async (_, field) => {
+  ])('An NRRD header with endless %s is refused at once.', async (_, field) => {
     const head = lines('NRRD0004', 'type: uchar', 'dimension: 3', 'sizes: 2 2 2', 'encoding: raw');
     const file = await fileWith('a.nrrd', Buffer.from(`${head}${field}`));
     const begun = performance.now();
@@ -177,7 +167,7 @@ describe('Headers are refused by their names', () => {
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('Headers are refused by their names patterns of names are short, and of few names', () => {
+  test('A pattern of names is only used if it is short and makes few names.', () => {
     const head = 'NDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = ';
     const namesOf = (words: string) => parseMetaHeader(Buffer.from(`${head}${words}\n`))?.dataFiles ?? [];
     expect(namesOf('a%02d.raw 1 3 1')).toEqual(['a01.raw', 'a02.raw', 'a03.raw']);
@@ -186,12 +176,12 @@ describe('Headers are refused by their names', () => {
       expect(namesOf(words)).toEqual([words]);
     const begun = performance.now();
     const cubic = `${head}${'%d'.repeat(14_000)}${' '.repeat(30_000)}x\n`;
-    voxelFilesOf('a.mhd', (most) => Buffer.from(cubic).subarray(0, most));
+    voxelFilesOf('a.mhd', (max) => Buffer.from(cubic).subarray(0, max));
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 });
 
-test('Reading the headers of a series ends when it is interrupted.', async () => {
+test('Reading the headers of a series stops when it is interrupted.', async () => {
   const directory = await workspace();
   const files: string[] = [];
   for (let k = 0; k < 3; k += 1)

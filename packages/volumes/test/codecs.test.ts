@@ -40,9 +40,9 @@ const grey = 'ffd8fff7000b0c0002000201011100ffda0008010100000000a0002c50ffd9';
 
 describe('RLE', () => {
   test.each<[string, Partial<Frame>, readonly number[][], object]>([
-    ['values as they are', {}, [[3, 1, 2, 3, 4]], Uint8Array.of(1, 2, 3, 4)],
-    ['runs, and bytes that mean nothing', {}, [[128, 254, 7, 128, 0, 9]], Uint8Array.of(7, 7, 7, 9)],
-    ['more than there is room for', {}, [[253, 7, 253, 8]], Uint8Array.of(7, 7, 7, 7)],
+    ['literal values', {}, [[3, 1, 2, 3, 4]], Uint8Array.of(1, 2, 3, 4)],
+    ['runs, and bytes without a meaning', {}, [[128, 254, 7, 128, 0, 9]], Uint8Array.of(7, 7, 7, 9)],
+    ['no more values than there is room for', {}, [[253, 7, 253, 8]], Uint8Array.of(7, 7, 7, 7)],
     ['the longest run', { columns: 128 }, [[129, 7]], new Uint8Array(128).fill(7)],
     [
       'the high bytes before the low ones',
@@ -74,7 +74,7 @@ describe('RLE', () => {
       ],
       Uint8Array.of(1, 3, 5, 2, 4, 6),
     ],
-  ])('RLE has %s', async (_, given, packed, data) => {
+  ])('RLE decodes %s.', async (_, given, packed, data) => {
     const of = frame(given);
     expect(await decodeFrame(segments(...packed), of)).toEqual({ data, bits: of.bitsAllocated });
   });
@@ -85,11 +85,11 @@ describe('RLE', () => {
     ['another number of segments', segments([3, 1, 2, 3, 4], [3, 1, 2, 3, 4])],
     ['no whole head', Buffer.alloc(63)],
     ['nothing', Buffer.alloc(0)],
-  ])('RLE with %s is damaged', async (_, bytes) => {
+  ])('RLE with %s is refused as damaged.', async (_, bytes) => {
     await expect(decodeFrame(bytes, frame())).rejects.toThrow(damaged);
   });
 
-  test('RLE of more values than its bytes can become is damaged', async () => {
+  test('RLE is refused as damaged if its bytes cannot become that many values.', async () => {
     const bytes = segments([129, 7]);
     await expect(decodeFrame(bytes, frame({ columns: 66 * 64 + 1 }))).rejects.toThrow(damaged);
   });
@@ -104,14 +104,17 @@ describe('JPEG-LS', () => {
     lines: `${start}da000c03010002000300000100070e000b0e066480101000851620ffd9`,
     pixels: `${start}da000c030100020003000002000200060340e1c90020010b021440ffd9`,
   };
-  test.each(Object.entries(ways))('JPEG-LS of colours in %s is read pixel by pixel', async (_, hex) => {
-    expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
-      data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
-      bits: 8,
-    });
-  });
+  test.each(Object.entries(ways))(
+    'JPEG-LS with colours stored by %s is returned pixel by pixel.',
+    async (_, hex) => {
+      expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
+        data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
+        bits: 8,
+      });
+    },
+  );
 
-  test('JPEG-LS of 12 bits has values of 16', async () => {
+  test('JPEG-LS of 12 bits is returned as values of 16 bits.', async () => {
     const of = { ...colour, samples: 1 as const, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
     // Whatever stands before the frame, and fill bytes.
@@ -120,17 +123,17 @@ describe('JPEG-LS', () => {
   });
 
   test.each<[string, string, Partial<Frame>]>([
-    ['of other rows', grey, { rows: 3 }],
-    ['of other columns', grey, { columns: 3 }],
-    ['of other samples', grey, { samples: 3 }],
+    ['with other rows', grey, { rows: 3 }],
+    ['with other columns', grey, { columns: 3 }],
+    ['with other samples', grey, { samples: 3 }],
     ['that does not begin as one', grey.slice(4), {}],
     ['that is cut', grey.slice(0, -12), {}],
     ['that is cut in its last values', grey.slice(0, -8), {}],
     ['without a frame', grey.replace('fff7', 'fff0'), {}],
-    ['of nothing', '', {}],
-    ['of other bits', grey.replace('0000a0002c50', 'ffffffffffff'), {}],
+    ['without bytes', '', {}],
+    ['with invalid bits', grey.replace('0000a0002c50', 'ffffffffffff'), {}],
   ])(
-    '%s is damaged, and the next one is read',
+    'JPEG-LS %s is refused as damaged, and the next image is read.',
     async (_, hex, given) => {
       const of: Frame = { ...colour, samples: 1, ...given };
       await expect(decodeFrame(bytesOf(hex), of)).rejects.toThrow(damaged);
@@ -140,7 +143,7 @@ describe('JPEG-LS', () => {
     20_000,
   );
 
-  test('JPEG-LS in a file of another compression is damaged, or cannot be read', async () => {
+  test('JPEG-LS under the transfer syntax of another compression is refused.', async () => {
     const of = (last: string) => decodeFrame(bytesOf(grey), { ...colour, samples: 1, syntax: syntax(last) });
     await expect(of('4.70')).rejects.toThrow(damaged);
     await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
@@ -171,8 +174,8 @@ describe('JPEG 2000', () => {
     '000000166968647200000001000000040001070700000000000f636f6c72010000000000110000005f6a703263';
   test.each([
     ['by itself', stream],
-    ['in a file of boxes (JP2)', boxes + stream],
-  ])('%s is read', async (_, hex) => {
+    ['in a JP2 file', boxes + stream],
+  ])('JPEG 2000 %s is read.', async (_, hex) => {
     expect(await decodeFrame(bytesOf(hex), frame({ syntax: syntax('4.90') }))).toEqual({
       data: Uint8Array.of(10, 20, 30, 40),
       bits: 8,
@@ -180,7 +183,7 @@ describe('JPEG 2000', () => {
     });
   });
 
-  test('JPEG 2000 of the high-throughput kind (HTJ2K), as OpenJPH writes it, is read', async () => {
+  test('High-throughput JPEG 2000 (HTJ2K) is read as OpenJPH writes it.', async () => {
     const bytes = bytesOf(
       'ff4fff5100294000000000100000000c0000000000000000000000100000000c000000000000000000010b0101ff500008000200000006' +
         'ff52000c00020001000504044001ff5c00132068707070707070707070707070686868ff64001700014f70656e4a504820566572' +
@@ -195,13 +198,13 @@ describe('JPEG 2000', () => {
   });
 
   test.each([
-    ['of other columns', started(5, 1, 0, 0, 1)],
-    ['of other rows', started(4, 2, 0, 0, 1)],
-    ['of other samples', started(4, 1, 0, 0, 3)],
+    ['with other columns', started(5, 1, 0, 0, 1)],
+    ['with other rows', started(4, 2, 0, 0, 1)],
+    ['with other samples', started(4, 1, 0, 0, 3)],
     ['that is cut', started(4, 1, 0, 0, 1).subarray(0, 45)],
     ['with nothing behind its size', started(5, 2, 1, 1, 1)],
-    ['of nothing', Buffer.alloc(0)],
-  ])('%s is damaged', async (_, bytes) => {
+    ['without bytes', Buffer.alloc(0)],
+  ])('JPEG 2000 %s is refused as damaged.', async (_, bytes) => {
     await expect(decodeFrame(bytes, frame({ syntax: syntax('4.90') }))).rejects.toThrow(damaged);
   });
 });
@@ -212,6 +215,6 @@ test.each([
   [syntax('4.204'), 'HTJ2K as a stream (JPIP)'],
   [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
-])('%s cannot be read, and is told by its name.', (unknown, name) => {
+])('The transfer syntax %s is refused by its name.', (unknown, name) => {
   expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
 });

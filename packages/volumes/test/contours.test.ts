@@ -49,7 +49,7 @@ function expectSame(mask: Mask, title = ''): void {
 const shapes: Readonly<Record<string, Mask>> = {
   'one pixel': drawn('...', '.1.', '...'),
   'a whole slice': drawn('111', '111'),
-  'one pixel that is the slice': drawn('1'),
+  'a slice of one pixel': drawn('1'),
   'a border': drawn('1111', '1..1', '1..1', '1111'),
   corners: drawn('1..1', '....', '1..1'),
   diagonals: drawn('1...', '.1..', '..1.', '.1.1', '1...'),
@@ -74,21 +74,21 @@ const shapes: Readonly<Record<string, Mask>> = {
   'values beside each other': drawn('112233', '142333', '114433'),
 };
 
-test.each(Object.entries(shapes))('Contours of %s give the mask back.', (title, mask) => {
+test.each(Object.entries(shapes))('The contours of %s enclose exactly its mask.', (title, mask) => {
   expectSame(mask, title);
 });
 
-test('A hole and its island make two contours, of which neither needs the other to be a mask.', () => {
+test('A ring and the island in its hole have one contour each.', () => {
   const contours = contoursOf(drawn('11111', '1...1', '1.1.1', '1...1', '11111'));
   expect(contours.map((each) => pixelsOf(each).length)).toEqual([16 + 3, 4]);
 });
 
-test('A straight edge has no points but its ends.', () => {
+test('A straight edge has points only at its ends.', () => {
   const [square] = contoursOf(drawn('1111', '1111', '1111', '1111'));
   expect(square && pixelsOf(square)).toHaveLength(8);
 });
 
-test('No point of a contour is nearer than a third of a pixel to a centre.', () => {
+test('A contour stays a third of a pixel away from the centres of pixels.', () => {
   for (const mask of Object.values(shapes))
     for (const line of contoursOf(mask).map(pixelsOf))
       for (const [at, [fromX, fromY]] of line.entries()) {
@@ -101,7 +101,7 @@ test('No point of a contour is nearer than a third of a pixel to a centre.', () 
       }
 });
 
-test('Masks by chance, sparse and dense, give themselves back.', () => {
+test('The contours of random masks, sparse and dense, enclose exactly the masks.', () => {
   const random = new Random('contours');
   for (let round = 0; round < 150; round += 1) {
     const [width, height] = [random.integer(1, 24), random.integer(1, 24)];
@@ -114,7 +114,7 @@ test('Masks by chance, sparse and dense, give themselves back.', () => {
   }
 });
 
-test('One finder reads slice after slice.', () => {
+test('A finder can be used for one slice after another.', () => {
   const finder = new ContourFinder(3, 3);
   const [one, other] = [drawn('111', '1.1', '111'), drawn('...', '.2.', '..2')];
   const first = finder.find(one.values);
@@ -123,7 +123,7 @@ test('One finder reads slice after slice.', () => {
   expect(finder.find(other.values).map(({ value }) => value)).toEqual([2, 2]);
 });
 
-test('A contour lies just under half a pixel around its voxels, and its texts are as exact as pixels are small.', () => {
+test('A contour lies just under half a pixel around its pixels, with decimals that match the size of pixels.', () => {
   const [contour] = new ContourFinder(3, 3).find(Uint8Array.of(0, 0, 0, 0, 7, 0, 0, 0, 0));
   expect(contour).toEqual({ value: 7, points: Int32Array.of(100, 51, 149, 100, 100, 149, 51, 100) });
   expect(

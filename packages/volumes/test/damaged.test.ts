@@ -1,8 +1,8 @@
-import { truncate } from 'node:fs/promises';
+import { rm, truncate } from 'node:fs/promises';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { openVolume, readVolume } from '../src/index.js';
+import { openVolume, readVolume, type VolumeFile } from '../src/index.js';
 import {
   bytesOf,
   counting,
@@ -39,7 +39,7 @@ test.each<[string, ...(string | Buffer)[]]>([
   ['a.mgh', mghHeader({ size: [...size, 1], code: 4 }), bytes],
   ['a.nrrd', nrrd('3 2 4', 'encoding: raw', ''), bytes],
   ['a.mha', meta('3 2 4', local), bytes],
-])('%s of which the last bytes are missing is refused when it is opened.', async (name, ...parts) => {
+])('%s is refused when it is opened if its last bytes are missing.', async (name, ...parts) => {
   const file = await write(await workspace(), name, ...parts);
   await openVolume(file);
   await truncate(file, Buffer.concat(parts.map((part) => Buffer.from(part))).length - 5);
@@ -56,7 +56,7 @@ test.each<[string, (voxels: Buffer) => Buffer]>([
     'a.mha',
     (voxels) => Buffer.concat([Buffer.from(meta('3 2 4', 'CompressedData = True', local)), zlib(voxels)]),
   ],
-])('Packed data of %s that end early, are changed, or are too few, are refused.', async (name, packed) => {
+])('Packed data of %s are refused if they end early, are changed or are too few.', async (name, packed) => {
   const whole = packed(bytes);
   const damaged = `${name} is damaged or cut short: its packed data cannot be unpacked`;
   expect(await refusalOfFile(name, whole.subarray(0, -6))).toBe(
@@ -80,8 +80,20 @@ test('A slice before the damaged place of a packed file can be read.', async () 
   expect(await refusalOf(readVolume(file))).toContain('damaged or cut short');
 });
 
-describe('a header that lies is refused before memory is taken:', () => {
+describe('A header with impossible sizes', () => {
   const huge = [30_000, 30_000, 30_000];
+  test.each<[string, string, ...(string | Buffer)[]]>([
+    ['a.nii', '1 x 1 x 65537', niftiHeader({ size: [1, 1, 65_537], type: 'uint8', isSecond: true })],
+    ['a.nii', '11586 x 11586 x 1', niftiHeader({ size: [11_586, 11_586, 1], type: 'uint8' })],
+    ['a.nii', '1 x 1 x 1', niftiHeader({ size: [1, 1, 1, 1_000_001], type: 'uint8', isSecond: true })],
+    ['a.nii.gz', '10000 x 10000 x 400', gzip(niftiHeader({ size: [10_000, 10_000, 400] }))],
+    ['a.mha', '11000 x 11000 x 1', meta('11000 11000 1', 'ElementNumberOfChannels = 5', local)],
+  ])('%s of %s voxels is refused, because no scan is that large.', async (name, words, ...parts) => {
+    expect(await refusalOfFile(name, ...parts)).toContain(
+      `${name} is damaged: its header says ${words} voxels`,
+    );
+  });
+
   test.each<[string, ...(string | Buffer)[]]>([
     ['a.nii', niftiHeader({ size: huge }), bytes],
     ['a.nii.gz', gzip(niftiHeader({ size: huge }), bytes)],
@@ -93,7 +105,7 @@ describe('a header that lies is refused before memory is taken:', () => {
     ['b.nrrd', nrrd('30000 30000 30000', 'encoding: gzip', ''), gzip(bytes)],
     ['a.mha', meta('30000 30000 30000', local), bytes],
     ['b.mha', meta('30000 30000 30000', 'CompressedData = True', local), zlib(bytes)],
-  ])('%s', async (name, ...parts) => {
+  ])('%s is refused before memory is allocated for its voxels.', async (name, ...parts) => {
     const file = await write(await workspace(), name, ...parts);
     expect(await refusalOf(openVolume(file))).toMatch(
       /^\w\.\w+(\.gz)? is (damaged|cut short): its header says \d/,
@@ -101,27 +113,30 @@ describe('a header that lies is refused before memory is taken:', () => {
   });
 
   test.each([[[-3, 2, 4]], [[3, 2, 0]], [[3, 2, 4, -2]], [[]], [counting(9)]])(
-    'NIfTI of sizes %j',
+    'A NIfTI file of the sizes %j is refused.',
     async (wrong) => {
       expect(await refusalOfNifti({ size: wrong })).toContain('a.nii is damaged: its header says');
     },
   );
 
-  test.each(['-3 2 4', '3 2 0', '3 2 x', '3 2.5 4'])('NRRD and MetaImage of sizes %s', async (sizes) => {
-    expect(await refusalOfFile('a.nrrd', nrrd(sizes, 'encoding: raw', ''), bytes)).toContain(
-      'a.nrrd is damaged',
-    );
-    expect(await refusalOfFile('a.mha', meta(sizes, local), bytes)).toContain('a.mha is damaged');
-  });
+  test.each(['-3 2 4', '3 2 0', '3 2 x', '3 2.5 4'])(
+    'NRRD and MetaImage files of the sizes %s are refused.',
+    async (sizes) => {
+      expect(await refusalOfFile('a.nrrd', nrrd(sizes, 'encoding: raw', ''), bytes)).toContain(
+        'a.nrrd is damaged',
+      );
+      expect(await refusalOfFile('a.mha', meta(sizes, local), bytes)).toContain('a.mha is damaged');
+    },
+  );
 
-  test('A header that lies is refused before memory is taken: voxels that begin nowhere', async () => {
+  test('A header whose voxels begin nowhere is refused.', async () => {
     expect(await refusalOfNifti({ start: 1e30 })).toContain('a.nii is damaged');
     expect(
       await refusalOfFile('a.nrrd', nrrd('3 2 4', 'encoding: raw', 'byte skip: x', ''), bytes),
     ).toContain('a.nrrd is damaged');
   });
 
-  test('A header that lies is refused before memory is taken: axes that have no direction', async () => {
+  test('A header whose axes have no direction is refused.', async () => {
     const flat = new Array(12).fill(0);
     const sentence = 'is damaged: its axes have no direction or no length.';
     expect(await refusalOfNifti({ sform: flat })).toContain(`a.nii ${sentence}`);
@@ -136,7 +151,7 @@ describe('a header that lies is refused before memory is taken:', () => {
     );
   });
 
-  test('A pattern of more files than there can be, or of none', async () => {
+  test('A pattern of no file names, or of too many, is refused.', async () => {
     const sentence = 'names no file with its voxels: write it again as one file.';
     for (const range of ['1 999999999 1', '1 5 0', '5 1 1'])
       expect(await refusalOfFile('a.mhd', meta('3 2 4', `ElementDataFile = %d.raw ${range}`))).toContain(
@@ -144,28 +159,35 @@ describe('a header that lies is refused before memory is taken:', () => {
       );
     expect(await refusalOfFile('a.mhd', meta('3 2 4', 'ElementDataFile = LIST'))).toContain(sentence);
     expect(await refusalOfFile('a.mhd', meta('3 2 4', 'ElementDataFile = %999999999d.raw 1 4 1'))).toContain(
-      'which is not there',
+      'which is missing',
     );
   });
 });
 
-test('A data file that is missing, short, or outside the folder of its header is named.', async () => {
+test('A data file that is missing, short, or outside the folder of its header is named in the refusal.', async () => {
   const header = meta('3 2 4', 'ElementDataFile = a.raw');
   expect(await refusalOfFile('a.mhd', header)).toBe(
-    'a.mhd has its voxels in a.raw, which is not there: keep both together.',
+    'a.mhd has its voxels in a.raw, which is missing: keep both files together.',
   );
   for (const name of ['../a.raw', '/etc/passwd', 'b/../../a.raw', '..\\a.raw'])
     expect(await refusalOfFile('a.mhd', header.replace('a.raw', name))).toBe(
       `a.mhd names a data file outside its own folder (${name}): write its name without folders.`,
     );
+  expect(await refusalOfFile('a.mhd', header.replace('a.raw', 'b/..c.raw'))).toContain('which is missing');
   const directory = await workspace();
+  for (const k of counting(4))
+    await write(directory, `${k}.raw`, bytes.subarray(12 * k, 12 * k + (k < 3 ? 12 : 11)));
+  const list = await write(directory, 'a.mhd', header.replace('a.raw', '%d.raw 0 3'));
+  expect(await refusalOf(openVolume(list))).toContain(
+    'its header says 12 bytes of voxels, and 11 are there.',
+  );
   await write(directory, 'a.hdr', niftiHeader({ size, magic: 'ni1' }));
   expect(await refusalOf(openVolume(path.join(directory, 'a.hdr')))).toContain('has its voxels in a.img');
   await write(directory, 'a.img', bytes.subarray(0, 40));
   expect(await refusalOf(openVolume(path.join(directory, 'a.hdr')))).toContain('and 40 are there');
 });
 
-test('What is not read says what it is, and what to do.', async () => {
+test('A refusal says what a file holds that is not read, and what to do.', async () => {
   expect(await refusalOfNifti({ code: 32 })).toContain('a.nii holds complex numbers: convert it');
   expect(await refusalOfNifti({ code: 1536 })).toContain('holds numbers of 128 bits: convert it');
   expect(await refusalOfNifti({ code: 9999 })).toContain('values of an unknown type (9999)');
@@ -186,7 +208,7 @@ test('What is not read says what it is, and what to do.', async () => {
   );
 });
 
-test('What is no volume is said to be none.', async () => {
+test('A file that is not a volume is refused with the list of formats.', async () => {
   const advice =
     'cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.';
   for (const [name, content] of [
@@ -202,14 +224,30 @@ test('What is no volume is said to be none.', async () => {
   );
 });
 
-test('A slice that a volume does not have is refused by its number.', async () => {
+test('A slice that a volume does not have is refused.', async () => {
   const volume = await openVolume(await write(await workspace(), 'a.nii', niftiHeader({ size }), bytes));
   expect(await refusalOf(volume.slices({ only: [4] }).next())).toBe(
-    'a.nii has 4 slices: there is no number 5.',
+    'a.nii has 4 slices: there is no slice 5.',
   );
 });
 
-test('Whoever stops after a slice leaves no file open.', async () => {
+test('A file that becomes shorter, or is removed, after its header was read is refused.', async () => {
+  const [plain, packed] = [
+    await write(await workspace(), 'a.nii', niftiHeader({ size }), bytes),
+    await write(await workspace(), 'a.nii.gz', gzip(niftiHeader({ size }), bytes, Buffer.alloc(1 << 22))),
+  ];
+  const volumes = [await openVolume(plain), await openVolume(packed)];
+  // Bytes after the voxels are ignored.
+  expect((await readVolume(packed)).data).toEqual(Int16Array.from(counting(24)));
+  await truncate(plain, 352 + 40);
+  expect(await refusalOf(readVolume(volumes[0] as VolumeFile))).toContain('a.nii is cut short');
+  for (const [at, file] of [plain, packed].entries()) {
+    await rm(file);
+    expect(await refusalOf(readVolume(volumes[at] as VolumeFile))).toContain('cannot be read (ENOENT');
+  }
+});
+
+test('A reader that stops after a slice leaves no file open.', async () => {
   const directory = await workspace();
   const voxels = Buffer.alloc(8 * 1024 * 1024, 1);
   const header = niftiHeader({ size: [1024, 1024, 8], type: 'uint8' });

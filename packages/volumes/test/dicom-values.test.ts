@@ -43,7 +43,7 @@ async function firstValues(target: string): Promise<number[][]> {
   );
 }
 
-describe('A text that is no number as a whole is refused by its name, and never read as a part of it:', () => {
+describe('A text that is only partly a number', () => {
   const tags: readonly (readonly [string, number, string])[] = [
     ['pixel spacing', 0x00280030, '1,25\\1,25'],
     ['position (Image Position Patient)', 0x00200032, '0\\0\\1,5'],
@@ -61,13 +61,16 @@ describe('A text that is no number as a whole is refused by its name, and never 
     ['echo time', 0x00180081, '4,6'],
     ['temporal position identifier', 0x00200100, '1,0'],
   ];
-  test.each(tags)('%s (%s, %s)', async (title, tag, words) => {
-    const slice = (k: number): Partial<Slice> => (k === 1 ? { more: [element(tag, 'DS', words)] } : {});
-    const sentence = await refusalOf(readVolume(await series([slice(0), slice(1), slice(2)])));
-    expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is no number`);
-  });
+  test.each(tags)(
+    'A %s that is not a number is refused, not read in part (%s, %s).',
+    async (title, tag, words) => {
+      const slice = (k: number): Partial<Slice> => (k === 1 ? { more: [element(tag, 'DS', words)] } : {});
+      const sentence = await refusalOf(readVolume(await series([slice(0), slice(1), slice(2)])));
+      expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is not a number`);
+    },
+  );
 
-  test('A text that is no number as a whole is refused by its name, and never read as a part of it: also in the functional groups of an enhanced file and of a segmentation', async () => {
+  test('A text that is not a number is refused in functional groups too.', async () => {
     const frames: Frame[] = [0, 2].map((z) => ({
       more: [
         element(0x00209113, 'SQ', [[element(0x00200032, 'DS', z === 0 ? '0\\0\\0' : '0\\0\\2,0')]]),
@@ -97,7 +100,7 @@ describe('A text that is no number as a whole is refused by its name, and never 
     );
   });
 
-  test('A text that is no number as a whole is refused by its name, and never read as a part of it: but exponents, signs and blanks are read', async () => {
+  test('Numbers may have exponents, signs and blanks.', async () => {
     const more = [element(0x00281053, 'DS', ' +1.5E+0 '), element(0x00281052, 'DS', '-.5')];
     const read = await readVolume(await series([{ more }, { more }]));
     expect(read.data[4]).toBe(1);
@@ -130,7 +133,7 @@ const dimensions = (...pointers: number[]) =>
     pointers.map((pointer) => [element(0x00209165, 'AT', at(pointer))]),
   );
 
-test('A time point of a series is read by itself, and all of them together.', async () => {
+test('Time points of a series are read one by one or all together.', async () => {
   const target = await series(
     scrambled.map(([time, k]) => ({
       pixels: filled(100 * time + k),
@@ -149,7 +152,7 @@ test('A time point of a series is read by itself, and all of them together.', as
   ]);
 });
 
-describe('Frames of one place are in the order of what they say that they are:', () => {
+describe('The images at one position', () => {
   const right = [
     [0, 1],
     [100, 101],
@@ -171,24 +174,21 @@ describe('Frames of one place are in the order of what they say that they are:',
       ],
       [],
     ],
-  ])(
-    'Frames of one place are in the order of what they say that they are: enhanced, by %s',
-    async (_, groupsOf, more) => {
-      expect(await firstValues(await enhancedFile(groupsOf, more))).toEqual(right);
-    },
-  );
+  ])('Frames at one position are ordered by their %s.', async (_, groupsOf, more) => {
+    expect(await firstValues(await enhancedFile(groupsOf, more))).toEqual(right);
+  });
 
   test.each<[string, (time: number) => Element[]]>([
     ['temporal position identifier', (time) => [element(0x00200100, 'IS', String(time + 1))]],
     ['echo time', (time) => [element(0x00180081, 'DS', String(2.5 + time))]],
     ['b-value', (time) => [element(0x00189087, 'FD', double(1000 * time))]],
     [
-      'b-value, which images without diffusion may lack',
+      'b-value, which images without diffusion lack',
       (time) => (time === 0 ? [] : [element(0x00189087, 'FD', double(1000))]),
     ],
     ['type', (time) => [element(0x00080008, 'CS', `ORIGINAL\\PRIMARY\\${time === 0 ? 'M' : 'P'}`)]],
   ])(
-    'Frames of one place are in the order of what they say that they are: classic, by %s, whatever the instance numbers are',
+    'Images at one position are ordered by their %s, whatever their instance numbers are.',
     async (_, more) => {
       const files = scrambled.map(([time, k]) => ({
         position: [0, 0, 2 * k],
@@ -199,7 +199,7 @@ describe('Frames of one place are in the order of what they say that they are:',
     },
   );
 
-  test('Two echoes of two time points are four volumes', async () => {
+  test('Two echoes at two time points are four volumes.', async () => {
     const files = [3, 0, 2, 1, 0, 3, 1, 2].map((volume, index) => ({
       position: [0, 0, index < 4 ? 0 : 2],
       pixels: filled(10 * volume + (index < 4 ? 0 : 1)),
@@ -216,7 +216,7 @@ describe('Frames of one place are in the order of what they say that they are:',
     ]);
   });
 
-  test('Frames of one place are in the order of what they say that they are: they are refused where indices and temporal positions contradict each other', async () => {
+  test('Frames are refused if their indices and temporal positions contradict each other.', async () => {
     const file = await enhancedFile(
       (time, k) =>
         content(
@@ -228,21 +228,21 @@ describe('Frames of one place are in the order of what they say that they are:',
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal positions');
   });
 
-  test('Frames of one place are in the order of what they say that they are: they are refused where two places have other time points', async () => {
+  test('Frames are refused if two positions have different time points.', async () => {
     const file = await enhancedFile((time, k) =>
       content(element(0x00209128, 'UL', longs(time + 1 + (k === 1 ? 1 : 0)))),
     );
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal position:');
   });
 
-  test('Frames of one place are in the order of what they say that they are: they are refused where an enhanced file says nothing', async () => {
+  test('Frames at one position are refused if nothing distinguishes them.', async () => {
     expect(await refusalOf(openVolume(await enhancedFile(() => [])))).toContain(
       'nothing says which time point or echo they are',
     );
   });
 });
 
-describe('Positions that are rounded', () => {
+describe('Rounded positions', () => {
   const rounded = (positions: readonly (readonly number[])[], digits: number, more: Element[] = []) =>
     series(
       positions.map((position) => ({
@@ -257,13 +257,13 @@ describe('Positions that are rounded', () => {
     [0.081, 2],
     [0.45, 1],
     [1.25, 1],
-  ])('Positions that are rounded are even slices of %s mm with %i decimals', async (step, digits) => {
+  ])('Slices of %s mm are even with positions of %i decimals.', async (step, digits) => {
     const volume = await openVolume(await rounded(straight(step), digits));
     expect(volume.size[2]).toBe(12);
     expect(Math.abs(volume.affine[2][2] / step - 1)).toBeLessThan(0.02);
   });
 
-  test('Positions that are rounded to whole millimetres are even where the file says the same distance', async () => {
+  test('Positions rounded to whole millimetres are even if the file gives the same distance.', async () => {
     const more = [element(0x00180088, 'DS', '1.5')];
     const volume = await openVolume(await rounded(straight(1.5), 0, more));
     expect(Math.abs(volume.affine[2][2] / 1.5 - 1)).toBeLessThan(0.05);
@@ -275,7 +275,7 @@ describe('Positions that are rounded', () => {
     [0.081, 2, 10],
     [1.25, 1, 5],
   ])(
-    'Positions that are rounded of slices of %s mm with %i decimals do not hide that slice %i is missing',
+    'Positions of slices of %s mm with %i decimals do not hide that slice %i is missing.',
     async (step, digits, missing) => {
       const more = [element(0x00180050, 'DS', String(step))];
       expect(await refusalOf(openVolume(await rounded(straight(step, missing), digits, more)))).toContain(
@@ -284,7 +284,7 @@ describe('Positions that are rounded', () => {
     },
   );
 
-  test('Positions that are rounded of an oblique series are not a tilted gantry, which has voxels where the files say', async () => {
+  test('Rounded positions of an oblique series are not a tilted gantry, and a tilted gantry is kept.', async () => {
     const [c, s] = [Math.cos(0.3), Math.sin(0.3)];
     const orientation = element(
       0x00200037,
@@ -300,7 +300,7 @@ describe('Positions that are rounded', () => {
   });
 });
 
-describe('A volume of nuclear medicine', () => {
+describe('A nuclear medicine volume', () => {
   const shorts = (tag: number, values: readonly number[]) => element(tag, 'US', values);
   const spect = async (order: readonly number[], more: Element[]) => {
     const pixels = Int16Array.from(order.flatMap((k) => [...filled(k)]));
@@ -325,7 +325,7 @@ describe('A volume of nuclear medicine', () => {
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
   ])(
-    'A volume of nuclear medicine with a spacing of %i mm lies where its detector says',
+    'A nuclear medicine volume with a spacing of %i mm lies where its detector says.',
     async (spacing, values, lowest) => {
       const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
       const volume = await openVolume(file);
@@ -338,7 +338,7 @@ describe('A volume of nuclear medicine', () => {
     },
   );
 
-  test('A volume of nuclear medicine with gates has a volume for each time slot', async () => {
+  test('A gated nuclear medicine file has a volume for each time slot.', async () => {
     const gates = [shorts(0x00540070, [2, 1, 1, 2]), element(0x00180088, 'DS', '3')];
     const file = await spect([0, 1, 0, 1], gates);
     const volume = await readVolume(file);
@@ -349,12 +349,12 @@ describe('A volume of nuclear medicine', () => {
     ]);
   });
 
-  test('A volume of nuclear medicine without a spacing is refused', async () => {
+  test('A nuclear medicine volume without a spacing is refused.', async () => {
     expect(await refusalOf(openVolume(await spect([0, 1], [])))).toContain('no spacing between slices');
   });
 });
 
-test('MONOCHROME1 says that low values are white, and is not mixed with MONOCHROME2.', async () => {
+test('A MONOCHROME1 series is inverted, and cannot be mixed with MONOCHROME2.', async () => {
   const inverted = [element(0x00280004, 'CS', 'MONOCHROME1')];
   expect(await openVolume(await series([{ more: inverted }, { more: inverted }]))).toMatchObject({
     isInverted: true,
@@ -362,12 +362,4 @@ test('MONOCHROME1 says that low values are white, and is not mixed with MONOCHRO
   expect(await refusalOf(openVolume(await series([{ more: inverted }, {}])))).toContain(
     'differ in their colours',
   );
-});
-
-test('Values of CT are Hounsfield units unless the file names another unit.', async () => {
-  const ct = element(0x00080060, 'CS', 'CT');
-  const unit = element(0x00281054, 'LO', 'US');
-  expect((await openVolume(await series([{ more: [ct] }, { more: [ct] }]))).unit).toBe('HU');
-  expect((await openVolume(await series([{ more: [ct, unit] }, { more: [ct, unit] }]))).unit).toBeNull();
-  expect((await openVolume(await series([{}, {}]))).unit).toBeNull();
 });

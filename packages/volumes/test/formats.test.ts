@@ -59,7 +59,7 @@ const affine = [
   [0, 0, 4, 30],
 ];
 
-describe.each(cases)('values of %s, %s endian,', (type, endian) => {
+describe.each(cases)('Values of %s, %s endian,', (type, endian) => {
   const values = valuesOf(type);
   const isBig = endian === 'big';
   const bytes = bytesOf(values, type, isBig);
@@ -80,14 +80,14 @@ describe.each(cases)('values of %s, %s endian,', (type, endian) => {
   test.each([
     ['NIfTI-1', { isBig, type, size }],
     ['NIfTI-2', { isBig, type, size, isSecond: true }],
-  ])('Values of %s, %s endian, are read from %s, packed or not', async (_, given) => {
+  ])('Values are read from %s, packed or not.', async (_, given) => {
     const directory = await workspace();
     await expectValues(await write(directory, 'a.nii', niftiHeader(given), bytes));
     await expectValues(await write(directory, 'a.nii.gz', gzip(niftiHeader(given), bytes)));
   });
 
   test.each(['.hdr', '.img'])(
-    'Values of %s, %s endian, are read from a pair of NIfTI by its %s',
+    'Values are read from a NIfTI pair that is opened by its %s file.',
     async (ending) => {
       const directory = await workspace();
       await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
@@ -96,7 +96,7 @@ describe.each(cases)('values of %s, %s endian,', (type, endian) => {
     },
   );
 
-  test('Values of %s, %s endian, are read from NRRD, attached or not, packed or not', async () => {
+  test('Values are read from NRRD, attached or detached, packed or not.', async () => {
     const directory = await workspace();
     const header = nrrd(`type: ${types[type].nrrd}`, `endian: ${endian}`);
     const raw = `${header}encoding: raw\n`;
@@ -109,7 +109,7 @@ describe.each(cases)('values of %s, %s endian,', (type, endian) => {
     await expectValues(await write(directory, 'b.nhdr', packed, 'datafile: b.raw.gz\n'));
   });
 
-  test('Values of %s, %s endian, are read from MetaImage, local or not, packed or not', async () => {
+  test('Values are read from MetaImage, local or not, packed or not.', async () => {
     const directory = await workspace();
     const header = meta(
       `ElementType = ${types[type].meta}`,
@@ -131,7 +131,7 @@ test.each([
   ['float32', 3],
   ['int16', 4],
   ['uint16', 10],
-] as const)('Values of %s are read from MGH and MGZ', async (type, code) => {
+] as const)('Values of %s are read from MGH and MGZ.', async (type, code) => {
   const directory = await workspace();
   const values = valuesOf(type);
   const header = mghHeader({ size: [...size, 1], code });
@@ -146,7 +146,7 @@ test.each([
   }
 });
 
-test('A file is known by its content, whatever its name is.', async () => {
+test('A format is recognised by content, whatever the name of the file.', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const files = {
@@ -161,7 +161,7 @@ test('A file is known by its content, whatever its name is.', async () => {
     });
 });
 
-describe('the place of a NIfTI volume', () => {
+describe('A NIfTI volume', () => {
   const sform = [0, 0, 3, -1, -2, 0, 0, 4, 0, 5, 0, 7];
   const [half] = [Math.SQRT1_2];
   // A turn of 90 degrees about the axis upwards.
@@ -175,7 +175,7 @@ describe('the place of a NIfTI volume', () => {
     rows.map((row) => row.map((value) => Math.round(value * 1e5) / 1e5 + 0));
 
   test.each([false, true])(
-    'The place of a NIfTI volume is that of the sform where its code is set (NIfTI-2: %s)',
+    'A NIfTI volume is placed by its sform if the code is set (NIfTI-2: %s).',
     async (isSecond) => {
       const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
       expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
@@ -183,7 +183,7 @@ describe('the place of a NIfTI volume', () => {
     },
   );
 
-  test('The place of a NIfTI volume is that of the qform if there is no sform, mirrored where it says so', async () => {
+  test('A NIfTI volume without an sform is placed by its qform, which may be mirrored.', async () => {
     expect(rounded((await open({ size, pixelSizes, qform })).affine)).toEqual([
       [0, -3, 0, 11],
       [2, 0, 0, 12],
@@ -193,12 +193,12 @@ describe('the place of a NIfTI volume', () => {
     expect(rounded(mirrored.affine)[2]).toEqual([0, 0, -4, 13]);
   });
 
-  test('The place of a NIfTI volume is that of the qform if the sform is set and all zeros, as some programs write it', async () => {
+  test('A NIfTI volume with an sform of zeros is placed by its qform.', async () => {
     const { affine } = await open({ size, pixelSizes, qform, sform: new Array(12).fill(0) });
     expect(rounded(affine)[0]).toEqual([0, -3, 0, 11]);
   });
 
-  test('The place of a NIfTI volume is around the middle if there is neither, and its orientation is said not to be known', async () => {
+  test('A NIfTI volume without both forms is centred, and has no orientation.', async () => {
     const { affine, hasOrientation } = await open({ size, pixelSizes });
     expect(affine).toEqual([
       [-2, 0, 0, 2],
@@ -212,7 +212,7 @@ describe('the place of a NIfTI volume', () => {
     [1, 1000],
     [3, 0.001],
     [0, 1],
-  ])('The place of a NIfTI volume is in millimetres if its unit is %i', async (units, factor) => {
+  ])('The affine of a NIfTI volume is in millimetres if its unit is %i.', async (units, factor) => {
     const { affine } = await open({ size, sform: [1, 0, 0, 2, 0, 1, 0, 3, 0, 0, 1, 4], units: units | 8 });
     expect(rounded(affine)[0]).toEqual([factor, 0, 0, 2 * factor]);
   });
@@ -229,7 +229,7 @@ test('ANALYZE is read as a pair without orientation.', async () => {
   });
 });
 
-test('A pair is read whose voxels alone are packed.', async () => {
+test('The voxels of a pair may be packed while its header is not.', async () => {
   const directory = await workspace();
   await write(directory, 'a.hdr', niftiHeader({ size, magic: 'ni1' }));
   await write(directory, 'a.img.gz', gzip(bytesOf(counting(count), 'int16')));
@@ -241,13 +241,16 @@ test.each([
   ['int32', 0.5, 0, Float64Array],
   ['uint8', 1, 3, Float32Array],
   ['float64', 2, 0, Float64Array],
-] as const)('%s is scaled by %d and %d', async (type, slope, intercept, array) => {
-  const header = niftiHeader({ size, type, slope, intercept });
-  const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), type));
-  expect((await readVolume(file)).data).toEqual(
-    array.from(counting(count).map((each) => each * slope + intercept)),
-  );
-});
+] as const)(
+  'Values of %s are scaled by the slope %d and the intercept %d.',
+  async (type, slope, intercept, array) => {
+    const header = niftiHeader({ size, type, slope, intercept });
+    const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), type));
+    expect((await readVolume(file)).data).toEqual(
+      array.from(counting(count).map((each) => each * slope + intercept)),
+    );
+  },
+);
 
 test.each([
   [0, 5],
@@ -262,13 +265,13 @@ test.each([
 test.each([
   [128, 3],
   [2304, 4],
-] as const)('NIfTI colours of type %i have %i components', async (code, components) => {
+] as const)('NIfTI colours of the type %i have %i components.', async (code, components) => {
   const values = counting(count * components);
   const file = await write(await workspace(), 'a.nii', niftiHeader({ size, code }), Buffer.from(values));
   expect(await readVolume(file)).toMatchObject({ components, frames: 1, data: Uint8Array.from(values) });
 });
 
-describe('of several volumes in a file', () => {
+describe('Several volumes in a file', () => {
   const frames = 3;
   const planar = counting(count * frames);
   /** The same voxels, with the values of all frames of each voxel together. */
@@ -327,24 +330,27 @@ describe('of several volumes in a file', () => {
     ],
   };
 
-  test.each(Object.keys(layouts))('Each is read by itself, and all together: %s', async (layout) => {
-    const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
-    const file = await write(await workspace(), name, ...parts);
-    const volume = await openVolume(file);
-    expect(volume).toMatchObject({ size, components: 1, frames });
-    expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
-    for (const frame of counting(frames)) {
-      const one = await readVolume(file, { frame });
-      expect([one.frames, one.data]).toEqual([
-        1,
-        Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
-      ]);
-    }
-    for await (const { values } of volume.slices({ frame: 1, only: [3] }))
-      expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
-    const refusal = await refusalOf(readVolume(file, { frame: 3 }));
-    expect(refusal).toBe(`${name} holds 3 volumes: there is no number 4.`);
-  });
+  test.each(Object.keys(layouts))(
+    'Several volumes in a file are read one by one or all together (%s).',
+    async (layout) => {
+      const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
+      const file = await write(await workspace(), name, ...parts);
+      const volume = await openVolume(file);
+      expect(volume).toMatchObject({ size, components: 1, frames });
+      expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
+      for (const frame of counting(frames)) {
+        const one = await readVolume(file, { frame });
+        expect([one.frames, one.data]).toEqual([
+          1,
+          Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
+        ]);
+      }
+      for await (const { values } of volume.slices({ frame: 1, only: [3] }))
+        expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
+      const refusal = await refusalOf(readVolume(file, { frame: 3 }));
+      expect(refusal).toBe(`${name} holds 3 volumes: there is no volume 4.`);
+    },
+  );
 });
 
 test.each([
@@ -391,7 +397,7 @@ test.each([
   });
 });
 
-test('NRRD of a scanner space, or of spacings alone, does not know left from right.', async () => {
+test('NRRD in the space of the scanner, or with spacings only, has no orientation.', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const header = nrrd('type: short', 'endian: little', 'encoding: raw');
@@ -407,7 +413,7 @@ test('NRRD of a scanner space, or of spacings alone, does not know left from rig
   });
 });
 
-test('A plane of NRRD in space becomes a volume of one slice.', async () => {
+test('A plane of NRRD becomes a volume of one slice.', async () => {
   const header =
     'NRRD0004\ntype: short\ndimension: 2\nsizes: 6 4\nspace: RAS\nspace directions: (0,2,0) (0,0,2)\nspace origin: (1,2,3)\nendian: little\nencoding: raw\n\n';
   const file = await write(await workspace(), 'a.nrrd', header, bytesOf(counting(count), 'int16'));
@@ -421,7 +427,7 @@ test('A plane of NRRD in space becomes a volume of one slice.', async () => {
   });
 });
 
-test('An oblique MetaImage has the columns of its matrix as axes, to the left and to the back.', async () => {
+test('The matrix of an oblique MetaImage has the axes one after another, in LPS+.', async () => {
   const header = meta('ElementType = MET_SHORT', 'ElementDataFile = LOCAL').replace(
     'TransformMatrix = 1 0 0 0 1 0 0 0 1',
     'TransformMatrix = 0.8 0.6 0 -0.6 0.8 0 0 0 1',
@@ -437,7 +443,7 @@ test('An oblique MetaImage has the columns of its matrix as axes, to the left an
   });
 });
 
-test('An MGH that is placed lies around its centre.', async () => {
+test('An MGH volume lies around its centre.', async () => {
   const axes = [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const header = mghHeader({ size: [3, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   const file = await write(await workspace(), 'a.mgh', header, bytesOf(counting(count), 'int16', true));
@@ -451,7 +457,7 @@ test('An MGH that is placed lies around its centre.', async () => {
   });
 });
 
-describe('voxels in several files', () => {
+describe('Voxels in several files', () => {
   const bytes = bytesOf(counting(count), 'int16');
   const values = Int16Array.from(counting(count));
   const slices = counting(4).map((k) => bytes.subarray(k * 12, (k + 1) * 12));
@@ -481,16 +487,19 @@ describe('voxels in several files', () => {
       counting(4).map((k) => `z${String(k + 7).padStart(3, '0')}.raw`),
       false,
     ],
-  ])('Voxels in several files are read in the order of %s', async (name, header, names, isListed) => {
-    const directory = await workspace();
-    for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
-    const file = await write(directory, name, header, isListed ? lines(...names) : '');
-    expect((await readVolume(file)).data).toEqual(values);
-    for await (const slice of (await openVolume(file)).slices({ only: [1, 3] }))
-      expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
-  });
+  ])(
+    'Voxels in several files are read in the order that %s gives.',
+    async (name, header, names, isListed) => {
+      const directory = await workspace();
+      for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
+      const file = await write(directory, name, header, isListed ? lines(...names) : '');
+      expect((await readVolume(file)).data).toEqual(values);
+      for await (const slice of (await openVolume(file)).slices({ only: [1, 3] }))
+        expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
+    },
+  );
 
-  test('Voxels in several files may have bytes before them that do not count', async () => {
+  test('Bytes before the voxels of a data file are skipped.', async () => {
     const directory = await workspace();
     await write(directory, 'a.raw', Buffer.alloc(7, 1), bytes);
     for (const [name, text] of [
@@ -502,7 +511,7 @@ describe('voxels in several files', () => {
       expect((await readVolume(await write(directory, name, text))).data).toEqual(values);
   });
 
-  test('Voxels in several files of a directory that was moved are found beside their header', async () => {
+  test('Data files are found beside their header after the directory was moved.', async () => {
     const directory = await workspace();
     await write(directory, 'old/a.raw', bytes);
     await write(directory, 'old/a.mhd', inMeta, 'ElementDataFile = a.raw\n');

@@ -54,7 +54,7 @@ const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted 
 
 describe('A series of a tilted gantry', () => {
   test.each([false, true])(
-    'A series of a tilted gantry has its voxels where each image says (enhanced: %s)',
+    'The voxels of a tilted series lie where each image says (enhanced: %s).',
     async (isEnhanced) => {
       const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
       for (const [k, images] of source.slices.entries()) {
@@ -69,7 +69,7 @@ describe('A series of a tilted gantry', () => {
     },
   );
 
-  test('A series of a tilted gantry has segments in the planes of its images', async () => {
+  test('Segments of a tilted series lie in the planes of its images.', async () => {
     const source = await tilted();
     const { file } = await segmentation(source, await maskOn(source));
     const frames = parse(await readFile(file)).elements.x52009230?.items ?? [];
@@ -84,7 +84,7 @@ describe('A series of a tilted gantry', () => {
     }
   });
 
-  test('A series of a tilted gantry is written and read again as NIfTI and as a derived series', async () => {
+  test('A tilted series keeps its place in NIfTI and in a derived series.', async () => {
     const source = await tilted();
     const file = path.join(await workspace(), 'scan.nii.gz');
     const data = Int16Array.from(labels, (_, at) => at);
@@ -98,8 +98,8 @@ describe('A series of a tilted gantry', () => {
   });
 });
 
-describe('A label map beside a tilted series,', () => {
-  test('A label map beside a tilted series, as ITK reads the series, is put on the images of the same number, or refused', async () => {
+describe('A label map of a tilted series', () => {
+  test('A label map with the straight slices of ITK is matched by slice number, or refused if that is asked for.', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     const mask = await writeMask('mask.nii.gz', { size, affine, data: labels });
@@ -114,7 +114,7 @@ describe('A label map beside a tilted series,', () => {
     ).rejects.toThrow('mask.nii.gz lies on another grid than');
   });
 
-  test('A label map beside a tilted series, along the slant at the distances of the planes, as dcm2niix has it, is put on the images of the same number', async () => {
+  test('A label map with the slanted slices of dcm2niix is matched by slice number.', async () => {
     const source = await tilted();
     const part = between / Math.hypot(between, betweenRows);
     const affine = source.affine.map(([i, j, k, offset]) => [i, j, k * part, offset]) as unknown as Affine;
@@ -124,7 +124,7 @@ describe('A label map beside a tilted series,', () => {
     expect(data).toEqual(labels);
   });
 
-  test('A label map beside a tilted series, as ITK reads the series, is put on the same images with its axes in another order', async () => {
+  test('A label map with the straight slices of ITK is matched with its axes in another order too.', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     // From the last row to the first, slices before rows.
@@ -190,7 +190,7 @@ describe('A label map beside a tilted series,', () => {
     await expect(writeRtStruct(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
   });
 
-  test('A label map beside a tilted series, on straight slices to which the whole series was resampled comes back to the voxels that it was made of', async () => {
+  test('A label map on straight slices of the whole resampled series comes back to the right voxels.', async () => {
     const source = await tilted();
     // Each slice is a row further, so that straight columns of rows hold all of them.
     const more = rows + count - 1;
@@ -209,7 +209,7 @@ describe('A label map beside a tilted series,', () => {
     expect(found.data).toEqual(labels);
   });
 
-  test('A label map beside a tilted series, that may lie at the distances of the planes, or be placed wrongly, is refused where many slices are hardly tilted', () => {
+  test('A label map of a slightly tilted series with many slices is refused if its place is ambiguous.', () => {
     const grid = (length: number, slant: number): Geometry => ({
       size: [5, 3, 41],
       affine: [
@@ -225,7 +225,7 @@ describe('A label map beside a tilted series,', () => {
     }
   });
 
-  test('A label map beside a tilted series, gets the nearest labels where the tilt is less than a pixel', async () => {
+  test('A tilt of less than a pixel is ignored.', async () => {
     const source = await tilted(0.2);
     const mask = await writeMask('mask.nii.gz', { size, affine: straight(source, between), data: labels });
     const found = await segmentation(source, mask);

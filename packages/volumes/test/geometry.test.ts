@@ -4,6 +4,7 @@ import {
   inverseOf,
   isSameGeometry,
   placeOf,
+  shearOf,
   spacingOf,
   type VolumeFile,
   voxelVolumeOf,
@@ -21,7 +22,7 @@ const grid = (moved: number, factor = 1, size: readonly [number, number, number]
 });
 
 test.each([
-  ['the same', grid(0), true],
+  ['equal', grid(0), true],
   ['rounded by another format', grid(0.04), true],
   ['a tenth of a voxel apart', grid(0.1), false],
   ['half a voxel apart', grid(-0.5), false],
@@ -29,25 +30,22 @@ test.each([
   ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
   ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
   ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
-] as const)('Grids are one or not: %s', (_, other, isSame) => {
+] as const)('Two grids are the same or not if the other one is %s.', (_, other, isSame) => {
   expect(isSameGeometry(grid(0), other)).toBe(isSame);
   expect(isSameGeometry(other, grid(0))).toBe(isSame);
 });
 
-test.each([0.1, 10])(
-  'Grids of voxels of %s mm are one where they are apart by less than a part of these',
-  (side) => {
-    const of = (moved: number) => ({
-      size: [9, 9, 9] as const,
-      affine: [
-        [side, 0, 0, moved * side],
-        [0, side, 0, 0],
-        [0, 0, side, 0],
-      ] as Affine,
-    });
-    expect([0.04, 0.06].map((moved) => isSameGeometry(of(0), of(moved)))).toEqual([true, false]);
-  },
-);
+test.each([0.1, 10])('Grids with voxels of %s mm are the same up to a fraction of a voxel.', (side) => {
+  const of = (moved: number) => ({
+    size: [9, 9, 9] as const,
+    affine: [
+      [side, 0, 0, moved * side],
+      [0, side, 0, 0],
+      [0, 0, side, 0],
+    ] as Affine,
+  });
+  expect([0.04, 0.06].map((moved) => isSameGeometry(of(0), of(moved)))).toEqual([true, false]);
+});
 
 /** A grid whose axes are neither those of space nor perpendicular. */
 const sheared: Affine = [
@@ -56,13 +54,13 @@ const sheared: Affine = [
   [3, 4, 5, 30],
 ];
 
-test('The place, the spacing and the volume of voxels follow from the affine.', () => {
+test('The positions, the spacing and the volume of voxels follow from the affine.', () => {
   expect(placeOf({ affine: sheared }, 1, 2, 3)).toEqual([21, -13, 56]);
   expect(spacingOf({ affine: sheared })).toEqual([17, 26, 27].map(Math.sqrt));
   expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
 });
 
-test('The inverse leads from places back to voxels, and there is none of a flat grid.', () => {
+test('The inverse affine leads from positions to voxels, and a flat grid has none.', () => {
   const inverse = inverseOf(sheared);
   if (!inverse) throw new Error('There is no inverse.');
   const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);
@@ -72,7 +70,7 @@ test('The inverse leads from places back to voxels, and there is none of a flat 
   expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
 });
 
-test('A label map whose axes are swapped is turned, also where its rows are as long as its columns.', async () => {
+test('A label map with swapped axes is turned, even if its rows are as long as its columns.', async () => {
   const plain: Affine = [
     [1, 0, 0, 0],
     [0, 1, 0, 0],
@@ -90,4 +88,14 @@ test('A label map whose axes are swapped is turned, also where its rows are as l
   expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
   for await (const { k, values } of placing.slices())
     expect([k, ...values]).toEqual([0, 1, 4, 7, 2, 5, 8, 3, 6, 9]);
+});
+
+test.each([
+  [[1, 0, 0], [0, 1, 0], [0, 0, 1], 0],
+  [[2, 0, 0], [0, 3, 0], [0, 1, 1], 45],
+  [[2, 0, 0], [3, 3, 0], [0, 0, 1], 45],
+  [[2, 0, 0], [0, 3, 0], [-0.5, 0, Math.sqrt(0.75)], 30],
+])('Axes along %j, %j and %j are %d degrees from perpendicular.', (i, j, k, degrees) => {
+  const affine = [0, 1, 2].map((row) => [i[row], j[row], k[row], 7]) as unknown as Affine;
+  expect(shearOf({ affine })).toBeCloseTo(degrees, 9);
 });

@@ -9,7 +9,7 @@ async function opened(name: string, ...parts: (string | Buffer)[]): Promise<Volu
 }
 const refusal = async (name: string, ...parts: (string | Buffer)[]) => refusalOf(opened(name, ...parts));
 
-test('The order of bytes of NRRD is known in any case of letters.', async () => {
+test('The byte order of NRRD may be written in capitals.', async () => {
   const header = lines(
     ...['NRRD0004', 'type: short', 'endian: BIG', 'encoding: raw', 'dimension: 3', 'sizes: 3 2 4', ''],
   );
@@ -23,7 +23,7 @@ describe('NRRD', () => {
   const three = ['dimension: 3', 'sizes: 3 2 4'];
 
   test.each<[string, string[], object]>([
-    ['nothing', three, { unit: null, hasOrientation: false, modality: null, format: 'NRRD' }],
+    ['no space and no unit', three, { unit: null, hasOrientation: false, modality: null, format: 'NRRD' }],
     ['Hounsfield units', [...three, 'sample units: "HU"'], { unit: 'HU' }],
     ['Hounsfield units by name', [...three, 'sample units: Hounsfield'], { unit: 'HU' }],
     ['other units', [...three, 'sample units: mHU'], { unit: null }],
@@ -55,7 +55,7 @@ describe('NRRD', () => {
       ['type: uchar', 'sizes: 2 2 4 3', 'kinds: domain domain domain RGB-color'],
       { components: 1, frames: 3 },
     ],
-  ])('NRRD that says %s', async (_, more, found) => {
+  ])('NRRD with %s is read.', async (_, more, found) => {
     expect(await opened('a.nrrd', nrrd(...more), bytes)).toMatchObject(found);
   });
 
@@ -73,7 +73,7 @@ describe('NRRD', () => {
     ],
     ['Float64Array', 8, 'ulonglong,unsigned long long,unsigned long long int,uint64,uint64_t,double'],
     ['Float32Array', 4, 'float,FLOAT'],
-  ])('NRRD has values of the type %s by all their names', async (type, count, names) => {
+  ])('NRRD values become a %s under all names of their type.', async (type, count, names) => {
     for (const name of names.split(',')) {
       const header = nrrd('sizes: 1 1 2').replace('short', name);
       const { data } = await readVolume(
@@ -83,7 +83,7 @@ describe('NRRD', () => {
     }
   });
 
-  test('NRRD places voxels by spacings, and in micrometres where it says so', async () => {
+  test('NRRD is placed by spacings, and may be in micrometres.', async () => {
     const spaced = await opened(
       'a.nrrd',
       nrrd(...three, 'spacings: 2 NaN -1', 'space origin: (1,2,3)'),
@@ -94,6 +94,8 @@ describe('NRRD', () => {
       [-0, -1, -0, -2],
       [0, 0, 1, 3],
     ]);
+    const listed = nrrd('sizes: 2 3 2 2', 'kinds: vector domain domain domain', 'spacings: NaN 2 3 4');
+    expect((await opened('a.nrrd', listed, bytes)).affine.map((row, axis) => row[axis])).toEqual([-2, -3, 4]);
     const micro = nrrd(
       ...[...three, 'space: RAS', 'space directions: (2,0,0) (0,3,0) (0,0,4)', 'space origin: (1000,0,0)'],
       'space units: "um" "um" "um"',
@@ -135,7 +137,7 @@ describe('NRRD', () => {
       'a.nrrd has lines of text before its voxels: write it again without them.',
     ],
     [
-      'two axes that are none of space',
+      'two axes that are not spatial',
       nrrd('sizes: 3 2 2 2', 'kinds: list domain domain list'),
       'a.nrrd has axes that are not those of a volume (sizes 3 2 2 2, kinds list domain domain list): write it again with three axes of space, and at most one more.',
     ],
@@ -168,7 +170,7 @@ describe('NRRD', () => {
       ),
       'a.nhdr has its voxels in 3 files, which are packed or do not hold whole slices: write it again as one file.',
     ],
-  ])('NRRD with %s is refused', async (_, header, sentence) => {
+  ])('NRRD with %s is refused.', async (_, header, sentence) => {
     const name = sentence.split(' ')[0] as string;
     expect(await refusal(name, header, name === 'a.nrrd' && header.endsWith('\n\n') ? bytes : '')).toBe(
       sentence,
@@ -198,11 +200,11 @@ describe('MetaImage', () => {
       ['Modality = MET_MOD_PET', matrix.replace('TransformMatrix', 'Orientation')],
       { modality: null, unit: null, hasOrientation: true, format: 'MetaImage' },
     ],
-  ])('MetaImage that says %j', async (more, found) => {
+  ])('MetaImage with the fields %j is read.', async (more, found) => {
     expect(await facts(...more)).toEqual(found);
   });
 
-  test('MetaImage has other names for its fields, and two axes are a plane without a direction', async () => {
+  test('MetaImage fields have other names too, and two axes are a plane without an orientation.', async () => {
     const named = await opened(
       'a.mha',
       meta('ElementSize = 2 3 4', 'Origin = 1 2 3', 'ElementByteOrderMSB = true'),
@@ -255,11 +257,11 @@ describe('MetaImage', () => {
       meta('BinaryData = False'),
       'a.mha holds its voxels as text, which is not read: write it again as binary data.',
     ],
-  ])('MetaImage with %s is refused', async (_, header, sentence) => {
+  ])('MetaImage with %s is refused.', async (_, header, sentence) => {
     expect(await refusal('a.mha', header, bytes)).toBe(sentence);
   });
 
-  test('MetaImage may have bytes before its voxels in the same file, and packed ones too', async () => {
+  test('Bytes before the voxels of a MetaImage are skipped, before unpacking or after.', async () => {
     const skip = Buffer.alloc(5, 9);
     const read = async (...parts: (string | Buffer)[]) => [
       ...(await readVolume(await write(await workspace(), 'a.mha', ...parts))).data,

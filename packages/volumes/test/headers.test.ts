@@ -16,8 +16,8 @@ import { gzip, lines, niftiHeader } from './written.js';
 /** Reads the first bytes of a text or of bytes. */
 const reading =
   (content: string | Buffer) =>
-  (most: number): Buffer =>
-    Buffer.from(content as string).subarray(0, most);
+  (max: number): Buffer =>
+    Buffer.from(content as string).subarray(0, max);
 
 test.each([
   ['ObjectType = Image', true],
@@ -26,11 +26,11 @@ test.each([
   ['xNDims = 3', false],
   ['NDims 3', false],
   [`${' '.repeat(64)}NDims = 3`, false],
-])('%j begins as MetaImage: %s.', (text, is) => {
+])('%j is the beginning of a MetaImage header: %s.', (text, is) => {
   expect(beginsAsMetaImage(Buffer.from(text))).toBe(is);
 });
 
-test('Other headers are known by how they begin.', () => {
+test('NRRD and NIfTI headers are recognised by their first bytes.', () => {
   expect(
     ['NRRD0004', 'NRRD000', 'nrrd0004', 'xNRRD0004'].map((text) => beginsAsNrrd(Buffer.from(text))),
   ).toEqual([...[true, true, false, false]]);
@@ -71,11 +71,11 @@ test.each([
   ['b+tlrc.BRIK.gz', [], ['b+tlrc.HEAD', 'b+tlrc.head']],
   ['b.HEAD', [], []],
   ['a.nii', [], []],
-])('The other half of %s may have these names.', (name, voxels, headers) => {
+])('The names that the other file of %s may have are known.', (name, voxels, headers) => {
   expect([voxelNamesOf(name), headerNamesOf(name)]).toEqual([voxels, headers]);
 });
 
-test('Both halves of a pair have one stem, and the voxels are known by their names.', () => {
+test('Both files of a pair have the same stem, and names tell which one has the voxels.', () => {
   const names = ['a.hdr', 'A.IMG.gz', 'a.b.par', 'a.rec', 'b+acpc.head', 'b+acpc.brik.bz2', 'a.nii', 'hdr'];
   expect(names.map(pairStem)).toEqual(['a', 'A', 'a.b', 'a', 'b+acpc', 'b+acpc', null, null]);
   expect(names.map(isPairVoxels)).toEqual([false, true, false, true, false, true, false, false]);
@@ -85,7 +85,7 @@ const meta = (...more: string[]) => lines('NDims = 3', 'DimSize = 2 2 2', 'Eleme
 const nrrd = (...more: string[]) =>
   lines('NRRD0004', 'type: short', 'sizes: 2 2 2', 'encoding: raw', ...more);
 
-describe('The files with the voxels of a header', () => {
+describe('The data files of a header', () => {
   test.each<[string, string | Buffer, readonly (readonly string[])[] | null]>([
     ['a.mhd', meta('ElementDataFile = a.raw'), [['a.raw']]],
     ['a.MHA', meta('ElementDataFile = Local'), null],
@@ -99,11 +99,11 @@ describe('The files with the voxels of a header', () => {
     ['dir/a.par', 'any', [['a.rec', 'a.REC']]],
     ['a.nii', 'any', null],
     ['a.img', 'any', null],
-  ])('%s are told', (name, content, files) => {
+  ])('The data files that %s names are found.', (name, content, files) => {
     expect(voxelFilesOf(name, reading(content))).toEqual(files);
   });
 
-  test('The files with the voxels of a header are told of a long header as well, up to a megabyte', () => {
+  test('The data files of a header of up to a megabyte are found.', () => {
     const long = (length: number) =>
       meta(`Comment = ${'x'.repeat(length)}`, 'ElementDataFile = a.raw', 'x'.repeat(5000));
     expect(voxelFilesOf('a.mhd', reading(long(5000)))).toEqual([['a.raw']]);
@@ -118,7 +118,7 @@ describe('The files with the voxels of a header', () => {
 });
 
 describe('A header of text', () => {
-  test('A header of text of MetaImage has its fields, its end and its files', () => {
+  test('A MetaImage header is parsed with its fields, its end and its data files.', () => {
     const text = 'NDims = 3\r\nno mark\n Offset: 1 2\nElementDataFile = LIST 2D\nü.raw\n\n b.raw \nc.raw';
     const found = parseMetaHeader(Buffer.from(text));
     expect(found && { ...found, fields: [...found.fields] }).toEqual({
@@ -138,7 +138,7 @@ describe('A header of text', () => {
     expect(parseMetaHeader(Buffer.from('ElementDataFile ='))?.dataFiles).toEqual([]);
   });
 
-  test('A header of text of NRRD has its fields, the pairs of programs, its end and its files', () => {
+  test('An NRRD header is parsed with its fields, key/value pairs, its end and its data files.', () => {
     const text =
       'NRRD0004\n# a: comment\nData File: ä.raw\nSpace Origin: (1)\nKey A:=b\\nc:=ü\nno mark\r\n\r\nvoxels: 3';
     const found = parseNrrdHeader(Buffer.from(text));
@@ -175,12 +175,12 @@ describe('A header of text', () => {
     ['a%d.raw 1 2 0', []],
     ['a%d.raw 1 100001', []],
     ['lists.raw', ['lists.raw']],
-  ])('Names the files %j', (words, files) => {
+  ])('The words %j name data files.', (words, files) => {
     expect(parseMetaHeader(Buffer.from(`ElementDataFile = ${words}`))?.dataFiles).toEqual(files);
   });
 });
 
-describe('How many bytes of voxels a header says', () => {
+describe('The data layout', () => {
   const layout = (voxels: number, before: number | null = 0, isPacked: boolean | null = false) => ({
     voxels,
     before,
@@ -226,7 +226,7 @@ describe('How many bytes of voxels a header says', () => {
     ['b+orig.HEAD', afni('0 6'), layout(24 * 4, 0, null)],
     ['b+orig.head', afni('1 9'), null],
     ['a.nii', 'any', null],
-  ])('%s %#', (name, content, found) => {
+  ])('The data layout of %s is what its header says (%#).', (name, content, found) => {
     expect(dataLayoutOf(`dir/${name}`, reading(content))).toEqual(found);
   });
 
@@ -256,7 +256,7 @@ describe('How many bytes of voxels a header says', () => {
     ['second, too short', nifti(8, { isSecond: true }).subarray(0, 539), null],
     ['damaged gzip', Buffer.from([0x1f, 0x8b, 1, 2, 3]), null],
     ['of another kind', Buffer.alloc(400), null],
-  ])('NIfTI: %s', (_, content, found) => {
+  ])('The data layout of a NIfTI header is read: %s.', (_, content, found) => {
     expect(dataLayoutOf('a.hdr', reading(content as never))).toEqual(found);
   });
 });

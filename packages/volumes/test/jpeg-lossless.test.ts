@@ -154,7 +154,7 @@ test.each(ways)('An image is decoded as it was encoded: %o.', (way) => {
     }
 });
 
-test('An image that ends early is refused wherever it ends.', () => {
+test('A truncated image is refused, wherever it ends.', () => {
   const whole = encoded(imageOf(12, 1), { predictor: 1, restart: 2 });
   for (let length = 0; length < whole.length - 3; length += 1)
     expect(() => decodeLosslessJpeg(whole.subarray(0, length))).toThrow(RangeError);
@@ -171,12 +171,12 @@ test.each<Way>([
   { predictor: 1, table: 3 },
   { predictor: 1, restart: 1, fill: 2 },
   { predictor: 7, isApart: true, fill: 1 },
-])('An image is decoded with other tables, and with bytes that fill: %o.', (way) => {
+])('An image with other tables and fill bytes is decoded: %o.', (way) => {
   const image = imageOf(12, 3);
   expect(decodeLosslessJpeg(encoded(image, way)).data).toEqual(Uint16Array.from(image.values));
 });
 
-test('An image whose last bits were left out has zeros in their place.', () => {
+test('Low bits that were left out are zero.', () => {
   const image = imageOf(12, 1);
   for (const shift of [1, 3])
     expect(decodeLosslessJpeg(encoded(image, { predictor: 5, restart: 2, shift }))).toEqual({
@@ -185,7 +185,7 @@ test('An image whose last bits were left out has zeros in their place.', () => {
     });
 });
 
-test('What follows the last scan is of no use.', () => {
+test('Bytes after the last scan are ignored.', () => {
   const image = imageOf(8, 3);
   const bytes = encoded(image, { predictor: 1, isApart: true }).subarray(0, -1);
   expect(decodeLosslessJpeg(Buffer.concat([bytes, Buffer.from('\u00d8 more', 'latin1')])).data).toEqual(
@@ -200,7 +200,7 @@ test.each([
   expect(() => decodeLosslessJpeg(encoded(imageOf(8, 1), { predictor }))).toThrow(message);
 });
 
-test('An image with a table of more codes than there are, or without the one of its scan, is refused.', () => {
+test('An image with an impossible table, or without the table of its scan, is refused.', () => {
   const bytes = encoded(imageOf(8, 1), { predictor: 1 });
   const table = bytes.indexOf(Buffer.from([0xff, 0xc4])) + 4;
   const many = Buffer.from(bytes);

@@ -63,11 +63,11 @@ const near = (value: number, scale = 1) =>
 async function expectAsNibabel(files: readonly string[]): Promise<void> {
   for (const file of files) {
     const { affine, sums, ...rest } = inNibabel(file);
-    const most = Math.max(...sums.flat().map(Math.abs));
+    const max = Math.max(...sums.flat().map(Math.abs));
     expect(await here(file), file).toEqual({
       ...rest,
       affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
-      sums: sums.map((pair) => pair.map((value) => near(value, most))),
+      sums: sums.map((pair) => pair.map((value) => near(value, max))),
     });
   }
 }
@@ -161,16 +161,16 @@ function inNibabel(file: string): Seen {
   return seen;
 }
 
-test.skipIf(!nibabel)('The files that nibabel is tested with are read as by itself', async () => {
+test.skipIf(!nibabel)('The test files of nibabel are read as nibabel reads them.', async () => {
   await expectAsNibabel(tried);
 });
 
-test.skipIf(!templates)('Templates and atlases are read as by nibabel', async () => {
+test.skipIf(!templates)('Templates and atlases are read as nibabel reads them.', async () => {
   await expectAsNibabel(brains);
 });
 
 test.skipIf(!nibabel)(
-  'What nibabel writes is read as by itself: types, byte orders, 48 orientations in both forms, pairs, vectors',
+  'Types, byte orders, 48 orientations, pairs and vectors that nibabel writes are read as nibabel reads them.',
   async () => {
     const { directory, names } = made;
     expect(names.length).toBeGreaterThan(140);
@@ -196,7 +196,7 @@ import sys
 print(json.dumps([seen(file) for file in sys.argv[1:]]))
 `;
 
-test.skipIf(!nibabel)('What is written is read by nibabel as it was, in 48 orientations', async () => {
+test.skipIf(!nibabel)('Copies of these files, in 48 orientations, are the same for nibabel.', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
@@ -209,11 +209,11 @@ test.skipIf(!nibabel)('What is written is read by nibabel as it was, in 48 orien
   const written: Seen[] = JSON.parse(await python(look + lookAgain, ...copies));
   for (const [at, copy] of copies.entries()) {
     const { affine, ...rest } = inNibabel(files[at] ?? '');
-    const most = Math.max(...rest.sums.flat().map(Math.abs));
+    const max = Math.max(...rest.sums.flat().map(Math.abs));
     expect(written[at], copy).toEqual({
       ...rest,
       affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
-      sums: rest.sums.map((pair) => pair.map((value) => near(value, most))),
+      sums: rest.sums.map((pair) => pair.map((value) => near(value, max))),
     });
   }
 });
@@ -229,7 +229,7 @@ for file in sys.argv[1:]:
 print('alike')
 `;
 
-test.skipIf(!nibabel)('Both forms of what is written place it alike', async () => {
+test.skipIf(!nibabel)('The sform and the qform of a written file are the same for nibabel.', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const copies: string[] = [];

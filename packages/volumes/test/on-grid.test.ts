@@ -1,15 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { misplacedGrid } from '../src/gantry-tilt.js';
-import {
-  type Affine,
-  type Geometry,
-  isSameGeometry,
-  VolumeError,
-  type VolumeFile,
-  type Voxels,
-} from '../src/index.js';
+import { type Affine, type Geometry, VolumeError, type VolumeFile, type Voxels } from '../src/index.js';
 import { labelReader, placeOnGrid, slicesOnGrid } from '../src/onto-grid.js';
-import { joinMasks } from '../src/single-masks.js';
 
 type Row = readonly [number, number, number, number];
 const geometry = (
@@ -47,10 +39,10 @@ async function read(slices: AsyncIterable<{ k: number; values: Voxels }>): Promi
 const counted = (count: number) => Uint8Array.from({ length: count }, (_, at) => at + 1);
 
 describe('A label map on a grid', () => {
-  test('A label map on a grid is refused with several values in a voxel, or several volumes', () => {
+  test('A volume with several values in a voxel, or several frames, is not placed as a label map.', () => {
     for (const given of [{ components: 3 as const }, { frames: 2 }])
       expect(() => placeOnGrid(volume(grid, counted(24), given), grid)).toThrow(
-        new VolumeError('dir/mask.nii has several values in a voxel: it is no map of labels.'),
+        new VolumeError('dir/mask.nii has several values in a voxel: it is not a label map.'),
       );
     const flat = geometry([4, 3, 2], [1, 0, 0], [1, 0, 0], [0, 0, 3]);
     expect(() => placeOnGrid(volume(flat, counted(24)), grid)).toThrow(
@@ -58,7 +50,7 @@ describe('A label map on a grid', () => {
     );
   });
 
-  test('A label map on a grid is read slice by slice where its slices are those of the grid', async () => {
+  test('A label map whose slices are those of the grid is read slice by slice.', async () => {
     const part = geometry([2, 2, 2], [-1, 0, 0], [0, 2, 0], [0, 0, -3], [2, 2, 3]);
     const placing = placeOnGrid(volume(part, counted(8)), grid);
     expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
@@ -69,19 +61,19 @@ describe('A label map on a grid', () => {
   });
 
   test.each<[string, Geometry, number[]]>([
-    ['a part of its rows', moved(0, 2, 0, [4, 2, 1]), [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]],
-    ['a part of its columns', moved(1, 0, 0, [2, 3, 1]), [0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0]],
+    ['only some rows of the grid', moved(0, 2, 0, [4, 2, 1]), [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]],
+    ['only some columns of the grid', moved(1, 0, 0, [2, 3, 1]), [0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0]],
     [
-      'its rows backwards',
+      'its rows reversed',
       geometry([4, 3, 1], [1, 0, 0], [0, -2, 0], [0, 0, 3], [0, 4, 0]),
       [9, 10, 11, 12, 5, 6, 7, 8, 1, 2, 3, 4],
     ],
-  ])('A label map on a grid may have %s', async (_, mask, values) => {
+  ])('A label map may have %s.', async (_, mask, values) => {
     const placing = placeOnGrid(volume(mask, counted(12)), grid);
     expect(await read(placing.slices())).toEqual([[0, Uint8Array.from(values)]]);
   });
 
-  test('A label map on a grid gets the nearest voxels elsewhere, none outside, and words where one label needs them', async () => {
+  test('A label map on another grid gives each voxel the nearest label, and 0 outside.', async () => {
     const data = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 300);
     const off = geometry([2, 2, 2], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1.4, 0.9, 0]);
     const placing = placeOnGrid(volume(off, data), grid);
@@ -96,22 +88,22 @@ describe('A label map on a grid', () => {
   test.each([
     [[0.009, 0.991, 254.995, Number.NaN, 0, -0.009], Uint8Array.of(0, 1, 255, 0, 0, 0)],
     [[1, 256, 1, 65535.009, 0, 0], Uint16Array.of(1, 256, 1, 65535, 0, 0)],
-  ])('A label map on a grid has whole numbers of %j', (values, labels) => {
+  ])('The values %j are rounded to labels.', (values, labels) => {
     expect(labelReader(volume(grid, counted(24)))(Float64Array.from(values))).toEqual(labels);
   });
 
   test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])(
-    'A label map on a grid has no label %d',
+    'The value %d is refused as a label.',
     (value) => {
       expect(() => labelReader(volume(grid, counted(24)))(Float64Array.of(0, value))).toThrow(
         new VolumeError(
-          `mask.nii has the value ${value}, which is no label: labels are whole numbers from 0 to 65535.`,
+          `mask.nii has the value ${value}, which is not a label: labels are whole numbers from 0 to 65535.`,
         ),
       );
     },
   );
 
-  test('A label map on a grid keeps words for the slices after one that needs them', () => {
+  test('Labels stay 16-bit values after the first slice that needs them.', () => {
     const reader = labelReader(volume(grid, counted(24)));
     expect([[3], [300], [4]].map((values) => reader(Int16Array.from(values)).constructor)).toEqual([
       Uint8Array,
@@ -121,7 +113,7 @@ describe('A label map on a grid', () => {
   });
 });
 
-test('A volume of any values is put on a grid that has its voxels, all of them.', async () => {
+test('A volume of intensities is placed on a grid only if both have the same voxels.', async () => {
   const named = { ...grid, name: 'scan' };
   const turned = geometry([2, 4, 3], [0, 0, 3], [1, 0, 0], [0, 2, 0]);
   const data = Float32Array.from({ length: 24 }, (_, at) => at - 0.5);
@@ -140,7 +132,7 @@ describe('The grid of a tilted series', () => {
   const at = (found: Geometry | null) =>
     found?.affine.map((row: Row) => row.map((value) => expect.closeTo(value, 9)));
 
-  test('The grid of a tilted series is that of straight slices as far apart as their centres, or of slices along the slant as far as their planes', () => {
+  test('Straight slices of ITK and slanted slices of dcm2niix are recognised as misplaced.', () => {
     const grid = tilted(3);
     const itk = straight(5);
     expect(misplacedGrid(volume(itk, counted(72)), grid)?.affine).toEqual(at(itk));
@@ -148,7 +140,7 @@ describe('The grid of a tilted series', () => {
     expect(misplacedGrid(volume(dcm2niix, counted(72)), grid)?.affine).toEqual(at(dcm2niix));
   });
 
-  test('The grid of a tilted series is right where all slices together are shifted by less than a pixel', () => {
+  test('A tilt that shifts all slices together by less than a pixel is ignored.', () => {
     for (const [shift, isRight] of [
       [0.49, true],
       [0.51, false],
@@ -159,7 +151,7 @@ describe('The grid of a tilted series', () => {
     }
   });
 
-  test('The grid of a tilted series is right for a volume that reaches over all of it, up to one voxel before its ends', () => {
+  test('A volume is placed by its affine if it covers the tilted series to within a voxel.', () => {
     const over = (from: number, rows: number) =>
       volume(geometry([4, rows, 3], [1, 0, 0], [0, 1, 0], [0, 0, 4], [0, from, 0]), counted(72));
     // Its rows lie from 0 to 5, and from 6 to 11 on the last slice.
@@ -171,54 +163,8 @@ describe('The grid of a tilted series', () => {
     ] as const)
       expect(() => misplacedGrid(over(from, rows), tilted(3))).toThrow(
         new VolumeError(
-          'mask.nii does not reach over all of the scan, whose slices are those of a tilted gantry, each 3.00 mm further aside: the program that made it may have placed them wrongly, so that nobody can tell where its labels lie. Give the program the scan as NIfTI, or resampled to straight slices that hold all of it.',
+          'mask.nii does not reach over all of the scan, whose slices are those of a tilted gantry, each 3.00 mm further aside: the program that made it may have placed them wrongly, so it is uncertain where its labels lie. Give the program the scan as NIfTI, or resampled to straight slices that hold all of it.',
         ),
       );
   });
-});
-
-test('Geometries are the same to a part of the smallest side.', () => {
-  expect([0.05, 0.051].map((x) => isSameGeometry(grid, moved(x)))).toEqual([true, false]);
-  expect([0.5, 0.51].map((x) => isSameGeometry(grid, moved(x), 0.5))).toEqual([true, false]);
-  const longer = geometry(grid.size, [1, 0, 0], [0, 2, 0], [0, 0, 3.03]);
-  expect(isSameGeometry(grid, longer)).toBe(false);
-});
-
-test('Masks of one file of several volumes are not joined, nor those of different grids.', async () => {
-  const segment = (name: string) => ({ name, color: null, snomed: null });
-  const one = {
-    mask: volume(
-      grid,
-      counted(24).map((at) => (at === 3 ? 2 : 0)),
-    ),
-    segment: segment('a'),
-  };
-  const join = (other: VolumeFile) => joinMasks([one, { mask: other, segment: segment('b') }], 'all');
-  const sentence = 'b.nii lies on another grid than mask.nii.';
-  await expect(join(volume(grid, counted(24), { frames: 2, path: 'b.nii' }))).rejects.toThrow(
-    new VolumeError(sentence),
-  );
-  await expect(join(volume(moved(1), counted(24), { path: 'b.nii' }))).rejects.toThrow(
-    new VolumeError(sentence),
-  );
-  await expect(join(volume(grid, counted(24), { path: 'b.nii' }))).rejects.toThrow(
-    new VolumeError('b.nii has the values 1 and 2.'),
-  );
-  const { layers, values, overlap } = await join(
-    volume(
-      grid,
-      counted(24).map((at) => (at < 5 ? 9 : 0)),
-    ),
-  );
-  expect([values, overlap]).toEqual([
-    [2, 9],
-    ['a', 'b'],
-  ]);
-  expect(layers.map(({ mask, segments }) => [mask.path, mask.labels, segments])).toEqual(
-    ['a', 'b'].map((name, at) => [
-      'all',
-      [{ value: at + 1, name, colour: null }],
-      [{ value: at + 1, ...segment(name) }],
-    ]),
-  );
 });

@@ -87,7 +87,7 @@ test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
 ])(
-  'Contours give the labels back in each of the 48 orders of the axes of a mask, in %s series',
+  'Contours enclose exactly the labels for all 48 orders of the axes of a mask, in %s series.',
   async (_, shift) => {
     const source = await writeSeries({ orientation: oblique, shift });
     for (const order of orders) {
@@ -100,7 +100,7 @@ test.each([
   },
 );
 
-test('A plane across an axis has the very text of the place of its image.', async () => {
+test('The coordinate across an axial plane has the same text as the position of its image.', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   for (const region of itemsOf(set, 'x30060039')) {
@@ -149,7 +149,7 @@ test('Regions have numbers, names, colours and codes.', async () => {
   ]);
 });
 
-test('It lies in the study of its series, and refers to all images.', async () => {
+test('A structure set lies in the study of its series, and refers to all images.', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const tags = ['00080060', '0020000d', '00100010', '00100020', '00080050', '00200052', '300e0002'];
@@ -173,7 +173,7 @@ test('It lies in the study of its series, and refers to all images.', async () =
   ]).toEqual(['1.2.3.9', '1.2.3', '1.2.3.4', [1, 2, 3, 4].map((number) => `1.2.3.5.${number}`)]);
 });
 
-test('Contours of an enhanced series refer to its frames, and the list of images to its file.', async () => {
+test('Contours of an enhanced series refer to frames, and the list of images to the file.', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const frames = itemsOf(set, 'x30060039')
@@ -209,7 +209,7 @@ test('Regions of several layers may overlap.', async () => {
   ]);
 });
 
-test('The same result is the same object, and another one is a new object of the same series.', async () => {
+test('The same result gives the same structure set, and another result a new one in the same series.', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, named = segments) => {
     const { written, set } = await structures(
@@ -240,7 +240,7 @@ test('The same result is the same object, and another one is a new object of the
   }
 });
 
-test('Names that are not ASCII make a data set in UTF-8.', async () => {
+test('Names that are not ASCII are written in UTF-8.', async () => {
   const source = await writeSeries({ more: [element(0x00080005, 'CS', 'ISO_IR 100')] });
   const named = [{ value: 1, name: 'Hépar \u809d', color: null, snomed: null }];
   const { set } = await structures([{ mask: await maskOn(source), segments: named }], source);
@@ -253,7 +253,7 @@ test('Names that are not ASCII make a data set in UTF-8.', async () => {
   ).toBe('Hépar \u809d');
 });
 
-test('A scan that is taken for a label map is refused before its contours fill the disk.', async () => {
+test('A scan that is mistaken for a label map is refused before its contours fill the memory.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const mask: VolumeFile = {
@@ -264,11 +264,11 @@ test('A scan that is taken for a label map is refused before its contours fill t
     },
   };
   const written = writeRtStruct(path.join(directory, 'a.dcm'), [{ mask, segments }], source, { maker });
-  await expect(written).rejects.toThrow('There are more than 1000 different values: it is no map of labels.');
+  await expect(written).rejects.toThrow('There are more than 1000 different values: it is not a label map.');
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('Nothing is written of label maps without labels, or on another grid if that is asked for.', async () => {
+test('A label map without labels, or on another grid if that is refused, writes no structure set.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'structures.dcm');

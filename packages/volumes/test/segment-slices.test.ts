@@ -19,18 +19,18 @@ const measures = (between?: string, thickness?: string): Element =>
   ]);
 
 test.each<[string, number[], Element, number, number]>([
-  ['the file says', [0, 9], measures('3'), 4, 3],
-  ['the file says, with a sign', [0, 9], measures('-3'), 4, 3],
-  ['the file says of one slice', [5], measures('4', '2'), 1, 4],
-  ['its slice is thick', [5], measures('0', '2'), 1, 2],
-  ['frames have that lie closer than the file says', [0, 3, 6], measures('6'), 3, 3],
-  ['frames have where the file says what does not fit in', [0, 4, 8], measures('3'), 3, 4],
-  ['is a half of the smallest', [0.125, 2.125, 5.125], measures(), 6, 1],
-  ['is a third of the smallest', [0.125, 3.125, 7.125], measures(), 8, 1],
-  ['is a quarter of the smallest', [0.125, 4.125, 9.125], measures(), 10, 1],
-  ['is even but for the rounding of positions', [0, 0.6, 1.3, 1.9], measures(), 4, 1.9 / 3],
-  ['is the whole way, of positions that are rounded', [0, 1, 2.02], measures(), 3, 1.01],
-])('The distance of slices is what %s.', async (_, positions, shared, slices, step) => {
+  ['the file gives', [0, 9], measures('3'), 4, 3],
+  ['the file gives, without its sign', [0, 9], measures('-3'), 4, 3],
+  ['the file gives for a single slice', [5], measures('4', '2'), 1, 4],
+  ['the thickness of a single slice is', [5], measures('0', '2'), 1, 2],
+  ['frames show that lie closer than the file says', [0, 3, 6], measures('6'), 3, 3],
+  ['frames show if the distance in the file does not fit', [0, 4, 8], measures('3'), 3, 4],
+  ['half of the smallest distance is', [0.125, 2.125, 5.125], measures(), 6, 1],
+  ['a third of the smallest distance is', [0.125, 3.125, 7.125], measures(), 8, 1],
+  ['a quarter of the smallest distance is', [0.125, 4.125, 9.125], measures(), 10, 1],
+  ['the whole way gives if positions are rounded', [0, 0.6, 1.3, 1.9], measures(), 4, 1.9 / 3],
+  ['the whole way gives if a position is slightly off', [0, 1, 2.02], measures(), 3, 1.01],
+])('The distance between slices is what %s.', async (_, positions, shared, slices, step) => {
   const frames = positions.map((z) => ({ z, segment: 1, values: where(1) }));
   const { size, affine } = await openVolume(await write(frames, { more: [shared] }));
   expect(size[2]).toBe(slices);
@@ -44,7 +44,7 @@ test('A single slice without a thickness is refused.', async () => {
   );
 });
 
-test('Slices of a tilted series lie on a slanted line.', async () => {
+test('The slices of a tilted segmentation lie on a slanted line.', async () => {
   const frames = [0, 1, 3].map((k) => ({ z: 2 * k, x: 10 + k, segment: 1, values: where(k) }));
   const file = await write(frames);
   expect((await openVolume(file)).affine.map((row) => row.slice(2))).toEqual([

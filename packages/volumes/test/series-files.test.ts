@@ -16,7 +16,7 @@ const firstOf = async (file: string) => {
   return [];
 };
 
-test('A file is DICOM by how it begins, or by its name.', () => {
+test('A file is recognised as DICOM by its content or its name.', () => {
   const begun = dicomFile(slice);
   expect(isDicom('a', begun)).toBe(true);
   const names = ['a.dcm', 'a.DICOM', 'a.ima', 'a.dcm.gz', 'dcm', 'a.nii'];
@@ -30,7 +30,7 @@ test('A file is DICOM by how it begins, or by its name.', () => {
   ]);
 });
 
-test('Of a directory every file is a slice, unless its name says otherwise.', async () => {
+test('Every file of a directory is a slice unless its name says otherwise.', async () => {
   const directory = await workspace();
   const endings = ['txt', 'md', 'json', 'xml', 'htm', 'HTML', 'csv', 'tsv', 'pdf', 'log', 'ini', 'inf'];
   const others = [...endings.map((ending) => `notes.${ending}`), 'Thumbs.db'];
@@ -42,11 +42,11 @@ test('Of a directory every file is a slice, unless its name says otherwise.', as
   const volume = await openDicom(directory, { onLeftOut: (sentence) => told.push(sentence) });
   expect(volume.size).toEqual([2, 2, 3]);
   expect(told.sort()).toEqual(
-    [...others, 'below'].map((name) => `${name} is no slice and is ignored`).sort(),
+    [...others, 'below'].map((name) => `${name} is not a slice and is ignored`).sort(),
   );
 });
 
-test('A file without a group that describes it is read as what it looks like.', async () => {
+test('A file without file meta information is read by what its elements look like.', async () => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4'), thick];
   for (const encoding of [{}, { isBig: true }, { isImplicit: true }]) {
@@ -62,26 +62,26 @@ test('A file without a group that describes it is read as what it looks like.', 
   expect(await firstOf(await write(await workspace(), 'a.dcm', empty))).toEqual([1, 2, 3, 4]);
 });
 
-describe('Values of DICOM', () => {
+describe('DICOM values', () => {
   test.each<[string, Element[], number[]]>([
-    ['as they are', [], [1, 2, 3, 4]],
+    ['unscaled', [], [1, 2, 3, 4]],
     ['scaled', [element(0x00281053, 'DS', '2'), element(0x00281052, 'DS', '-1')], [1, 3, 5, 7]],
-    ['moved alone', [element(0x00281052, 'DS', '5')], [6, 7, 8, 9]],
+    ['with an intercept alone', [element(0x00281052, 'DS', '5')], [6, 7, 8, 9]],
     [
-      'of a dose, by its own scaling',
+      'with the scale of a dose',
       [element(0x3004000e, 'DS', '0.5'), element(0x00281053, 'DS', '')],
       [0.5, 1, 1.5, 2],
     ],
     [
-      'of a dose that is scaled otherwise as well',
+      'with the rescale slope of a dose that has one',
       [element(0x3004000e, 'DS', '0.5'), element(0x00281053, 'DS', '2')],
       [2, 4, 6, 8],
     ],
-  ])('Values of DICOM are read %s', async (_, more, values) => {
+  ])('DICOM values are read %s.', async (_, more, values) => {
     expect(await firstOf(await fileOf({ more: [thick, ...more] }))).toEqual(values);
   });
 
-  test('Values of DICOM of colours are not scaled', async () => {
+  test('DICOM colours are not scaled.', async () => {
     const more = [
       thick,
       element(0x00280002, 'US', [3]),
@@ -97,11 +97,11 @@ describe('Values of DICOM', () => {
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'HU ')], 'HU'],
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'US')], null],
     [[element(0x00080060, 'CS', 'MR'), element(0x00281054, 'LO', 'HU')], null],
-  ])('Values of DICOM have a unit or none: %#', async (more, unit) => {
+  ])('CT values are Hounsfield units unless the file names another unit (%#).', async (more, unit) => {
     expect((await openVolume(await fileOf({ more: [thick, ...more] }))).unit).toBe(unit);
   });
 
-  test('Values of DICOM of images of which one alone is scaled, signed otherwise, or no CT, are fractions without a unit', async () => {
+  test('A series with images of different types has floating-point values and no unit.', async () => {
     const ct = element(0x00080060, 'CS', 'CT');
     const directory = await workspace();
     await write(directory, 'a', dicomFile({ ...slice, more: [ct] }));
@@ -120,7 +120,7 @@ describe('Values of DICOM', () => {
   });
 });
 
-test('An image without a place is as large as it says, or as one millimetre.', async () => {
+test('An image without a position has the pixel size that it gives, or one millimetre.', async () => {
   const placeless = async (...more: Element[]) => {
     const without = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.7'), element(0x00200037, 'DS', '')];
     const file = await fileOf({ position: undefined, spacing: [], more: [...without, ...more] });
@@ -139,8 +139,8 @@ test('An image without a place is as large as it says, or as one millimetre.', a
     );
 });
 
-describe('What results are put beside', () => {
-  test('What results are put beside is a series with its images, its UIDs and what it says of its patient', async () => {
+describe('A source series', () => {
+  test('A source series has its images, its UIDs and its patient.', async () => {
     const source = await writeSeries();
     const { slices, identity, ...facts } = source;
     expect(facts).toEqual({
@@ -179,14 +179,14 @@ describe('What results are put beside', () => {
   });
 
   test.each<[Element, string]>([
-    [element(0x0020000d, 'UI', ''), 'StudyInstanceUID, so that nothing can refer to it.'],
-    [element(0x00080018, 'UI', ''), 'SOPInstanceUID or no SOPClassUID, so that nothing can refer to it.'],
-  ])('What results are put beside is refused without a UID: %#', async (without, end) => {
+    [element(0x0020000d, 'UI', ''), 'StudyInstanceUID, so nothing can refer to it.'],
+    [element(0x0020000e, 'UI', ''), 'SeriesInstanceUID, so nothing can refer to it.'],
+  ])('A source series is refused without a UID (%#).', async (without, end) => {
     const file = await fileOf({ more: [thick, without] });
     expect(await refusalOf(readSourceSeries(file))).toBe(`a.dcm has no ${end}`);
   });
 
-  test('What results are put beside is refused where it is no series, or has no place in a patient', async () => {
+  test('A segmentation, or an image without a position, is refused as a source series.', async () => {
     const map = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.66.7'),
       element(0x00620001, 'CS', 'LABELMAP'),
@@ -201,7 +201,7 @@ describe('What results are put beside', () => {
     );
   });
 
-  test('What results are put beside has a frame of reference of its own where the files name none', async () => {
+  test('A source series without a frame of reference gets a derived one.', async () => {
     const source = await writeSeries({ more: [element(0x00200052, 'UI', '')] });
     expect(source.frameOfReferenceUid).toMatch(/^2\.25\.\d+$/);
     expect((await readSourceSeries(source.files)).frameOfReferenceUid).toBe(source.frameOfReferenceUid);
@@ -218,7 +218,7 @@ describe('A segmentation of 3D Slicer', () => {
     openVolume(await write(await workspace(), 'a.seg.nrrd', text, bytesOf(values, 'uint8')));
   const labelsOf = async (...pairs: string[]) => (await open(one(...pairs), 1, 2, 0, 5)).labels;
 
-  test('A segmentation of 3D Slicer has names, colours and values, with what is usual where the file says nothing', async () => {
+  test('A segmentation of 3D Slicer has names, colours and values, or defaults.', async () => {
     expect(
       await labelsOf(
         'Segment0_Name:= Liver ',
@@ -239,13 +239,13 @@ describe('A segmentation of 3D Slicer', () => {
   });
 
   test.each([['0'], ['-1'], ['1.5'], ['65536'], ['x']])(
-    'A segmentation of 3D Slicer has no labels where a value is none: %s',
+    'A segmentation of 3D Slicer with the label value %s has no labels.',
     async (value) => {
       expect(await labelsOf('Segment0_Name:=a', `Segment0_LabelValue:=${value}`)).toBeNull();
     },
   );
 
-  test('A segmentation of 3D Slicer has no labels where two in one layer have one value, or none are named from the first on', async () => {
+  test('A segmentation of 3D Slicer has no labels if a value is ambiguous or the first name is missing.', async () => {
     expect(await labelsOf('Segment0_Name:=a', 'Segment1_Name:=b', 'Segment1_Layer:=0')).toBeNull();
     expect(await labelsOf('Segment1_Name:=b')).toBeNull();
   });
@@ -258,9 +258,9 @@ describe('A segmentation of 3D Slicer', () => {
     'Segment1_Layer:=1',
   ];
   test.each([
-    ['keep their values where all differ', '9', [7, 9], [9, 7, 0, 9]],
-    ['have the numbers of the segments otherwise', '7', [1, 2], [2, 1, 0, 2]],
-  ])('A segmentation of 3D Slicer in layers %s', async (_, second, values, wanted) => {
+    ['keep their values if all differ', '9', [7, 9], [9, 7, 0, 9]],
+    ['get the numbers of their segments otherwise', '7', [1, 2], [2, 1, 0, 2]],
+  ])('The layers of a 3D Slicer segmentation %s.', async (_, second, values, wanted) => {
     const volume = await open(
       two(...layers, `Segment1_LabelValue:=${second}`),
       7,
@@ -290,13 +290,13 @@ describe('A segmentation of 3D Slicer', () => {
     );
   });
 
-  test('A segmentation of 3D Slicer with a layer that is not there is a volume like any other', async () => {
+  test('A segmentation of 3D Slicer with a missing layer is read as an ordinary volume.', async () => {
     const volume = await open(two('Segment0_Name:=a', 'Segment0_Layer:=2'), 1, 2, 3, 4, 5, 6, 7, 8);
     expect([volume.frames, volume.labels]).toEqual([2, null]);
   });
 
   test.each([300, 256, 255])(
-    'A segmentation of 3D Slicer whose layers follow each other is read slice by slice too, in words where a value needs them: %i',
+    'Layers of a 3D Slicer segmentation that follow each other are read slice by slice, with values up to %i.',
     async (wide) => {
       const text = header(
         '2 1 2 2',
@@ -327,7 +327,7 @@ describe('A segmentation of 3D Slicer', () => {
 test.each([
   ['SOPInstanceUID', 0x00080018],
   ['SOPClassUID', 0x00080016],
-])('Nothing is put beside a series whose images have no %s.', async (_, tag) => {
+])('A source series is refused if its images have no %s.', async (_, tag) => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080008, 'CS', 'ORIGINAL\\PRIMARY'), thick];
   const read = async (...others: Element[]) =>
@@ -336,6 +336,6 @@ test.each([
     );
   expect((await read()).slices).toHaveLength(1);
   await expect(read(element(tag, 'UI', ''))).rejects.toThrow(
-    'a.dcm has no SOPInstanceUID or no SOPClassUID, so that nothing can refer to it.',
+    'a.dcm has no SOPInstanceUID or no SOPClassUID, so nothing can refer to it.',
   );
 });

@@ -47,7 +47,7 @@ async function valuesOf({ mask }: LabelLayer): Promise<number[]> {
   return all;
 }
 
-test('Masks that do not overlap are the very object that the label map of them all is.', async () => {
+test('Masks that do not overlap give the same segmentation as one label map of all of them.', async () => {
   const source = await writeSeries();
   const masks = await masksOf(source, [
     ['liver', voxelsOf(1)],
@@ -65,7 +65,7 @@ test('Masks that do not overlap are the very object that the label map of them a
   expect(await segmentation(joined.layers, source)).toEqual(await segmentation(whole, source));
 });
 
-test('Masks that overlap lie in as many layers as it takes, also where three share a voxel.', async () => {
+test('Overlapping masks lie in as many layers as needed, even if three share a voxel.', async () => {
   const source = await writeSeries();
   const from = (start: number, end: number) =>
     Uint8Array.from({ length: count }, (_, at) => Number(at >= start && at < end));
@@ -91,7 +91,7 @@ test('Masks that overlap lie in as many layers as it takes, also where three sha
   expect(await valuesOf(layers[0] as LabelLayer)).toEqual(wanted);
 });
 
-test('A mask of two values, or on another grid, is refused by name.', async () => {
+test('A mask with two values, several frames or another grid is refused by name.', async () => {
   const source = await writeSeries();
   const [mask] = await masksOf(source, [['a', voxelsOf(1)]]);
   const affine = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + k]) as unknown as Affine;
@@ -103,12 +103,13 @@ test('A mask of two values, or on another grid, is refused by name.', async () =
   const same = { size, affine: source.affine };
   const other = await writeMask('b.nii', { ...same, data: labels });
   await expect(refusalOf(other)).rejects.toThrow(/b\.nii has the values \d and \d/);
-  // Nor does any of them stay open.
+  await expect(refusalOf({ ...other, frames: 2 })).rejects.toThrow('b.nii lies on another grid than');
+  // None of them stays open.
   const isOpen = ({ path: file }: VolumeFile) => openBelow(path.dirname(file)).length > 0;
   if (process.platform === 'linux') expect([mask?.mask ?? other, other].some(isOpen)).toBe(false);
 });
 
-test('More than 255 masks are one label map of words.', async () => {
+test('More than 255 masks become one label map of 16-bit values.', async () => {
   const number = 256;
   const source = await writeSeries();
   const [empty] = await masksOf(source, [['none', voxelsOf(9)]]);

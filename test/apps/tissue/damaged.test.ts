@@ -35,7 +35,7 @@ test('A header without its data file, or with one elsewhere, is refused', async 
   const header = 'NDims = 3\nDimSize = 10 10 10\nElementType = MET_SHORT\nElementDataFile = alone.raw\n';
   await writeFile(path.join(cwd, 'alone.mhd'), header);
   expect(await refusalOfProgram('alone.mhd', cwd)).toBe(
-    'alone.mhd has its voxels in alone.raw, which is not there: keep both together.',
+    'alone.mhd has its voxels in alone.raw, which is missing: keep both files together.',
   );
   await writeFile(path.join(cwd, 'alone.mhd'), header.replace('alone.raw', '../alone.raw'));
   expect(await refusalOf(['alone.mhd'], cwd)).toContain('names a data file outside its own folder');

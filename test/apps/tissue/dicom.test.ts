@@ -117,7 +117,7 @@ test('A file beside the slices that is none by its name is left out, and the log
   const cwd = shared();
   await writeSeries(path.join(cwd, 'noted'));
   await writeFile(path.join(cwd, 'noted/notes.txt'), 'Patient moved.');
-  expect(await expectLabels(cwd, 'noted')).toContain('  notes.txt is no slice and is ignored\n');
+  expect(await expectLabels(cwd, 'noted')).toContain('  notes.txt is not a slice and is ignored\n');
 });
 
 test('Positions that a scanner has rounded are even enough', async () => {
@@ -152,7 +152,7 @@ test.each<[string, (file: (index: number) => string) => Promise<void>, string[]]
   [
     'a stub of 100 bytes',
     (file) => writeFile(file(4), Buffer.alloc(100)),
-    [slice(4), 'is no DICOM slice, or is cut short: take it out'],
+    [slice(4), 'is not a DICOM slice, or is cut short: remove it'],
   ],
   [
     'a slice that is missing',
