@@ -8,7 +8,7 @@ import {
   maxNameBytes,
   type Notes,
   privateMode,
-  windowsName,
+  safeName,
 } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 
@@ -100,7 +100,7 @@ export class LenientPlaces {
     return places;
   }
 
-  /** The name in a form that is possible on this system; null if there is none. */
+  /** The name in a form that is safe on this system, by the rule that reads records; null if it is too long. */
   #wantedPath(name: string): WantedPath | null {
     const own = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
     const parts = own.split('/');
@@ -108,17 +108,12 @@ export class LenientPlaces {
       throw new ArchiveError('unsafe', `its entry ${quoteName(name)} has a name that cannot be extracted`);
     }
     const { root, platform, notes } = this.options;
-    const isWindows = platform === 'win32';
-    if (!isWindows && name.includes('\0')) {
-      notes.add(`${quoteName(name)} was not extracted: no file can have that name`);
-      return null;
-    }
     const maxBytes = maxPathBytes - Buffer.byteLength(root) - 2;
     if (isLonger(name, maxBytes) || parts.some((part) => isLonger(part, maxNameBytes))) {
       notes.add(`${quoteName(name)} was not extracted: its name is too long`);
       return null;
     }
-    return { name, own, place: this.#belowTop(isWindows ? parts.map(windowsName).join('/') : own) };
+    return { name, own, place: this.#belowTop(parts.map((part) => safeName(part, platform)).join('/')) };
   }
 
   /** A path with its first part changed if that is reserved. */

@@ -38,11 +38,16 @@ export interface PlanOptions extends PlaceOptions {
   readonly slice: TimeSlice;
 }
 
+/** What macOS adds to the archives that it makes. A `._scan.nii.gz` would be taken for a volume. */
+const ofMacOs = /(^|[/\\])(__MACOSX([/\\]|$)|\._[^/\\]*$|\.DS_Store$)/;
+
 /**
- * The place of every entry. An entry that must not be written refuses the archive before anything is written.
+ * The place of every entry. An entry that must not be written refuses the archive before anything is written. What macOS has
+ * added to an uploaded archive is left out, as it is in a directory that is sent.
  * @throws ArchiveError
  */
-export async function planEntries(entries: readonly ZipEntry[], options: PlanOptions): Promise<Target[]> {
+export async function planEntries(all: readonly ZipEntry[], options: PlanOptions): Promise<Target[]> {
+  const entries = options.lenient ? all : all.filter((entry) => !ofMacOs.test(entryName(entry)));
   const names: string[] = [];
   const seen = new Set<string>();
   for (const entry of entries) {

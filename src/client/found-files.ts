@@ -33,12 +33,12 @@ export type Unit = {
   readonly format: string | null;
   /** The directory, as it was typed, below which it was found; absent for a file that was named itself. */
   readonly base?: string;
+  /** Why it cannot be sent while other cases can, in words that follow its path. */
+  readonly fault?: string;
 } & (
   | {
       readonly kind: 'file';
       readonly size: number;
-      /** Why it cannot be sent while other cases can, in words that follow its path. */
-      readonly fault?: string;
       /** What is known about a DICOM file in a directory. */
       readonly series?: Series;
       /** Whether a path names this file itself. */

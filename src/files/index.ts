@@ -47,6 +47,7 @@ export {
   isSafeName,
   maxNameBytes,
   Notes,
+  safeName,
   windowsName,
   withoutEnding,
 } from './names.js';

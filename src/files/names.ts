@@ -17,9 +17,6 @@ export function windowsName(name: string): string {
   return deviceName.test(plain) ? `_${plain}` : plain;
 }
 
-/** Whether a file on Windows can have this name. */
-const isWindowsName = (name: string): boolean => windowsName(name) === name;
-
 /** Maximum length in bytes of a file name on common file systems. */
 export const maxNameBytes = 255;
 
@@ -61,7 +58,13 @@ export function freeName(
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
-const controls = /[\u0000-\u001f\u007f]/;
+const unsafe = /[/\\\u0000-\u001f\u007f]/g;
+
+/** The closest name that `isSafeName` accepts, apart from its length: `a_b.nii` for a name with a line feed or a backslash. */
+export function safeName(name: string, platform: NodeJS.Platform = process.platform): string {
+  const plain = name.replace(unsafe, '_');
+  return platform === 'win32' ? windowsName(plain) : plain;
+}
 
 /**
  * Whether a name from outside can be a file's name: it is not a path, not too long, and has no control characters. The
@@ -73,9 +76,7 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
     name !== '.' &&
     name !== '..' &&
     Buffer.byteLength(name) <= maxNameBytes &&
-    !controls.test(name) &&
-    !/[/\\]/.test(name) &&
-    (platform !== 'win32' || isWindowsName(name))
+    safeName(name, platform) === name
   );
 }
 

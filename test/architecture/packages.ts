@@ -34,7 +34,14 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'One module of the client makes requests.',
   },
   '@remote-app/volumes': {
-    modules: ['imaging/matching', 'imaging/convert', 'imaging/deidentify', 'imaging/pictures', 'volumes.ts'],
+    modules: [
+      'imaging/inputs',
+      'imaging/matching',
+      'imaging/convert',
+      'imaging/deidentify',
+      'imaging/pictures',
+      'volumes.ts',
+    ],
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {

@@ -2,9 +2,10 @@ import { truncateSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+import { dicomFile } from '../support/dicom-files.js';
 import { type Fake, fakeService, jobId } from '../support/fake-service.js';
 import { json } from '../support/scripted-server.js';
-import { dicom, plant } from '../support/temporary.js';
+import { plant } from '../support/temporary.js';
 
 const volume = (display_name: string, required = true) => ({
   display_name,
@@ -57,10 +58,10 @@ async function run(fake: Fake, ...args: string[]) {
     'nine.nii': Buffer.alloc(900),
     'data/case/t1.nii': 'a',
     // Random bytes, so that the archive is not smaller than its content.
-    'series/1.dcm': Buffer.concat([
-      dicom,
-      Buffer.from(Array.from({ length: 1200 }, () => Math.random() * 256)),
-    ]),
+    'series/1.dcm': dicomFile({
+      pixels: Uint16Array.from({ length: 500 }, () => Math.random() * 65_536),
+      size: [25, 20],
+    }),
     'empty.zip': '',
     'large.nii': '',
     'zeros/large.nii': '',

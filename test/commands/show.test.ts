@@ -365,8 +365,8 @@ describe('infer --show', () => {
   test('infer --show saves a result that cannot be drawn, and says so', async () => {
     await using cli = await cliWithCase();
     await using server = await fakeService({ lines: ['done'], result: zipOf({ 'table.csv': 'a,b' }) });
-    writeFileSync(path.join(cli.directory, 'scan.nii.gz'), 'not a volume');
-    const args = ['infer', 'scan.nii.gz', '--show', '--server', server.url];
+    writeFileSync(path.join(cli.directory, 'scan.nii'), 'not a volume');
+    const args = ['infer', 'scan.nii', '--show', '--server', server.url];
     await using terminal = new ScreenTerminal(cli, args);
     expect(await terminal.ended()).toBe(0);
     await until('the note', () => /The result cannot be drawn: /.test(terminal.written));

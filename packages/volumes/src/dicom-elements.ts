@@ -5,7 +5,7 @@ import type { DataSet } from 'dicom-parser';
 import { headerExtent, type ParsedDicom, parseDicomStart, pixelTags } from './headers/dicom-parse.js';
 import { hasMagic, isDicomStart, isGzip } from './headers/dicom-start.js';
 import { maxElements, syntaxes } from './headers/dicom-walk.js';
-import { damaged, VolumeError } from './volume.js';
+import { damaged, TruncatedVolume, VolumeError } from './volume.js';
 
 /** The bytes of a file; where its data set is deflated, they are inflated. */
 export interface ByteSource {
@@ -159,7 +159,7 @@ const tooMany = (name: string): VolumeError =>
 
 /** The error of a file that ends early, or whose elements make no sense. */
 export const cutShort = (name: string): VolumeError =>
-  new VolumeError(`${name} is cut short or damaged: copy it again from the original.`);
+  new TruncatedVolume(`${name} is cut short or damaged: copy it again from the original.`);
 
 async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;

@@ -4,7 +4,7 @@ import { type ByteSource, cutShort, type DicomElements } from './dicom-elements.
 import { readNumber } from './dicom-numbers.js';
 import { wordsOf } from './headers/dicom-parse.js';
 import { syntaxes } from './headers/dicom-walk.js';
-import { damaged, VolumeError, type Voxels } from './volume.js';
+import { TruncatedVolume, VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */
 export interface PixelFormat {
@@ -123,8 +123,8 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   } else {
     const needed = Math.ceil((bitsOf(format) * format.frames) / 8);
     if (pixels.length < needed)
-      throw damaged(
-        `${name} is cut short: its header says ${needed} bytes of pixels, and it has ${pixels.length}.`,
+      throw new TruncatedVolume(
+        `${name} is cut short: its header says ${needed} bytes of pixels, and it has ${pixels.length}. Copy it again from the original.`,
       );
   }
   return format;

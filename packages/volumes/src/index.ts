@@ -25,7 +25,7 @@ export { beginsAsNifti } from './headers/nifti-layout.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
 export { liesOnGrid, placeOnGrid } from './onto-grid.js';
-export { openVolume, readVolume } from './open.js';
+export { faultOfVolume, openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
 export { type JoinedMasks, joinMasks, type SingleMask } from './single-masks.js';

@@ -43,6 +43,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     dataFiles: [...dataFiles] as [string, ...string[]],
     isPacked,
     packedFrom: isLocal ? end : 0,
+    packedBytes: Number(field('CompressedDataSize')) || 0,
     // -1 means that the voxels are at the end.
     start: headerSize === -1 ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
     type,

@@ -4,7 +4,15 @@ import { voxelNamesOf } from './headers/data-files.js';
 import { disagreeOnSides, formsOf } from './headers/nifti-forms.js';
 import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
 import { type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
-import { type Affine, damaged, isSameGeometry, type Size, type ValueType, VolumeError } from './volume.js';
+import {
+  type Affine,
+  damaged,
+  isSameGeometry,
+  type Size,
+  TruncatedVolume,
+  type ValueType,
+  VolumeError,
+} from './volume.js';
 
 /** Data types by their code. */
 export const niftiTypes: Readonly<
@@ -58,7 +66,7 @@ export function centredAffine(size: Size, pixelSizes: readonly number[]): number
 export async function openNifti(file: string, start: Buffer, isPacked: boolean): Promise<StoredVolume> {
   const name = path.basename(file);
   const header = parseNiftiHeader(start);
-  if (!header) throw new VolumeError(`${name} is cut short in its header.`);
+  if (!header) throw new TruncatedVolume(`${name} is cut short in its header.`);
   const { isNifti, isPair, isBigEndian, datatype, pixdim, voxOffset, slope, intercept } = header;
   const known = niftiTypes[datatype];
   if (!known)

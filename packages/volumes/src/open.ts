@@ -1,5 +1,8 @@
+import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
 import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { headerNamesOf } from './headers/data-files.js';
@@ -9,11 +12,18 @@ import { beginsAsMetaImage, beginsAsNrrd } from './headers/text-headers.js';
 import { openMetaImage } from './meta-image.js';
 import { openNifti } from './nifti.js';
 import { openNrrd } from './nrrd.js';
-import { notUnpacked, type StoredVolume, storedData } from './stored-voxels.js';
-import { arrayLike, type Volume, VolumeError, type VolumeFile, type Voxels } from './volume.js';
+import { notUnpacked, requirePackedVoxels, type StoredVolume, storedData } from './stored-voxels.js';
+import {
+  arrayLike,
+  TruncatedVolume,
+  type Volume,
+  VolumeError,
+  type VolumeFile,
+  type Voxels,
+} from './volume.js';
 
-/** How much of a file is read to see its header. The headers of packed files are short. */
-const [startBytes, packedBytes] = [1 << 20, 4096];
+/** How much of a file is read to see its header: first, and where a header of text may go on. */
+const [firstBytes, textBytes] = [4096, 1 << 20];
 
 /** The first bytes of a file, unpacked. */
 async function startOf(file: string): Promise<{ readonly start: Buffer; readonly isPacked: boolean }> {
@@ -27,9 +37,9 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
       const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
       return buffer.subarray(0, bytesRead);
     };
-    bytes = await read(packedBytes);
-    if (!isGzip(bytes) && bytes.length === packedBytes)
-      bytes = await read(Math.min(startBytes, (await handle.stat()).size));
+    bytes = await read(firstBytes);
+    if (bytes.length === firstBytes && (beginsAsNrrd(bytes) || beginsAsMetaImage(bytes)))
+      bytes = await read(Math.min(textBytes, (await handle.stat()).size));
   } catch (error) {
     throw new VolumeError(`${path.basename(file)} cannot be read (${(error as Error).message}).`);
   } finally {
@@ -56,6 +66,8 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
   const { start, isPacked } = await startOf(file);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
   if (isFreeSurfer(file, start)) return openFreeSurfer(file, start, isPacked);
+  if (isPacked && (beginsAsNrrd(start) || beginsAsMetaImage(start)))
+    throw new VolumeError(`${path.basename(file)} is packed with gzip as a whole: unpack it first (gunzip).`);
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file, options);
@@ -110,6 +122,47 @@ async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: 
       data.set(values, (at * size[2] + k) * inSlice);
     }
   return data ?? new Uint8Array(0);
+}
+
+/** Names that say that a file is packed with gzip, and those of files that programs read unpacked. */
+const [packedName, plainName] = [/\.(gz|mgz)$/i, /\.(nii|hdr|img|mgh|nrrd|nhdr|mha|mhd|dcm|dicom|ima)$/i];
+
+/**
+ * Why a volume fails in every program, in words that follow its name: it is cut short, or packed otherwise than its name says.
+ * Null for any other file, also if its format is not read. Reads headers; packed voxels are unpacked only if nothing else says
+ * whether they are whole.
+ * @throws the system's error for a file that cannot be read
+ */
+export async function faultOfVolume(file: string): Promise<string | null> {
+  await using handle = await open(file);
+  const isPacked = isGzip((await handle.read(Buffer.alloc(2), 0, 2, 0)).buffer);
+  if (isPacked && plainName.test(file))
+    return 'is packed with gzip, which its name does not say: unpack it, or add .gz to its name';
+  if (!isPacked && packedName.test(file))
+    return 'is not packed with gzip, as its name says: take the ending .gz from its name, or copy it again from the original';
+  try {
+    const volume = await openFile(file, {}).catch((error) => {
+      if (error instanceof TruncatedVolume || !(error instanceof VolumeError)) throw error;
+      return null;
+    });
+    if (volume && isStored(volume)) await requirePackedVoxels(volume.stored);
+    else if (volume?.format === 'NRRD') for await (const _ of volume.slices({ only: [volume.size[2] - 1] }));
+    else if (isPacked) await unpackAll(file);
+    return null;
+  } catch (error) {
+    if (!(error instanceof TruncatedVolume)) throw error;
+    return error.message.replace(/^.*? is (cut short|damaged)/, 'is $1').replace(/\.$/, '');
+  }
+}
+
+/** Unpacks a file of a format that is not read. @throws VolumeError if that is impossible */
+async function unpackAll(file: string): Promise<void> {
+  const ignored = async (chunks: AsyncIterable<Buffer>) => {
+    for await (const _ of chunks);
+  };
+  await pipeline(createReadStream(file), createGunzip(), ignored).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall ? error : notUnpacked(file, error.message);
+  });
 }
 
 /** The header beside a file of voxels; null if there is none. */

@@ -3,6 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
 import { createUnzip } from 'node:zlib';
+import { isGzip } from './headers/dicom-start.js';
 import { isAffine } from './headers/nifti-forms.js';
 import {
   type Affine,
@@ -11,6 +12,7 @@ import {
   type Size,
   type Slice,
   type SliceChoice,
+  TruncatedVolume,
   type ValueType,
   VolumeError,
   type VolumeFile,
@@ -38,6 +40,8 @@ export interface StoredVoxels {
   readonly isPacked: boolean;
   /** Bytes of the file before the packed data: 0 if the header is packed as well. */
   readonly packedFrom: number;
+  /** The bytes of the packed data, where the header says them. */
+  readonly packedBytes?: number;
   /** Bytes before the first voxel in each file, after unpacking; null if the voxels are at the end of the file. */
   readonly start: number | null;
   readonly type: ValueType;
@@ -91,11 +95,13 @@ const maxFrames = 1_000_000;
 /** How many bytes one packed byte can become (deflate). */
 const maxRatio = 1032;
 
+const cut = (what: string): VolumeError => new TruncatedVolume(`${what} Copy it again from the original.`);
+
 const truncated = (name: string, bytes: number, found: number): VolumeError =>
-  damaged(`${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there.`);
+  cut(`${name} is cut short: its header says ${bytes} bytes of voxels, and ${found} are there.`);
 
 export const notUnpacked = (file: string, why: string): VolumeError =>
-  damaged(`${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}).`);
+  cut(`${path.basename(file)} is damaged or cut short: its packed data cannot be unpacked (${why}).`);
 
 /** The bytes of one slice with all interleaved frames, and of all voxels in each file. */
 function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFile: number } {
@@ -109,7 +115,7 @@ function bytesOf(stored: StoredVoxels): { readonly slice: number; readonly inFil
  * @throws VolumeError
  */
 async function requireVoxels(stored: StoredVoxels): Promise<void> {
-  const { size, components, frames, type, isPacked, start, dataFiles } = stored;
+  const { size, components, frames, type, isPacked, packedFrom, packedBytes, start, dataFiles } = stored;
   const name = path.basename(stored.path);
   const { slice, inFile } = bytesOf(stored);
   const isPossible = [...size, frames].every((count) => Number.isSafeInteger(count) && count > 0);
@@ -137,11 +143,35 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
       );
     if (!isPacked && found.size - (start ?? 0) < inFile)
       throw truncated(name, inFile, Math.max(0, found.size - (start ?? 0)));
+    if (packedBytes && found.size - packedFrom < packedBytes)
+      throw cut(
+        `${name} is cut short: its header says ${packedBytes} packed bytes, and ${found.size - packedFrom} are there.`,
+      );
     if (isPacked && inFile > found.size * maxRatio)
-      throw damaged(
+      throw cut(
         `${name} is cut short: its header says ${inFile} bytes of voxels, which are not in ${found.size} packed bytes.`,
       );
   }
+}
+
+/**
+ * Requires all packed voxels of a volume whose header has been read. They are unpacked only if neither the header nor the end of
+ * a gzip file says how many bytes there are.
+ * @throws VolumeError
+ */
+export async function requirePackedVoxels(stored: StoredVoxels): Promise<void> {
+  const { dataFiles, isPacked, packedBytes, packedFrom, start, frames, size } = stored;
+  if (!isPacked || packedBytes) return;
+  const [file] = dataFiles;
+  await using handle = await open(file);
+  const read = async (length: number, from: number) =>
+    (await handle.read(Buffer.alloc(length), 0, length, from)).buffer;
+  const { size: bytes } = await handle.stat();
+  // A gzip file ends with the size of its content modulo 2^32.
+  const unpacked = (await read(4, bytes - 4)).readUInt32LE();
+  const wanted = ((start ?? 0) + bytesOf(stored).inFile) % 2 ** 32;
+  if (start !== null && unpacked === wanted && isGzip(await read(2, packedFrom))) return;
+  for await (const _ of storedPlanes(stored, [frames - 1], [size[2] - 1]));
 }
 
 /** A volume whose voxels lie in files as its header says. */

@@ -128,6 +128,9 @@ export class VolumeError extends Error {
   override readonly name = 'VolumeError';
 }
 
+/** A file that ends early, or whose packed data cannot be unpacked: it fails in every program. */
+export class TruncatedVolume extends VolumeError {}
+
 /** The error of a file that is damaged or cut short, after a sentence that says what is wrong. */
 export const damaged = (what: string): VolumeError =>
   new VolumeError(`${what} Copy it again from the original.`);

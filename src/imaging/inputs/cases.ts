@@ -24,7 +24,7 @@ function renamed(volume: Volume): Volume {
 /** The first fault of the files of a case. */
 function faultOf(units: readonly NamedUnit[]): string | null {
   const [fault = null] = units.flatMap((unit) =>
-    unit.kind === 'file' && unit.fault !== undefined ? [`${quotePath(unit.path)} ${unit.fault}`] : [],
+    unit.fault === undefined ? [] : [`${quotePath(unit.path)} ${unit.fault}`],
   );
   return fault;
 }

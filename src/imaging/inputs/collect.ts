@@ -1,10 +1,10 @@
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { isImage, isSegmentation } from '@remote-app/volumes/headers';
+import { isImage, isPairVoxels, isSegmentation } from '@remote-app/volumes/headers';
 import type { ChooseSeries } from '../../client/case/index.js';
 import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
-import { volumeSuffix } from '../../contract/index.js';
+import { quotePath, volumeSuffix } from '../../contract/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
@@ -12,7 +12,7 @@ import { emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
 import { matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, verdictOn } from './leaving.js';
-import { type FoundFile, type Recognised, recognise } from './recognise.js';
+import { type FoundFile, type Recognised, recognise, volumeFault } from './recognise.js';
 import { type DicomFile, groupSeries, seriesName } from './series.js';
 import type { Collected } from './unit.js';
 import { byPath, type Found, isBelow, Walk, type WalkOptions } from './walk.js';
@@ -22,6 +22,8 @@ export interface CollectOptions extends WalkOptions {
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
   readonly takesSegmentations?: () => Promise<boolean>;
   readonly choose?: ChooseSeries | undefined;
+  /** Whether a series fails by itself, while all others are sent. */
+  readonly failsAlone?: boolean;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: ((done: number, total: number) => void) | undefined;
 }
@@ -32,6 +34,9 @@ function noVolume(count: number, { purpose }: Obstacles): string {
   const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
   return `is not a volume${more}, and there is none beside ${them}${remedy}`;
 }
+
+/** Headers whose voxels are in other files, and such voxels: the header says how these are packed. */
+const detached = /\.(hdr|hdr\.gz|mhd|nhdr|raw|raw\.gz|zraw)$/i;
 
 /** Finds the volumes of paths, one after the other. */
 class Collector {
@@ -47,6 +52,8 @@ class Collector {
   readonly named: string[] = [];
 
   readonly #walk: Walk;
+  /** Why images cannot be sent, by their paths: their series fails. */
+  readonly #faults = new Map<string, string>();
 
   /** Below which directory units are found now. */
   #from: Pick<Unit, 'base'> = {};
@@ -138,9 +145,28 @@ class Collector {
   ): Promise<void> {
     const isEmpty = size === 0 && !(this.options.allFiles && isSidecar(file));
     const isArchive = file.endsWith(volumeSuffix) && more.doubt === undefined;
-    const fault = isEmpty ? emptyFile : isArchive ? await archiveFault(file) : null;
+    const fault = isEmpty
+      ? emptyFile
+      : isArchive
+        ? await archiveFault(file)
+        : await this.#volumeFault(file, more);
     if (fault !== null) this.options.obstacles.add(file, fault);
     else this.units.push({ kind: 'file', path: file, size, format, ...this.#from, ...more });
+  }
+
+  /** Why a volume is not whole. That of a header with other files is found where these are. */
+  async #volumeFault(
+    file: string,
+    { series, doubt }: { series?: Series; doubt?: string },
+  ): Promise<string | null> {
+    const isChecked = this.options.obstacles.purpose === 'sent' && !series && doubt === undefined;
+    if (!isChecked || isPairVoxels(file) || detached.test(file)) return null;
+    try {
+      return await volumeFault(file);
+    } catch (cause) {
+      if (!isSystemError(cause)) throw cause;
+      return `cannot be read: ${faultWithoutPath(cause)}`;
+    }
   }
 
   async #addStore({ path: directory, isLink }: Found): Promise<void> {
@@ -217,6 +243,20 @@ class Collector {
   async #addSeries(series: Series, all: readonly Series[]): Promise<void> {
     const { path: place, files, isFile } = series;
     const [first] = files;
+    const cut = files.find((file) => this.#faults.has(file.path));
+    const why = cut && this.#faults.get(cut.path);
+    if (cut && why !== undefined && !this.options.failsAlone)
+      return this.options.obstacles.add(cut.path, why);
+    const fault = cut ? { fault: `has ${quotePath(cut.path)}, which ${why}` } : {};
+    if (isFile && cut && why !== undefined)
+      return void this.units.push({
+        kind: 'file',
+        path: cut.path,
+        size: 0,
+        format: dicom,
+        ...this.#from,
+        fault: why,
+      });
     if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, { series });
     // That of a directory above its own, where it is split over several, would say nothing of the series.
     const isHere = files.some((file) => path.dirname(file.path) === place);
@@ -229,6 +269,7 @@ class Collector {
       series,
       wanted: seriesName(series, isAlone),
       ...this.#from,
+      ...fault,
     });
   }
 
@@ -285,7 +326,8 @@ class Collector {
   /** Slices without those that cannot be sent, which are added to the obstacles. */
   #checked(slices: readonly Recognised[]): Recognised[] {
     const readable = new Set(slices.filter(({ header }) => header).map((file) => path.dirname(file.path)));
-    return slices.filter(({ path: file, size, header }) => {
+    return slices.filter(({ path: file, size, header, fault: cut }) => {
+      if (cut !== null) this.#faults.set(file, cut);
       const isDamaged = header === null && readable.has(path.dirname(file));
       const fault = size === 0 ? emptyFile : isDamaged ? 'is a DICOM file whose header cannot be read' : null;
       if (fault !== null) this.options.obstacles.add(file, fault);

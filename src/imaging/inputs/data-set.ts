@@ -5,6 +5,7 @@ import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { emptyFile, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
 import { hasZarrName, isHidden, isVolumeName } from './formats.js';
 import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
+import { volumeFault } from './recognise.js';
 import { isBelow } from './walk.js';
 import { hasMetadata, readStore } from './zarr.js';
 
@@ -54,7 +55,11 @@ async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tre
         files.push(...store.files.map((each) => ({ ...each, name: `${prefix}${name}/${each.name}` })));
         strays.push(...store.strays);
         followed.push(...store.followed);
-      } else if (!isDirectory && size === 0 && isVolumeName(name)) obstacles.add(file, emptyFile);
+        continue;
+      }
+      const isVolume = !isDirectory && isVolumeName(name);
+      const fault = !isVolume ? null : size === 0 ? emptyFile : await volumeFault(file);
+      if (fault !== null) obstacles.add(file, fault);
       else if (!isDirectory && (await tree.leaves({ role: 'named', path: file, isLink: isLink || isOut })))
         files.push({ name: prefix + name, path: file, size });
     }

@@ -135,6 +135,7 @@ export async function findFiles(
         output,
         obstacles: damaged,
         allFiles,
+        failsAlone: isEach,
         selector: isOfImages ? selector : ofOthers,
         choose,
         onRead,

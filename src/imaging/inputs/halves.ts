@@ -15,6 +15,7 @@ import { firstBytes, foldedName } from '../../files/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import { formatNameOf } from './formats.js';
 import { type Followed, verdictOn } from './leaving.js';
+import { volumeFault } from './recognise.js';
 
 /** A header, and the files that have its voxels. */
 interface Halves {
@@ -139,6 +140,13 @@ class Joining {
       const isNamed = found.unit.kind === 'file' && found.unit.isNamed === true;
       if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
       voxels.push(found.unit);
+    }
+    const [first] = voxels;
+    const why = this.obstacles.purpose === 'sent' ? await volumeFault(header.path) : null;
+    if (first && why !== null) {
+      this.refused.push({ header, file: first.path, why });
+      if (!this.failsAlone) this.obstacles.add(header.path, why);
+      return;
     }
     this.halves.push({ header, voxels });
   }

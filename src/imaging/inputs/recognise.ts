@@ -1,4 +1,10 @@
-import { type DicomHeader, isDicomStart, readStart } from '@remote-app/volumes/headers';
+import {
+  type DicomHeader,
+  isDicomStart,
+  isImage,
+  isSegmentation,
+  readStart,
+} from '@remote-app/volumes/headers';
 import { faultWithoutPath, firstBytes, isSystemError, TimeSlice } from '../../files/index.js';
 import type { Obstacles } from './entries.js';
 import { dicom, formatOf, hasDicomName } from './formats.js';
@@ -15,6 +21,15 @@ export interface Recognised extends FoundFile {
   /** DICOM, the name of another format, or null. */
   readonly format: string | null;
   readonly isPicture: boolean;
+  /** Why it cannot be sent: it is a DICOM image that is cut short. Null for any other file. */
+  readonly fault: string | null;
+}
+
+/** Why a volume fails in every program, in words that follow its path; null for any other file. */
+export async function volumeFault(file: string): Promise<string | null> {
+  // Imported lazily: most files of DICOM series are known to be whole without it.
+  const { faultOfVolume } = await import('@remote-app/volumes');
+  return faultOfVolume(file);
 }
 
 /** Files that are read at once: on a network file system, each read waits for an answer. */
@@ -24,11 +39,17 @@ async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Pr
   const named = hasDicomName(path) ? dicom : null;
   try {
     const start = size === 0 ? null : await readStart(path);
-    if (start?.dicom) return { path, size, header: start.dicom, format: dicom, isPicture: false };
+    const header = start?.dicom;
+    if (header) {
+      const hasPixels = isImage(header) || isSegmentation(header);
+      const isChecked = obstacles.purpose === 'sent' && hasPixels && !start.isWhole;
+      const fault = isChecked ? await volumeFault(path) : null;
+      return { path, size, header, format: dicom, isPicture: false, fault };
+    }
     const bytes = start?.bytes ?? Buffer.alloc(0);
     const format = formatOf(path, bytes);
     const name = isDicomStart(bytes) ? dicom : (format?.name ?? named);
-    return { path, size, header: null, format: name, isPicture: format?.isPicture ?? false };
+    return { path, size, header: null, format: name, isPicture: format?.isPicture ?? false, fault: null };
   } catch (cause) {
     if (!isSystemError(cause)) throw cause;
     obstacles.add(path, `cannot be read: ${faultWithoutPath(cause)}`);

@@ -56,6 +56,25 @@ def read_labels(file, like):
     return image, SimpleITK.GetArrayFromImage(image)
 
 
+def labels_of(file, values, known):
+    """The values of a volume as labels. What is no label is refused; labels that the app does not know are refused or, beside known ones, reported."""
+    if values.dtype.kind == "f":
+        # A slope in the header leaves 0.996 of a 1.
+        numbers = numpy.nan_to_num(values)
+        values = numpy.rint(numbers)
+        worst = numpy.abs(numbers - values).argmax()
+        if abs(numbers.flat[worst] - values.flat[worst]) > 0.01:
+            refuse(f"{file.name} has the value {numbers.flat[worst]:g}, which is not a label: give a volume of labels")
+    found = {int(value) for value in numpy.unique(values)} - {0}
+    strange = sorted(found - known)
+    if strange:
+        words = ", ".join(map(str, strange[:5])) + (", ..." if len(strange) > 5 else "")
+        if len(strange) == len(found):
+            refuse(f"{file.name} has the values {words}, and the labels of this app are {', '.join(map(str, sorted(known)))}: give its labels these values")
+        print(f"{file.name} has the values {words}, which are not labels of this app: they are not compared", flush=True)
+    return values
+
+
 def box_of(mask):
     """The least box that holds all of a mask, with one voxel around it."""
     places = ndimage.find_objects(mask.astype(numpy.uint8))[0]
@@ -109,10 +128,12 @@ def evaluate(predictions, options, output, regions):
     if not options.gt:
         refuse("Name the true labels with --gt")
     masks = options.mask[0] if options.mask else [None] * len(predictions)
+    known = {value for _, _, values in regions for value in values}
     cases = []
     for file, truth, mask in zip(predictions, options.gt[0], masks):
         image, found = read_labels(file, None)
         _, expected = read_labels(truth, image)
+        found, expected = labels_of(file, found, known), labels_of(truth, expected, known)
         where = True if mask is None else read_labels(mask, image)[1] != 0
         spacing = image.GetSpacing()[::-1]
         labels = {}

@@ -87,12 +87,37 @@ test('A cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
 test('A label that only one volume has scores 0 and has no distance', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.mha'), cube(1, 4));
-  await writeImage(path.join(cwd, 'b.mha'), cube(1, 9));
+  await writeImage(path.join(cwd, 'b.mha'), cube(1, 3));
   await operate(['eval', '--output', 'E', '--inputs', 'a.mha', '--gt', 'b.mha'], cwd);
 
   const { cases } = await readJson<Evaluation>(cwd, 'E/Evaluation.json');
   expect(cases[0]?.labels[4]).toMatchObject({ dice: 0, hausdorff95_mm: null, mean_surface_mm: null });
-  expect(cases[0]?.labels[9]).toMatchObject({ name: 'Label 9', dice: 0 });
+  expect(cases[0]?.labels[3]).toMatchObject({ name: 'Grey matter', dice: 0 });
+});
+
+test('Ground truth without a label of the app is refused, and its other unknown labels are reported', async () => {
+  const cwd = await workspace();
+  await writeImage(path.join(cwd, 'a.nii.gz'), cube(1));
+  await writeImage(path.join(cwd, 'bright.nii.gz'), cube(1, 255));
+  await writeImage(
+    path.join(cwd, 'scaled.nii.gz'),
+    Float32Array.from(cube(1), (value) => value * 0.996),
+  );
+  await writeImage(
+    path.join(cwd, 'more.nii.gz'),
+    cube(1).map((value, at) => (at === 0 ? 9 : value)),
+  );
+  const evaluated = (truth: string) =>
+    tissue(['eval', '--output', `E-${truth}`, '--inputs', 'a.nii.gz', '--gt', truth], cwd);
+  const refused = await evaluated('bright.nii.gz');
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    'bright.nii.gz has the values 255, and the labels of this app are 1, 2, 3, 4, 5: give its labels these values.\n',
+  ]);
+  expect((await evaluated('scaled.nii.gz')).stdout).toContain('Dice Scalp and muscle 1.000');
+  const more = await evaluated('more.nii.gz');
+  expect(more.stdout).toContain('more.nii.gz has the values 9, which are not labels of this app.');
+  expect(more.stdout).toContain('Dice Scalp and muscle 1.000');
 });
 
 test('Volumes with different positions are refused, and so are lists of different lengths', async () => {

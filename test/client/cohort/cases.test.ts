@@ -4,6 +4,7 @@ import { findInputs } from '../../../src/client/case/index.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
 import { dicomSeries } from '../../support/dicom.js';
+import { dicomFile } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
@@ -12,14 +13,14 @@ type Groups = Readonly<Record<string, readonly string[]>>;
 
 /** The cases of groups of paths, one path or pattern for each: their names, and the files and names that are sent of each. */
 async function casesOf(
-  made: Readonly<Record<string, string>> | readonly string[],
+  made: Readonly<Record<string, string | Buffer>> | readonly string[],
   given: Groups,
   name: OperationName = 'infer',
   skipsIncomplete = false,
 ) {
   await using root = await temporary();
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
-  await plant(root.path, files as Record<string, string>);
+  await plant(root.path, files as Record<string, string | Buffer>);
   const operation = operationOf(name);
   const { cases: found } = await findInputs(
     imaging,
@@ -160,6 +161,41 @@ describe('a file that cannot be sent', () => {
       ['s1/a', ['t1/s1/a.nii=a.nii', 't2/a.nii=a.nii']],
       ['s2/b', ['t1/s2/b.nii=b.nii', 't2/b.nii=b.nii', "'t1/s2/b.nii' is empty (0 bytes)"]],
       ['s3/c', ['t1/s3/c.nii=c.nii', 't2/c.nii=c.nii', "'t2/c.nii' is empty (0 bytes)"]],
+    ]);
+  });
+
+  test('A volume of any format that is cut short, or packed otherwise than its name says, fails alone', async () => {
+    const slice = (k: number) =>
+      dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, k], series: '1.2.7' });
+    const nrrd = 'NRRD0004\ntype: short\ndimension: 3\nsizes: 9 9 9\nencoding: raw\n\n';
+    const found = await casesOf(
+      {
+        'd/a.nii.gz': Buffer.alloc(500, 1),
+        'd/b.nrrd': nrrd,
+        'd/c.mhd': metaHeader('c.raw', 8),
+        'd/c.raw': Buffer.alloc(7),
+        'd/ct/1': slice(1),
+        'd/ct/2': slice(2).subarray(0, -9),
+        'd/e.nii': 'x',
+        'd/mr/1': dicomFile({ pixels: new Int16Array(16), size: [4, 4] }),
+      },
+      { inputs: ['d'] },
+    );
+    expect(Object.entries(found).map(([name, words]) => [name, words.at(-1)])).toEqual([
+      ['a', expect.stringContaining("'d/a.nii.gz' is not packed with gzip, as its name says")],
+      [
+        'b',
+        expect.stringContaining("'d/b.nrrd' is cut short: its header says 1458 bytes of voxels, and 0 are"),
+      ],
+      [
+        'c',
+        expect.stringMatching(
+          /'d\/c\.mhd' has its voxels in 'd\/c\.raw', which has 7 bytes, and its header says 8/,
+        ),
+      ],
+      ['ct', expect.stringContaining("'d/ct' has 'd/ct/2', which is cut short or damaged")],
+      ['e', 'd/e.nii=e.nii'],
+      ['mr', 'd/mr=mr'],
     ]);
   });
 

@@ -50,27 +50,27 @@ describe('what a person has changed', () => {
   test('What a person has changed stays beside a new result under a name that says so, also a second time', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
-    const mask = path.join(placeIn(results).directory, 'mask.nii.gz');
-    await receive(results, { 'mask.nii.gz': 'first', 'old.txt': 'old' });
+    const mask = path.join(placeIn(results).directory, 'mask.nii');
+    await receive(results, { 'mask.nii': 'first', 'old.txt': 'old' });
     await writeFile(mask, 'drawn once');
-    await receive(results, { 'mask.nii.gz': 'second' }, { key: 'k2' });
-    expect(await filesOf(results)).toEqual({ 'mask.nii.gz': 'second', 'mask_edited.nii.gz': 'drawn once' });
+    await receive(results, { 'mask.nii': 'second' }, { key: 'k2' });
+    expect(await filesOf(results)).toEqual({ 'mask.nii': 'second', 'mask_edited.nii': 'drawn once' });
     await writeFile(mask, 'drawn twice');
-    const record = await receive(results, { 'mask.nii.gz': 'third' }, { key: 'k3' });
+    const record = await receive(results, { 'mask.nii': 'third' }, { key: 'k3' });
     expect(await filesOf(results)).toEqual({
-      'mask.nii.gz': 'third',
-      'mask_edited.nii.gz': 'drawn once',
-      'mask_edited_1.nii.gz': 'drawn twice',
+      'mask.nii': 'third',
+      'mask_edited.nii': 'drawn once',
+      'mask_edited_1.nii': 'drawn twice',
     });
     expect(record?.edited.toReversed()).toEqual([
-      { name: 'mask_edited.nii.gz', from: 'mask.nii.gz', key: 'k1' },
-      { name: 'mask_edited_1.nii.gz', from: 'mask.nii.gz', key: 'k2' },
+      { name: 'mask_edited.nii', from: 'mask.nii', key: 'k1' },
+      { name: 'mask_edited_1.nii', from: 'mask.nii', key: 'k2' },
     ]);
     // The first input is back.
-    await receive(results, { 'mask.nii.gz': 'first' });
+    await receive(results, { 'mask.nii': 'first' });
     expect(await filesOf(results)).toMatchObject({
-      'mask.nii.gz': 'drawn once',
-      'mask_edited.nii.gz': 'drawn once',
+      'mask.nii': 'drawn once',
+      'mask_edited.nii': 'drawn once',
     });
   });
 

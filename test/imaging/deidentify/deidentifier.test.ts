@@ -119,8 +119,7 @@ describe('without identity', () => {
   test('Without identity slices have their numbers in the series as names, are unpacked, and each is told of', async () => {
     const files = {
       ...{ 's/1.dcm': slice(2), 's/3.dcm.gz': gzipSync(slice(1)), 's/2.dcm': slice(3) },
-      // Packed without saying so.
-      's/4.dcm': gzipSync(slice(4)),
+      's/4.dcm.gz': gzipSync(slice(4)),
     };
     const { sent, told } = await prepared(files, ['s'], 'full');
     expect([...sent.keys()]).toEqual([1, 2, 3, 4].map((number) => `case-0001/000${number}.dcm`));

@@ -49,7 +49,7 @@ describe('a header whose voxels are in another file', () => {
       { 'x.mhd': meta('50%d.raw'), '50%d.raw': '1' },
       ['x.mhd', '50%d.raw'],
     ],
-    ['NRRD', { 'x.nhdr': nrrd('data file: x.raw.gz'), 'x.raw.gz': '1' }, ['x.nhdr', 'x.raw.gz']],
+    ['NRRD', { 'x.nhdr': nrrd('data file: x.raw.gz'), 'x.raw.gz': Buffer.from('1') }, ['x.nhdr', 'x.raw.gz']],
     ['NRRD, as .nrrd', { 'x.nrrd': nrrd('datafile: v.raw'), 'v.raw': '1' }, ['x.nrrd', 'v.raw']],
     ['ANALYZE', { 'x.hdr': pair(), 'x.img': '1' }, ['x.hdr', 'x.img']],
     ['NIfTI-2', { 'X.HDR': pair(540), 'X.IMG': '1' }, ['X.HDR', 'X.IMG']],

@@ -78,12 +78,6 @@ describe('a file that a header names leaves only with its voxels', () => {
       /has 5 bytes, and its header says 4/,
     ],
     [
-      'fewer bytes than its voxels',
-      'in/a.nhdr',
-      { 'in/a.nhdr': nrrdHeader('data file: b.raw', 4), 'in/b.raw': Buffer.alloc(3) },
-      /has 3 bytes, and its header says 4/,
-    ],
-    [
       'a size that is not given',
       'in/a.mhd',
       { 'in/a.mhd': 'NDims = 3\nElementDataFile = b\n', 'in/b': Buffer.alloc(3) },
@@ -139,6 +133,14 @@ describe('a file that a header names leaves only with its voxels', () => {
     // A person who names both means both.
     const both = await sent(files, {}, [header, ...other]);
     expect(both.result).toEqual([header, ...other]);
+  });
+
+  test('A header whose voxels are too few is refused, even if a person names both files', async () => {
+    const files = { 'in/a.nhdr': nrrdHeader('data file: b.raw', 4), 'in/b.raw': Buffer.alloc(3) };
+    expect((await sent(files, {}, ['in'])).result).toMatch(/has 3 bytes, and its header says 4/);
+    expect((await sent(files, {}, ['in/a.nhdr', 'in/b.raw'])).result).toBe(
+      "'in/a.nhdr' is cut short: its header says 4 bytes of voxels, and 3 are there. Copy it again from the original",
+    );
   });
 
   test.each<[string, Files]>([

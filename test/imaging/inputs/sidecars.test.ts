@@ -2,6 +2,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 import { stageInputs } from '../../client/support/stage-inputs.js';
+import { dicomFile } from '../../support/dicom-files.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 
 const study = {
@@ -124,12 +125,13 @@ test('For many renamed files, a few are shown with the number of the others', as
 
 test('Slices that a pattern names one by one are said to be volumes of their own', async () => {
   await using root = await temporary();
+  const slice = (z: number) => dicomFile({ pixels: new Int16Array(4), size: [2, 2], position: [0, 0, z] });
   await plant(root.path, {
-    'in/1.dcm': dicom,
-    'in/2.dcm': dicom,
+    'in/1.dcm': slice(1),
+    'in/2.dcm': slice(2),
     'in/a.nii': 'x',
-    'mr/1': dicom,
-    'mr/2': dicom,
+    'mr/1': slice(1),
+    'mr/2': slice(2),
   });
   const hint = '2 DICOM files are sent as 2 volumes; name their directory to send them as one series';
   expect((await stageInputs(root.path, [['in/*.dcm']])).reporter.notes).toEqual([hint]);

@@ -70,6 +70,20 @@ describe('a data set', () => {
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
 
+  test('A data set that was packed on a Mac loses what macOS has added', async () => {
+    const archive = zipOf({
+      '0001.dcm': 'one',
+      'more/0002.dcm': 'two',
+      'é.dcm': 'three',
+      '.DS_Store': 'Bud1',
+      'more/._0002.dcm': 'fork',
+      '__MACOSX/': '',
+      '__MACOSX/more/._0002.dcm': 'fork',
+    });
+    const form = { dataset: file('data.zip', archive) };
+    expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
+  });
+
   test('A data set of a kind that is not extracted is refused with what to do', async () => {
     const dataset = file('data.zip', zip([{ name: 'a', content: 'abc', method: 9 }]));
     expect(await api.refused('fine_tune', { dataset })).toEqual([

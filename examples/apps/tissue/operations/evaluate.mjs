@@ -49,20 +49,39 @@ async function evaluateCase(inputFile, truthFile, maskFile, { settings, manifest
   if (mask) requireSameGeometry(input, inputName, mask, path.basename(maskFile));
   const one = asLabels(input, inputName, mask);
   const other = asLabels(truth, truthName, mask);
+  checkLabels(other, truthName, manifest, log);
   const labels = compareLabels(one, other, input, settings);
   for (const [label, metrics] of Object.entries(labels))
     labels[label] = { name: tissueName(manifest, label), ...metrics };
   return labels;
 }
 
+/** Refuses a truth without a label that the app knows, and reports its other labels. */
+function checkLabels(labels, name, { terminology }, log) {
+  if (!terminology) return;
+  const found = [...new Set(labels)].filter((value) => value !== 0);
+  const strange = found.filter((value) => !(value in terminology)).sort((a, b) => a - b);
+  if (strange.length === 0) return;
+  const words = strange.join(', ');
+  const known = Object.keys(terminology).join(', ');
+  if (strange.length === found.length)
+    throw new AppError(
+      `${name} has the values ${words}, and the labels of this app are ${known}: give its labels these values.`,
+    );
+  log.line(`${name} has the values ${words}, which are not labels of this app.`);
+}
+
+/** How far a label may be from an integer: values that a header scales are slightly off. */
+const tolerance = 0.01;
+
 /** Labels as bytes, with everything outside the mask as background. */
 function asLabels({ data }, name, mask) {
   const labels = new Uint8Array(data.length);
   for (let i = 0; i < data.length; i += 1) {
-    const value = data[i];
-    if (!Number.isInteger(value) || value < 0 || value > 255) {
+    const value = Math.round(data[i]);
+    if (!(Math.abs(data[i] - value) <= tolerance) || value < 0 || value > 255) {
       throw new AppError(
-        `${name} holds ${value}, which is no label (0 to 255): give a label volume, not an image.`,
+        `${name} holds ${data[i]}, which is not a label (0 to 255): give a label volume, not an image.`,
       );
     }
     labels[i] = mask === undefined || mask.data[i] !== 0 ? value : 0;

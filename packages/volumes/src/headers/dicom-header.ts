@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { convertBytes } from 'dicom-character-set';
 import type { DataSet } from 'dicom-parser';
-import { numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
+import { hasAllPixels, numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
 import { isGzip, unzippedStart } from './dicom-start.js';
 
 /** What a DICOM file says about its image. Null where it says nothing. */
@@ -116,20 +116,24 @@ interface FileStart {
   readonly bytes: Buffer;
   /** Null for a file that is not DICOM, or has an unreadable header. */
   readonly dicom: DicomHeader | null;
+  /** Whether all pixels of a DICOM file are known to be there. */
+  readonly isWhole: boolean;
 }
 
 /** How many bytes are returned, to recognise formats by. */
 const maxStart = 1024;
 
 /** What the first bytes of a file show, and whether its header goes on after them. */
-function startOf(read: Buffer): { readonly start: FileStart; readonly isCut: boolean } {
+function startOf(read: Buffer, size: number, end: Buffer) {
   const bytes = unzipped(read);
   const set = parseDicomStart(bytes, { until: columns })?.set ?? null;
   const isEmpty = set === null || Object.keys(set.elements).length === 0;
   const isCut =
     read.length === firstPiece && set !== null && !set.elements[columns] && !set.elements[pixelData];
   const dicom = isEmpty ? null : headerOf(set);
-  return { start: { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom }, isCut };
+  const isWhole = dicom !== null && hasAllPixels(read, size, end);
+  const start: FileStart = { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom, isWhole };
+  return { start, isCut };
 }
 
 /**
@@ -138,10 +142,12 @@ function startOf(read: Buffer): { readonly start: FileStart; readonly isCut: boo
  */
 export async function readStart(file: string): Promise<FileStart> {
   await using handle = await open(file);
-  const read = async (length: number) => {
-    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
+  const read = async (length: number, from = 0) => {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, from);
     return buffer.subarray(0, bytesRead);
   };
-  const { start, isCut } = startOf(await read(firstPiece));
-  return isCut ? startOf(await read(longPiece)).start : start;
+  const { size } = await handle.stat();
+  const end = await read(8, Math.max(0, size - 8));
+  const { start, isCut } = startOf(await read(firstPiece), size, end);
+  return isCut ? startOf(await read(longPiece), size, end).start : start;
 }

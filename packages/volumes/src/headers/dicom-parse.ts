@@ -9,6 +9,7 @@ import {
   maxElements,
   readMeta,
   syntaxes,
+  undefinedLength,
 } from './dicom-walk.js';
 
 /** The last element that is parsed: everything after it is pixels. */
@@ -90,6 +91,37 @@ export function headerExtent(bytes: Buffer): 'whole' | 'goes on' | 'too many ele
     if (cause instanceof DamagedElements) return null;
     throw cause;
   }
+}
+
+/** Samples, rows, columns and bits of a value. */
+const pixelCounts = [0x0028_0002, 0x0028_0010, 0x0028_0011, 0x0028_0100];
+
+/**
+ * Whether the first bytes of a file show that it has all its pixels. Otherwise, `faultOfVolume` tells.
+ * @param end the last eight bytes of the file
+ */
+export function hasAllPixels(bytes: Buffer, size: number, end: Buffer): boolean {
+  if (isDeflated(bytes)) return false;
+  const from = hasMagic(bytes) ? afterMagic : 0;
+  const counts = new Map<number, number>();
+  try {
+    const meta = readMeta(bytesInMemory(bytes), from);
+    const encoding = encodingOf(meta.end > from ? meta.syntax : (bareSyntaxOf(bytes) ?? meta.syntax));
+    for (const head of elementsIn(bytesInMemory(bytes), meta.end, encoding, false)) {
+      const { tag, value, length, depth } = head;
+      if (depth > 0) continue;
+      if (pixelCounts.includes(tag) && value + 2 <= bytes.length)
+        counts.set(tag, encoding.isBig ? bytes.readUInt16BE(value) : bytes.readUInt16LE(value));
+      if (tag !== 0x7fe0_0010) continue;
+      // Compressed pixels end with a delimiter.
+      if (length === undefinedLength) return end.toString('hex') === 'feffdde000000000';
+      const bits = pixelCounts.reduce((product, each) => product * (counts.get(each) ?? 1), 1);
+      return value + length <= size && length * 8 >= bits;
+    }
+  } catch (cause) {
+    if (!(cause instanceof DamagedElements)) throw cause;
+  }
+  return false;
 }
 
 /**
