@@ -15,6 +15,7 @@ import hashlib
 import http.client
 import importlib.util
 import inspect
+import io
 import itertools
 import json
 import os
@@ -128,9 +129,9 @@ class BadArchive(RemoteAppError):
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def _plain(text: str, most: int = 2000) -> str:
+def _plain(text: str, max_length: int = 2000) -> str:
     """Somebody else's text on one line, harmless to a terminal."""
-    shown = text[:most] + "..." * (len(text) > most)
+    shown = text[:max_length] + "..." * (len(text) > max_length)
     return _UNPRINTABLE.sub(lambda found: found.group().encode("unicode_escape").decode(), shown)
 
 
@@ -209,7 +210,7 @@ class _Settings(NamedTuple):
     token: str | None
     app: str | None
     ca: str | None
-    #: The profile that wants scans to be de-identified.
+    #: What wants scans to be de-identified, as the subject of a sentence.
     deidentifies: str | None
 
 
@@ -266,9 +267,16 @@ def _settings(url: Text, token: Text, profile: Text, app: Text, ca: PathText | N
         given or None,
         app or env.get("REMOTE_APP_APP") or own.get("app") or os.environ.get("REMOTE_APP_APP"),
         os.fspath(ca or env.get("REMOTE_APP_CA") or own.get("ca") or os.environ.get("REMOTE_APP_CA") or "") or None,
-        # It counts for other servers as well.
-        (name or "default") if found.get("deidentify") else None,
+        _deidentifies(name, found),
     )
+
+
+def _deidentifies(profile: str | None, found: Mapping[str, Any]) -> str | None:
+    """What wants scans to be de-identified: the environment or, without a word there, the profile, for every server."""
+    said = os.environ.get("REMOTE_APP_DEIDENTIFY", "")
+    if said:
+        return None if said.lower() in ("no", "0", "false") else "REMOTE_APP_DEIDENTIFY"
+    return f"The profile {_quoted(profile or 'default')}" if found.get("deidentify") else None
 
 
 # HTTP
@@ -378,8 +386,8 @@ class _Patience:
             self.renew()
 
 
-def _backoff(attempt: int, first: float = 0.25, most: float = 10.0) -> float:
-    return float(min(first * 2 ** min(attempt, 20), most) * random.uniform(0.75, 1.25))
+def _backoff(attempt: int, first: float = 0.25, longest: float = 10.0) -> float:
+    return float(min(first * 2 ** min(attempt, 20), longest) * random.uniform(0.75, 1.25))
 
 
 def _is_outage(error: RemoteAppError) -> bool:
@@ -930,7 +938,7 @@ class Server:
     def _submit(self, operation: str, given: Json, report: _Reporter) -> Job:
         values = {key: value for key, value in given.items() if key not in _OWN and value is not None}
         if self._settings.deidentifies and not values.get("deidentified"):
-            what = f"The profile {_quoted(self._settings.deidentifies)} wants scans to be de-identified"
+            what = f"{self._settings.deidentifies} wants scans to be de-identified"
             remedy = "use 'remote-app infer', or deidentified=True if they are"
             raise UsageError(f"{what}, which this client cannot do: {remedy}")
         sources = {each: _groups(each, values.pop(each)) for each in [*values] if each in ("inputs", "gt", "mask")}
@@ -1238,13 +1246,27 @@ class Job:
         self._wire.patiently(attempt, patience=patience)
 
 
+class _Archive(io.BufferedReader):
+    """A zip archive on disk whose list of entries is counted before zipfile makes an object of each."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(path))
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        # zipfile reads the whole list at once, and everything else in small pieces.
+        if size is None or size > 256 * 2**20:
+            raise BadArchive(f"The result is not extracted: its list of files has {size} bytes")
+        data = super().read(size)
+        count = data.count(b"PK\x01\x02") if data.startswith(b"PK\x01\x02") else 0
+        if count > 200_000:
+            raise BadArchive(f"The result is not extracted: it has {count} files")
+        return data
+
+
 def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """The entries by name. Raises for what must not be extracted."""
     found: dict[str, zipfile.ZipInfo] = {}
-    members = archive.infolist()
-    if len(members) > 200_000:
-        raise BadArchive(f"The result is not extracted: it has {len(members)} files")
-    for member in members:
+    for member in archive.infolist():
         name = member.filename
         parts = name.rstrip("/").split("/")
         is_bad = {"", ".", ".."} & set(parts) or "\0" in member.orig_filename or name in found
@@ -1267,7 +1289,7 @@ class ResultFile:
         self.size = size
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.size} bytes>"
+        return f"<{_plain(self.name)}: {self.size} bytes>"
 
     @property
     def path(self) -> Path:
@@ -1305,7 +1327,7 @@ class Result(dict[str, ResultFile]):
         with open(self.archive, "wb") as file:
             job._download(file, query, report)
         try:
-            with zipfile.ZipFile(self.archive) as archive:
+            with _Archive(self.archive) as file, zipfile.ZipFile(file) as archive:
                 for name, each in _entries(archive).items():
                     if not each.is_dir():
                         self[name] = ResultFile(self, name, each.file_size)
@@ -1313,7 +1335,7 @@ class Result(dict[str, ResultFile]):
             raise BadArchive(f"The result of job {job.id} is not a zip archive: {_plain(str(cause))}") from None
 
     def __repr__(self) -> str:
-        return f"<Result of {self.job!r}: {', '.join(self) or 'no files'}>"
+        return f"<Result of {self.job!r}: {', '.join(map(_plain, self)) or 'no files'}>"
 
     def images(self) -> dict[str, Any]:
         """The images: of nibabel if it is installed and knows them, otherwise of SimpleITK."""
@@ -1358,7 +1380,7 @@ class Result(dict[str, ResultFile]):
         if total > free:
             raise RemoteAppError(f"The result needs {total} bytes, and the disk of {directory} has {free}")
         try:
-            with zipfile.ZipFile(self.archive) as archive:
+            with _Archive(self.archive) as file, zipfile.ZipFile(file) as archive:
                 # It reads no more than what was added up, and compares checksums.
                 archive.extractall(directory)
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as cause:

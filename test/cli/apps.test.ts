@@ -147,16 +147,21 @@ test('A new app is announced with its files and the next steps', async () => {
 
 /** Makes an environment with a Python that does this. */
 async function environment(script: string, fetches: boolean) {
-  const root = await place({ 'bin/python3': `#!/bin/sh\n${script}\n`, 'app/main.py': '' });
+  const root = await place({
+    'bin/python3': `#!/bin/sh\n${script}\n`,
+    'app/main.py': '',
+    'app/requirements.txt': 'monai\n',
+  });
   chmodSync(path.join(root, 'bin/python3'), 0o755);
   const told: (string | null)[] = [];
   const reporter = {
     running: (isRunning: boolean) => told.push(isRunning ? 'begins' : 'ends'),
     waiting: (what: string | null) => told.push(what),
+    note: () => {},
   } as unknown as Reporter;
   const directory = path.join(root, 'app');
   const PATH = `${path.join(root, 'bin')}:${process.env.PATH}`;
-  const error = await makeEnvironment(directory, fetches, { PATH }, reporter).then(
+  const error = await makeEnvironment(directory, 'monai-bundle', fetches, { PATH }, reporter).then(
     () => null,
     (cause: Error) => cause.message.replaceAll(root, ''),
   );

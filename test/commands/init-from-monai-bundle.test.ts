@@ -136,12 +136,15 @@ describe('init --from monai-bundle', () => {
     ]);
   });
 
-  test('init --from monai-bundle copies the weights with --copy, and follows links to them and to code', async () => {
+  test('init --from monai-bundle copies the weights with --copy, and follows links inside the bundle', async () => {
     await using cli = await withBundle({ 'models/model.pt': null, 'models/model.ts': null });
-    await plant(cli.directory, { 'store/weights': checkpoint, 'store/networks.py': 'x = 1\n' });
+    await plant(cli.directory, {
+      [inBundle('store/weights')]: checkpoint,
+      [inBundle('store/networks.py')]: 'x = 1\n',
+    });
     await plant(cli.directory, { [inBundle('models/keep')]: '', [inBundle('scripts/__init__.py')]: '' });
-    await symlink('../../store/weights', path.join(cli.directory, inBundle('models/model.pt')));
-    await symlink('../../store/networks.py', path.join(cli.directory, inBundle('scripts/networks.py')));
+    await symlink('../store/weights', path.join(cli.directory, inBundle('models/model.pt')));
+    await symlink('../store/networks.py', path.join(cli.directory, inBundle('scripts/networks.py')));
     const { code, stdout } = await init(cli, '--copy', '--json');
     expect(code).toBe(0);
     expect(JSON.parse(stdout).model).toMatchObject({ kind: 'monai-bundle', weights: 'copied', notes: [] });
@@ -150,6 +153,21 @@ describe('init --from monai-bundle', () => {
     expect(await readFile(copy)).toEqual(checkpoint);
     const code_ = path.join(cli.directory, 'spleen/bundle/scripts/networks.py');
     expect(await readFile(code_, 'utf8')).toBe('x = 1\n');
+  });
+
+  test.each([
+    ['configs/metadata.json', '/etc/hostname', /cannot be read: it is not JSON/],
+    ['LICENSE', '/etc/hostname', /LICENSE' is a link that leads out of .*, to '\/etc\/hostname'/],
+    ['scripts/notes.txt', '../../secret', /scripts\/notes\.txt' is a link that leads out of .*secret'/],
+    ['scripts/all', '/etc', /scripts\/all' is a link that leads out of .*, to '\/etc'/],
+    ['models/model.pt', '../../secret.pt', /models\/model\.pt' is a link that leads out of .*secret\.pt'/],
+  ])('init --from monai-bundle copies nothing through the link %s to %s', async (name, target, sentence) => {
+    await using cli = await withBundle({ [name]: null, 'scripts/net.py': '' });
+    await plant(cli.directory, { secret: 'of this person', 'secret.pt': checkpoint });
+    await symlink(target, path.join(cli.directory, inBundle(name)));
+    const { code, stderr } = await init(cli);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(sentence)]);
+    expect(await readdir(cli.directory)).not.toContain('spleen');
   });
 
   test('init --from monai-bundle reads YAML, takes the code of the bundle along, and names what it leaves out', async () => {

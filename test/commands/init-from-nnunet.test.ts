@@ -137,15 +137,28 @@ describe('init --from nnunet', () => {
       expect(await json(cli.directory, 'liver/model/plans.json')).toEqual(plans);
     });
 
-  test('init --from nnunet links the file that a link leads to', async () => {
+  test('init --from nnunet links the file that a link inside the folder leads to, and refuses one that leads out', async () => {
     await using cli = await withFolder({ [`${resultsName}/fold_0/checkpoint_final.pth`]: null });
-    await plant(cli.directory, { 'store/weights': checkpoint });
-    const place = path.join(cli.directory, resultsName, 'fold_0');
-    await mkdir(place, { recursive: true });
-    await symlink('../../store/weights', path.join(place, 'checkpoint_final.pth'));
+    await plant(cli.directory, {
+      [`${resultsName}/store/weights`]: checkpoint,
+      'elsewhere/weights': checkpoint,
+    });
+    const link = path.join(cli.directory, resultsName, 'fold_0', 'checkpoint_final.pth');
+    await mkdir(path.dirname(link), { recursive: true });
+    await symlink('../../elsewhere/weights', link);
+    const { code, stderr } = await init(cli);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(
+        /checkpoint_final\.pth' is a link that leads out of .*, to '.*elsewhere\/weights': .* put a copy/,
+      ),
+    ]);
+    expect(await readdir(cli.directory)).not.toContain('liver');
+    await rm(link);
+    await symlink('../store/weights', link);
     expect((await init(cli)).code).toBe(0);
     const inode = async (file: string) => (await stat(path.join(cli.directory, file))).ino;
-    expect(await inode('liver/model/fold_0.pth')).toBe(await inode('store/weights'));
+    expect(await inode('liver/model/fold_0.pth')).toBe(await inode(`${resultsName}/store/weights`));
   });
 
   test('init --from nnunet takes several channels in the order of their numbers, and regions by regions_class_order', async () => {
@@ -398,7 +411,12 @@ describe('init --from nnunet --venv', () => {
     const { code, stderr } = await cli.run(words, env);
     expect([code, stderr]).toEqual([0, expect.stringContaining('Installing the packages')]);
     expect((await json(cli.directory, 'liver/app.json')).command).toEqual(['venv/bin/python', 'main.py']);
-    expect(await readFile(path.join(cli.home, 'installed'), 'utf8')).toContain('install -r requirements.txt');
+    expect(await readFile(path.join(cli.home, 'installed'), 'utf8')).toContain(
+      'install --only-binary :all: --no-binary acvl-utils -r requirements.txt',
+    );
+    expect(stderr).toMatch(
+      /^pip will install nnunetv2==.*, torch>=.* into '.*liver\/venv', wheels only, except acvl-utils, which is built from source$/m,
+    );
   });
 
   test('init --from nnunet --venv shows how long a step has been running, since pip may print nothing for minutes', async () => {

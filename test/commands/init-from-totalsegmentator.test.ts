@@ -340,7 +340,9 @@ describe('init --from totalsegmentator --venv', () => {
     const { code, stdout } = await cli.run(words('--task', 'body', '--venv', '--json'), env);
     expect(code).toBe(0);
     expect(JSON.parse(stdout).model).toMatchObject({ weights: 'fetched', missing: [], source: null });
-    expect(await told(cli)).toMatch(/install -r requirements\.txt\n\S+\/organs main\.py fetch\n$/);
+    expect(await told(cli)).toMatch(
+      /install --only-binary :all: --no-binary acvl-utils -r requirements\.txt\n\S+\/organs main\.py fetch\n$/,
+    );
   });
 
   test('init --from totalsegmentator --venv downloads none where all are there', async () => {

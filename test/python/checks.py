@@ -249,6 +249,16 @@ class Settings(unittest.TestCase):
                     each.infer(plant("ct.nii"))
                 each.infer(plant("ct.nii"), deidentified=True)
 
+    def test_the_environment_that_wants_scans_de_identified_sends_none(self):
+        for word in ("full", "names", "1", "TRUE", "something"):
+            with self.subTest(word), mock.patch.dict(os.environ, REMOTE_APP_DEIDENTIFY=word):
+                with self.assertRaisesRegex(remote_app.UsageError, "^REMOTE_APP_DEIDENTIFY wants scans to be"):
+                    server().infer(plant("ct.nii"))
+        self.profiles(default={"server": FACTS["url"], "token": FACTS["token"], "deidentify": "full"})
+        for word in ("no", "0", "False"):
+            with self.subTest(word), mock.patch.dict(os.environ, REMOTE_APP_DEIDENTIFY=word):
+                server().infer(plant("ct.nii"))
+
     def test_errors_are_classes_with_the_sentence_of_the_server(self):
         with self.assertRaisesRegex(remote_app.NotAuthorised, "needs a token"):
             Server(FACTS["url"]).apps()
@@ -657,6 +667,33 @@ class Results(unittest.TestCase):
         with Scripted(lambda request: request.say(200, b"no zip")) as scripted:
             with self.assertRaisesRegex(remote_app.BadArchive, "not a zip archive"):
                 Server(scripted.url, progress=False).job("a").result()
+
+    def test_an_archive_of_too_many_entries_is_refused_before_they_are_read(self):
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:
+            archive.writestr("a", b"1")
+        one = content.getvalue()
+        start = one.index(b"PK\x01\x02")
+        end = one.index(b"PK\x05\x06")
+        count = 200_001
+        # The number in the end record does not say how many there are.
+        listed = one[start:end] * count
+        closing = bytearray(one[end:])
+        closing[12:16] = len(listed).to_bytes(4, "little")
+        data = one[:start] + listed + closing
+        made = []
+        real = zipfile.ZipInfo
+        with mock.patch.object(zipfile, "ZipInfo", lambda *each: made.append(each) or real(*each)):
+            with Scripted(lambda request: request.say(200, data)) as scripted:
+                with self.assertRaisesRegex(remote_app.BadArchive, f"it has {count} files"):
+                    Server(scripted.url, progress=False).job("a").result()
+        self.assertEqual(made, [])
+
+    def test_what_is_shown_of_a_result_has_no_control_characters(self):
+        result = self.result(("mask\x1b[2J\u202e.nii", b"1"))
+        for shown in (repr(result), repr(next(iter(result.values())))):
+            self.assertIn("mask\\x1b[2J\\u202e.nii", shown)
+            self.assertTrue(shown.isprintable(), ascii(shown))
 
     def test_not_more_is_extracted_than_there_is_room_for(self):
         result = self.result(("mask.nii", b"\0" * 1000))

@@ -3,8 +3,9 @@ import { Writable } from 'node:stream';
 import { ClientError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { excerpt, exitCodes, quotePath } from '../../contract/index.js';
-import { errorCode } from '../../files/index.js';
+import { errorCode, readSmallFile } from '../../files/index.js';
 import { type ProgramEnd, runProgram } from '../../programs/index.js';
+import type { ModelKind } from './model-app.js';
 
 /** Milliseconds that one step may take: PyTorch alone is some gigabytes. */
 const limit = 2 * 60 * 60 * 1000;
@@ -12,8 +13,13 @@ const limit = 2 * 60 * 60 * 1000;
 /** Maximum number of a failed step's last lines that the error repeats. */
 const toldLines = 5;
 
-/** The command that makes the environment by hand, in the app's directory. */
-const environmentCommand = 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt';
+/** Packages that only come as source, whose build runs code of theirs. All others are wheels, which run none when installed. */
+const sourcesOf: Readonly<Record<ModelKind, readonly string[]>> = {
+  nnunet: ['acvl-utils'],
+  totalsegmentator: ['acvl-utils'],
+  // The model names its packages.
+  'monai-bundle': [],
+};
 
 interface Step {
   readonly what: string;
@@ -56,18 +62,33 @@ async function take(
 
 /**
  * Makes the virtual environment `venv` of an app, with the packages of its `requirements.txt`, and downloads its weights.
+ * @param kind of the network, which decides what may be built from source
  * @param fetches whether there are weights to download, with `main.py fetch` of the app
  * @throws ClientError for the step that failed
  */
 export async function makeEnvironment(
   directory: string,
+  kind: ModelKind,
   fetches: boolean,
   environment: NodeJS.ProcessEnv,
   reporter: Reporter,
 ): Promise<void> {
   const python = path.join(directory, 'venv', 'bin', 'python');
   const pip = [python, '-m', 'pip', '--disable-pip-version-check', '--no-input'];
-  const ofPackages = { lacking: 'its environment is not', remedy: environmentCommand, told: toldLines };
+  const sources = sourcesOf[kind];
+  const formats = ['--only-binary', ':all:', ...sources.flatMap((name) => ['--no-binary', name])];
+  const remedy = `python3 -m venv venv && venv/bin/python -m pip install ${formats.join(' ')} -r requirements.txt`;
+  const ofPackages = { lacking: 'its environment is not', remedy, told: toldLines };
+  const named = readSmallFile(path.join(directory, 'requirements.txt'))
+    .trim()
+    .split(/\s*\n\s*/);
+  const how =
+    sources.length === 0
+      ? 'wheels only'
+      : `wheels only, except ${sources.join(', ')}, which is built from source`;
+  reporter.note(
+    `pip will install ${excerpt(named.join(', '), 2000)} and what they need into ${quotePath(path.join(directory, 'venv'))}, ${how}`,
+  );
   const steps: readonly Step[] = [
     {
       what: 'Making the environment',
@@ -76,7 +97,7 @@ export async function makeEnvironment(
     },
     {
       what: 'Installing the packages of requirements.txt',
-      words: [...pip, 'install', '-r', 'requirements.txt'],
+      words: [...pip, 'install', ...formats, '-r', 'requirements.txt'],
       ...ofPackages,
     },
     ...(fetches

@@ -11,7 +11,7 @@ import {
 import path from 'node:path';
 import { writing } from '../../client/errors.js';
 import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
-import type { ModelApp, ModelKind, ModelSource } from './model-app.js';
+import { checkIsInside, type ModelApp, type ModelKind, type ModelSource } from './model-app.js';
 import { monaiBundleApp } from './monai-bundle-app.js';
 import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
 import { nnunetApp } from './nnunet-app.js';
@@ -96,6 +96,10 @@ export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> 
   const directory = path.resolve(expandHome(request.target));
   const app = readers[kind](request);
   checkIsFree(directory);
+  const folder = request.source ?? app.source ?? '';
+  const inside = (files: Readonly<Record<string, string>>) =>
+    Object.entries(files).map(([file, of]) => [file, checkIsInside(of, folder)] as const);
+  const [weights, copies] = [inside(app.weights), inside(app.copies)];
   const name = request.name || path.basename(directory) || 'app';
   const helper = residentHelpers.python ?? '';
   const place = (file: string) => path.join(directory, file);
@@ -124,9 +128,8 @@ export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> 
   await writing(directory, 'run the command again', async () => {
     try {
       for (const file of files) makeDirectory(path.dirname(place(file)));
-      for (const [file, of] of Object.entries(app.weights))
-        areLinked = linkOrCopy(of, place(file), request.copy) && areLinked;
-      for (const [file, of] of Object.entries(app.copies)) writeFileSync(place(file), readFileSync(of));
+      for (const [file, of] of weights) areLinked = linkOrCopy(of, place(file), request.copy) && areLinked;
+      for (const [file, of] of copies) writeFileSync(place(file), readFileSync(of));
       for (const [file, text] of Object.entries(written)) writeFileSync(place(file), text);
       // Written last, because this file makes the directory an app.
       writeFileSync(place('app.json'), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -136,7 +139,7 @@ export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> 
     }
   });
   const { source, missing = [], notes } = app;
-  const weights = missing.length > 0 ? 'missing' : areLinked ? 'linked' : 'copied';
-  const model = { kind, source, weights, missing, notes } as const;
+  const state = missing.length > 0 ? 'missing' : areLinked ? 'linked' : 'copied';
+  const model = { kind, source, weights: state, missing, notes } as const;
   return { directory, language: 'python', resident: true, name, files, model };
 }

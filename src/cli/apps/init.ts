@@ -70,7 +70,7 @@ export async function initApp(request: InitRequest, root: string, io: CommandIo)
   const { model } = app;
   const fetches = model?.weights === 'missing';
   try {
-    await makeEnvironment(app.directory, fetches, environment, reporter);
+    await makeEnvironment(app.directory, kind, fetches, environment, reporter);
   } finally {
     reporter.close();
   }

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs';
+import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { excerpt, quotePath } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
@@ -165,6 +166,19 @@ function checkpointFault(file: string): string | null {
   if (!start.subarray(0, 4).equals(archiveStart)) return 'it is not a checkpoint of PyTorch';
   const isWhole = lastBytes(file).subarray(0, 4).equals(archiveEnd);
   return isWhole ? null : 'its end is missing: copy it again';
+}
+
+/**
+ * The place that links lead to: nothing is taken from outside of the folder of a model, which may come from somebody else and
+ * lead to secrets of this person.
+ * @throws UsageError for another place
+ */
+export function checkIsInside(file: string, folder: string): string {
+  const real = realpathSync(file);
+  if (`${real}${path.sep}`.startsWith(`${realpathSync(folder)}${path.sep}`)) return real;
+  throw new UsageError(
+    `${quotePath(file)} is a link that leads out of ${quotePath(folder)}, to ${quotePath(real)}: if that file belongs to the model, put a copy of it there`,
+  );
 }
 
 /** @throws UsageError for a file that is not a complete checkpoint. @param remedy the end of the message */

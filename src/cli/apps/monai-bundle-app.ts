@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../contract/index.js';
 import {
@@ -240,7 +239,7 @@ export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
     Object.fromEntries(
       names.map((name) => [
         path.posix.join('bundle', 'models', path.basename(name)),
-        realpathSync(path.join(bundle.directory, name)),
+        path.join(bundle.directory, name),
       ]),
     );
   return {

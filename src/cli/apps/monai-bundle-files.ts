@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quotePath, shellWord } from '../../contract/index.js';
 import { namesIn, treeEntries } from '../../files/index.js';
-import { checkCheckpoint } from './model-app.js';
+import { checkCheckpoint, checkIsInside } from './model-app.js';
 import type { BundleConfig } from './monai-bundle-config.js';
 
 /** The weights of a bundle, by their paths below its directory. */
@@ -82,10 +82,13 @@ export function bundleWeights(config: BundleConfig): BundleWeights {
 /** Folders of a bundle without code. */
 const withoutCode = new Set(['configs', 'docs', 'models']);
 
-/** Code at the top of a bundle, and folders with code, with all that is in them; links are followed. */
+/** Code at the top of a bundle, and folders with code, with all that is in them. @throws UsageError for a link that leads elsewhere */
 function codeIn(directory: string): string[] {
-  const isLeftOut = (place: string) =>
-    path.basename(place).startsWith('.') || existsSync(path.join(place, 'pyvenv.cfg'));
+  const isLeftOut = (place: string) => {
+    if (path.basename(place).startsWith('.') || existsSync(path.join(place, 'pyvenv.cfg'))) return true;
+    checkIsInside(place, directory);
+    return false;
+  };
   return namesIn(directory).flatMap((name) => {
     if (withoutCode.has(name)) return [];
     const files = [...treeEntries(path.join(directory, name), isLeftOut)]

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
@@ -34,7 +34,7 @@ export interface NnunetFolder {
 export interface NnunetFold {
   /** As the app calls its checkpoint: `fold_0.pth`. */
   readonly name: string;
-  /** The file of its weights, with links followed. */
+  /** The file of its weights. */
   readonly file: string;
 }
 
@@ -237,7 +237,7 @@ function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
   const folds = used.map((name) => {
     const file = path.join(directory, name, checkpoint);
     checkCheckpoint(file);
-    return { name: `${name}.pth`, file: realpathSync(file) };
+    return { name: `${name}.pth`, file };
   });
   const unfinished = all.filter((name) => !whole.includes(name));
   return {

@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
@@ -226,7 +226,7 @@ export function totalsegmentatorApp({
   const found = directory === null ? [] : all.filter(({ isThere }) => isThere);
   const inApp = (names: readonly string[]) =>
     Object.fromEntries(
-      names.map((each) => [path.posix.join('weights', each), realpathSync(path.join(directory ?? '', each))]),
+      names.map((each) => [path.posix.join('weights', each), path.join(directory ?? '', each)]),
     );
   const settings = {
     totalseg_id: '',
