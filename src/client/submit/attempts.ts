@@ -75,7 +75,10 @@ export class UploadWatch {
   }
 }
 
-/** How often the same bytes are sent. After that, something between here and the server is taken to block them. */
+/**
+ * How often the same bytes are sent to a server that answers, and has not got them or has lost them. A connection that breaks counts
+ * for nothing: it may break for as long as the patience lasts.
+ */
 const maxTimesSent = 4;
 
 /**
@@ -128,8 +131,8 @@ interface Sent {
 }
 
 /**
- * Waits between the attempts to send something. Gives up when a refusal is final, when the patience is over, or when the same bytes
- * were sent several times in vain.
+ * Waits between the attempts to send something. Gives up when a refusal is final, when the patience is over, or when a server
+ * that answers has not got the same bytes several times.
  */
 export class Attempts {
   readonly patience: Patience;
@@ -178,7 +181,7 @@ export class Attempts {
     if (!mayWorkLater(error, this.connection.isMet || !isFirst)) throw error;
     if (allBytesSent && !this.sent.isRepeatable)
       throw new ClientError(`${error.message}; ${mayHaveJob}`, exitCodes.failed);
-    if (!this.mayRepeat)
+    if (isStall(error) && !this.mayRepeat)
       throw this.#givenUp(error, `after ${maxTimesSent} times its bytes were sent`, allBytesSent);
     await this.patience.after(error).catch((reason: unknown) => {
       throw this.#givenUp(reason, `after ${this.patience.words}`, allBytesSent);
