@@ -191,6 +191,10 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect((await study.run('--keep-version')).stderr).toMatch(
       /cases\.csv has results of 2 versions of the app: '\w+' \(2 rows\), '\w+' \(1 row\)\n/,
     );
+    await upgrade(study);
+    expect((await study.run()).stderr).toMatch(
+      /3 results here are of version '(\w+)', '(?!\1)\w+': give --force/,
+    );
     expect((await study.run('--force')).code).toBe(0);
     expect([new Set(versions()).size, reasons()]).toEqual([1, ['', '', '']]);
     expect((await study.run()).stderr).toContain('3 cases: 3 done (3 of them before)\n');

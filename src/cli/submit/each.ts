@@ -40,7 +40,7 @@ export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): stri
 }
 
 /** The summary at the end: counts, the failures, where the table is. */
-function summaryLines({ cases, table, orphaned }: CohortSummary): string[] {
+function summaryLines({ cases, table, orphaned, notes }: CohortSummary): string[] {
   const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
   const [done, failed] = [of('done'), of('failed')];
   const edited = cases.filter((each) => each.edited.length > 0);
@@ -58,6 +58,7 @@ function summaryLines({ cases, table, orphaned }: CohortSummary): string[] {
     ...(orphaned.length > 0
       ? [oneLine(`The table marks results whose input no longer exists: ${someOf(orphaned)}`)]
       : []),
+    ...notes.map((note) => oneLine(note)),
     `The table is ${quotePath(table)}`,
   ];
 }
@@ -109,7 +110,8 @@ export async function runEach(
     });
     view.close(!json);
     if (summary.cases.some(({ status }) => status !== 'done')) io.exitCode = exitCodes.failed;
-    if (!json) io.writeErr(`${summaryLines(summary).join('\n')}\n`);
+    const lines = json ? summary.notes.map((note) => oneLine(note)) : summaryLines(summary);
+    io.writeErr(lines.map((line) => `${line}\n`).join(''));
     return documentOf(summary);
   } finally {
     view.close();

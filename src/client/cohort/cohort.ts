@@ -108,10 +108,9 @@ export class Cohort {
       this.#table.write();
       this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
     }
-    for (const note of this.#table.notes) options.reporter.note(note);
     const orphaned = others.filter(({ status }) => status === 'orphaned').map(({ name }) => name);
-    const { file: table, states } = this.#table;
-    return { output: path.resolve(options.output), table, cases: states, orphaned };
+    const { file: table, states, notes } = this.#table;
+    return { output: path.resolve(options.output), table, cases: states, orphaned, notes };
   }
 
   /** Whether a case is done, as the times of its files tell without reading them. */
@@ -285,8 +284,8 @@ export class Cohort {
     this.#versions.add(version);
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
-    const old = this.#table.with('done').filter((each) => each.version === earlier).length;
-    this.#stopWith(upgraded(computation.app, now, Math.max(1, old), earlier));
+    const old = this.#table.with('done').filter((each) => each.version === earlier);
+    this.#stopWith(upgraded(computation.app, now, Array(Math.max(1, old.length)).fill(earlier)));
   }
 
   /**

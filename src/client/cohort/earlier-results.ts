@@ -1,4 +1,4 @@
-import { counted, oneLine, quoteName, quotePath } from '../../contract/index.js';
+import { counted, oneLine, quoteName, quotePath, someOf } from '../../contract/index.js';
 import type { CaseRecord, Computation } from '../case/index.js';
 import type { InputLookup } from '../case-names.js';
 import { readCaseTable } from '../case-table.js';
@@ -95,12 +95,19 @@ export function refuseOtherApp(
     );
 }
 
-/** The error for an app that is not the version of all results any more. @param now its version */
-export const upgraded = (app: string, now: string, count: number, earlier: string): UsageError =>
-  new UsageError(
+/**
+ * The error for an app that is not the version of all results any more.
+ * @param now its version
+ * @param earlier the versions of the results that other versions made
+ */
+export function upgraded(app: string, now: string, earlier: readonly string[]): UsageError {
+  const { length: count } = earlier;
+  const versions = [...new Set(earlier)].map(shortVersion);
+  return new UsageError(
     `The app ${quoteName(app)} is version ${shortVersion(now)} now, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
-      `version ${shortVersion(earlier)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,
+      `version ${someOf(versions)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,
   );
+}
 
 /** @throws UsageError if results of cases whose input exists were made by another version of the app than the server has now */
 export function refuseOtherVersion(
@@ -109,9 +116,9 @@ export function refuseOtherVersion(
   exists: (name: string) => boolean,
 ): void {
   if (version === null) return;
-  const old = records.filter(
-    ({ name, record }) => record.app_version !== null && record.app_version !== version && exists(name),
-  );
-  const earlier = old[0]?.record.app_version;
-  if (earlier) throw upgraded(app, version, old.length, earlier);
+  const earlier = records
+    .filter(({ name }) => exists(name))
+    .flatMap(({ record }) => record.app_version ?? [])
+    .filter((each) => each !== version);
+  if (earlier.length > 0) throw upgraded(app, version, earlier);
 }

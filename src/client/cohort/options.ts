@@ -26,4 +26,6 @@ export interface CohortSummary {
   readonly cases: readonly CaseState[];
   /** Names of the rows whose input no longer exists. */
   readonly orphaned: readonly string[];
+  /** What else a person should know of the table, in sentences without a full stop. */
+  readonly notes: readonly string[];
 }
