@@ -10,13 +10,14 @@ const derivatives = 'bids/derivatives/remote-app-masker';
 const words = ['infer', '--each', 'bids', '-o', derivatives, '--layout', 'bids'];
 
 /** A longitudinal tree. */
-async function longitudinal(): Promise<Study> {
+async function longitudinal(more: Readonly<Record<string, string>> = {}): Promise<Study> {
   const study = await Study.create([]);
   await plant(study.at('bids'), {
     'dataset_description.json': '{"Name": "study", "BIDSVersion": "1.10.0"}',
     'sub-01/ses-1/anat/sub-01_ses-1_T1w.nii': 'one',
     'sub-01/ses-2/anat/sub-01_ses-2_T1w.nii': 'two',
     'sub-02/anat/sub-02_acq-fast_T1w.nii': 'three',
+    ...more,
   });
   return study;
 }
@@ -37,6 +38,16 @@ const filesOf = (study: Study): string[] =>
     .sort();
 
 const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-maskerT1w';
+
+test('Scans that differ in desc- alone have results that keep it in their names', async () => {
+  const scan = (desc: string) => `sub-03/anat/sub-03_desc-${desc}_T1w.nii`;
+  await using study = await longitudinal({ [scan('preproc')]: 'four', [scan('denoised')]: 'five' });
+  const { code, stderr } = await run(study);
+  expect(code, stderr).toBe(0);
+  const mask = (word: string) => readFileSync(at(study, `sub-03/anat/sub-03_desc-${word}_mask.nii`), 'utf8');
+  expect(mask('preprocMaskerT1w')).toBe('mask of four');
+  expect(mask('denoisedMaskerT1w')).toBe('mask of five');
+});
 
 test('Results are derivatives of BIDS, which the same command finds done', async () => {
   await using study = await longitudinal();

@@ -85,8 +85,8 @@ const isAsciiText = (text: string): boolean => isAscii(Buffer.from(text));
 /** The beginning of a data set that is written for a study, and how its own texts are written in it. */
 export interface PatientAndStudy {
   readonly elements: readonly DicomElement[];
-  /** A text in the character set of the data set. */
-  readonly text: (words: string) => string;
+  /** A text in the character set of the data set, or another text `instead` where the set has not all of its letters. */
+  readonly text: (words: string, instead?: string) => string;
   /** The texts that lost characters, because the character set of the data set does not have them. */
   readonly altered: readonly string[];
 }
@@ -122,8 +122,8 @@ function inUtf8(elements: readonly DicomElement[], characterSet: string | null):
   return all;
 }
 
-const inAscii = (words: string): string =>
-  words
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .replaceAll(/[^\x20-\x7e]/g, '?');
+/** A text without accents; what has other letters than those of ASCII is replaced as a whole. */
+function inAscii(words: string, instead = ''): string {
+  const plain = words.normalize('NFKD').replaceAll(/[\p{M}\p{Cc}]/gu, '');
+  return isAsciiText(plain) ? plain : instead;
+}

@@ -155,10 +155,10 @@ function aroundContours(
     sequence('30060010', [['00200052', 'UI', source.frameOfReferenceUid], study]),
     sequence(
       '30060020',
-      ...segments.map(({ name }, at): DicomElement[] => [
+      ...segments.map(({ name, value }, at): DicomElement[] => [
         ['30060022', 'IS', String(at + 1)],
         ['30060024', 'UI', source.frameOfReferenceUid],
-        ['30060026', 'LO', text(longString(name))],
+        ['30060026', 'LO', text(longString(name), `Label ${value}`)],
         ['30060036', 'CS', 'AUTOMATIC'],
       ]),
     ),
@@ -169,7 +169,9 @@ function aroundContours(
       ...segments.map(({ snomed }, at): DicomElement[] => [
         ['30060082', 'IS', String(at + 1)],
         ['30060084', 'IS', String(at + 1)],
-        ...(snomed ? [sequence('30060086', codeItem(snomed.code, 'SCT', text(snomed.meaning)))] : []),
+        ...(snomed
+          ? [sequence('30060086', codeItem(snomed.code, 'SCT', text(snomed.meaning, snomed.code)))]
+          : []),
         ['300600a4', 'CS', ''],
         ['300600a6', 'PN', ''],
       ]),

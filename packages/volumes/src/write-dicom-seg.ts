@@ -23,6 +23,7 @@ import {
   sequence,
 } from './dicom-write.js';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
+import type { PatientAndStudy } from './patient-study.js';
 import { SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
 import { VolumeError } from './volume.js';
@@ -188,19 +189,19 @@ function segmentItem(
   { value, name, color, snomed }: Segment,
   number: number,
   { app }: Maker,
-  text: (words: string) => string,
+  text: PatientAndStudy['text'],
 ): DicomElement[] {
   const lab = color === null ? null : cieLabOf(color);
   return [
     ['00620003', 'SQ', [snomed ? anatomicalStructure : tissue]],
     ['00620004', 'US', number],
-    ['00620005', 'LO', text(name)],
+    ['00620005', 'LO', text(name, `Label ${value}`)],
     ['00620006', 'ST', `Label ${value}`],
     // Without an app, a person may have drawn it.
     ['00620008', 'CS', app === null ? 'SEMIAUTOMATIC' : 'AUTOMATIC'],
     ['00620009', 'LO', text(longString(app ?? 'unknown'))],
     ...(lab ? [['0062000d', 'US', lab] as const] : []),
-    ['0062000f', 'SQ', [snomed ? codeItem(snomed.code, 'SCT', text(snomed.meaning)) : tissue]],
+    ['0062000f', 'SQ', [snomed ? codeItem(snomed.code, 'SCT', text(snomed.meaning, snomed.code)) : tissue]],
   ];
 }
 

@@ -377,6 +377,14 @@ test.each([
     'M\xfcller^Ren\xe9e',
     'Hepar',
   ],
+  [
+    'stays in an unknown character set, and labels with other letters are called by their values',
+    'ISO_IR 999',
+    '\u809d',
+    'ISO_IR 999',
+    'M\xfcller^Ren\xe9e',
+    'Label 1',
+  ],
 ])('The name of the patient %s.', async (_, declared, name, set, patient, label) => {
   const bytes = Buffer.from('M\xfcller^Ren\xe9e', 'latin1');
   const more = [

@@ -56,8 +56,8 @@ const asLabel = (text: string): string =>
 const isEntity = (part: string): boolean => /^[A-Za-z]+-[\p{L}\p{N}+]+$/u.test(part);
 
 /**
- * Where the result of a case goes among derivatives: its entities, the app, and the suffix of its scan, so that no other scan of the
- * person has the same place.
+ * Where the result of a case goes among derivatives: its entities, then in `desc-` that of the scan, the app, and the suffix of the
+ * scan, so that no other scan of the person has the same place. A name may have only one `desc-`.
  */
 export function bidsPlace(root: string, app: string, { subject, session, files }: FoundCase): CasePlace {
   const file = path.resolve(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
@@ -67,7 +67,8 @@ export function bidsPlace(root: string, app: string, { subject, session, files }
   const others = parts.filter((part) => isEntity(part) && !/^(sub|ses|desc)-/.test(part));
   const parent = path.basename(path.dirname(file));
   const suffix = isEntity(last) ? '' : asLabel(last);
-  const word = (asLabel(app) || 'app') + suffix.charAt(0).toUpperCase() + suffix.slice(1);
+  const described = parts.find((part) => /^desc-/.test(part))?.slice('desc-'.length) ?? '';
+  const word = asLabel([described, asLabel(app) || 'app', suffix].join(' '));
   const prefix = `${[...own, ...others].join('_')}_desc-${word}_`;
   const directory = path.join(root, ...own, datatypes.test(parent) ? parent : 'anat');
   return { directory, prefix, record: `${prefix}${bidsRecordEnding.slice(1)}` };

@@ -115,7 +115,7 @@ const alteredNotes = (target: string, altered: readonly string[]): string[] =>
   altered.length === 0
     ? []
     : [
-        `the texts of the scan cannot be decoded, so ${path.basename(target)} has ${altered.map((each) => `'${each}'`).join(', ')} in ASCII`,
+        `the texts of the scan cannot be decoded, so ${path.basename(target)} has to be in ASCII, where ${altered.map((each) => `'${each}'`).join(', ')} lose their accents, and are called by their values if they have other letters`,
       ];
 
 /** Degrees of a tilted gantry that are seen in a viewer. */

@@ -259,6 +259,29 @@ test('Each segmentation is counted on its scan, with the names of its record, wh
   expect([left[0]?.layers.length, problems]).toEqual([2, [expect.stringContaining('sd.nii')]]);
 });
 
+test('Windows have the units of the record, of the scan and of a map, and of several volumes one is shown', async () => {
+  await using it = await withScans([], true);
+  mkdirSync(it.place('Out/s'), { recursive: true });
+  const affine = [
+    [1, 0, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ] as const;
+  const data = Float32Array.from({ length: 432 }, (_, at) => at * 1.5);
+  await writeNifti(it.place('s.nii'), { size: [6, 6, 6], affine, data, frames: 2 });
+  writeFileSync(it.place('Out/s/mask.nii'), mask);
+  writeFileSync(it.place('Out/s/sd.nii'), other);
+  const inputs = [{ name: 's.nii', ...(await hashFile(it.place('s.nii'))) }];
+  const record = { inputs, units: { inputs: 'HU', outputs: 'mm' } };
+  writeFileSync(it.place('Out/s/remote-app-record.json'), JSON.stringify(record));
+  const { cases } = await it.show({ frame: 2 });
+  expect(cases[0]?.notes).toContain('s.nii holds 2 volumes: number 2 is shown');
+  const printed = it.printed().toString();
+  expect(printed).toMatch(
+    /s: mask\n[\s\S]*black -160, white 240 HU\n[\s\S]*s: sd\n[\s\S]*black .*, white .* mm\n/,
+  );
+});
+
 test('A region that overlaps others is counted with all of its values', async () => {
   await using it = await withScans([]);
   const affine = [

@@ -172,6 +172,34 @@ describe('cases', () => {
     ]);
   });
 
+  test('A mask of another subject in the folder of this one is drawn on neither', async () => {
+    await write({ 'd/sub-1/t1.nii': 'scan', 'd/sub-2/t1.nii': 'scan', 'd/sub-1/sub-2_mask.nii': 'mask' });
+    const lost = (await casesOf('d')).find(({ mask }) => mask === 'd/sub-1/sub-2_mask.nii');
+    expect(lost).toMatchObject({ name: 'sub-2_mask', scan: null });
+  });
+
+  test('Rows of two tables that share a name each have the status of their own', async () => {
+    await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
+    for (const [name, row] of [
+      ['O1', 'c,done,'],
+      ['O2', 'c,edited,somebody has changed it'],
+    ] as const)
+      await plant(at(''), {
+        [`${name}/cases.csv`]: `case,status,reason\r\n${row}\r\n`,
+        [`${name}/c/remote-app-record.json`]: JSON.stringify({ inputs: [] }),
+      });
+    // The rows of the first come first, whichever case does.
+    const { cases } = await findCasesToShow([at('O2'), at('O1')]);
+    const statuses = cases.map(({ masks, status }) => [
+      path.relative(at(''), masks[0]?.file.path ?? ''),
+      status,
+    ]);
+    expect(statuses.sort()).toEqual([
+      ['O1/c/m.nii', 'done'],
+      ['O2/c/m.nii', 'edited'],
+    ]);
+  });
+
   test('Several sequences of one grid: the first is shown, and the others are named', async () => {
     await write({ 'in/c1/t1.nii': 'scan', 'in/c1/t2.nii': 'scan', 'out/c1/labels.nii': 'mask' });
     expect((await casesOf('in', 'out'))[0]).toEqual({

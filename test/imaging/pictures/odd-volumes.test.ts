@@ -22,6 +22,34 @@ const affineAt = (x: number, y: number, z: number): Affine => [
   [0, 0, 1, z],
 ];
 
+test('A slice has the contours of its labels in their colours, at the places of their voxels', async () => {
+  const rows = ['........', '.aaaa...', '.aaaa...', '.aaaa...', '.aaaa.b.', '........'];
+  const data = Uint8Array.from([...rows.join('')].map((letter) => '.ab'.indexOf(letter)));
+  // The first axis runs to the left, and the second to the back, as the picture does.
+  const affine: Affine = [
+    [-1, 0, 0, 0],
+    [0, -1, 0, 0],
+    [0, 0, 1, 0],
+  ];
+  const terminology = { 1: { name: 'a', color: '#fa0001' }, 2: { name: 'b', color: '#00fa02' } };
+  const drawn = await viewCase({ mask: volumeOf(data, [8, 6, 1], { affine }), terminology });
+  const [plane] = drawn.planes;
+  const [slice] = plane.slices;
+  if (!slice) throw new Error('no slice');
+  const { pixels } = drawSlice(drawn, plane, slice, { width: 8, height: 6, hasMarks: false });
+  const letters = rows.map((row, y) =>
+    [...row]
+      .map(
+        (_, x) =>
+          ({ '250,0,1': 'a', '0,250,2': 'b' })[
+            String(pixels.subarray((y * 8 + x) * 3, (y * 8 + x) * 3 + 3))
+          ] ?? '.',
+      )
+      .join(''),
+  );
+  expect(letters).toEqual(['........', '.aaaa...', '.a..a...', '.a..a...', '.aaaa.b.', '........']);
+});
+
 test('An empty segmentation is said to be empty, and its scan is drawn', async () => {
   const scan = volumeOf(
     cube(new Float32Array(512), (i) => i),

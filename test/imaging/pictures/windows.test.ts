@@ -57,6 +57,11 @@ describe('A volume that says nothing of itself', () => {
   });
 });
 
+test('A few very bright voxels do not decide what is white', async () => {
+  const drawn = await windowOf((x, y, z) => (x === 12 && y === 12 && z === 12 ? 1e6 : 10 * x + y));
+  expect(drawn.window?.high).toBeLessThan(260);
+});
+
 test('Units are given where the file names them', async () => {
   const ct = await windowOf(body, { modality: 'CT', unit: 'HU' });
   expect(ct.window).toEqual({ ...softTissue, unit: 'HU' });
