@@ -35,6 +35,8 @@ export type Unit = {
   readonly base?: string;
   /** Why it cannot be sent while other cases can, in words that follow its path. */
   readonly fault?: string;
+  /** What its readers have to guess, as ends of sentences that begin with its name. */
+  readonly remarks?: readonly string[];
 } & (
   | {
       readonly kind: 'file';
@@ -131,7 +133,9 @@ export const remarksOn = ({ volumes }: Pick<FoundFiles, 'volumes'>): string[] =>
   volumes.flatMap(({ groups }) =>
     groups.flat().flatMap((unit) => {
       const series = unit.kind === 'store' ? undefined : unit.series;
-      return (series?.remarks ?? []).map((remark) => oneLine(`${quoteName(unit.name)} ${remark}`));
+      return [...(series?.remarks ?? []), ...(unit.remarks ?? [])].map((remark) =>
+        oneLine(`${quoteName(unit.name)} ${remark}`),
+      );
     }),
   );
 

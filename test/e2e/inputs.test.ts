@@ -19,7 +19,7 @@ async function annexed(): Promise<Cli> {
     'ds/participants.tsv': 'sub-01',
   });
   for (const number of [1, 2]) {
-    const link = path.join(cli.directory, `ds/sub-0${number}/anat/T1w.nii.gz`);
+    const link = path.join(cli.directory, `ds/sub-0${number}/anat/T1w.nii`);
     await symlink(`../../.git/annex/objects/${number}`, link);
   }
   return cli;
@@ -40,19 +40,19 @@ test('A data set of links reaches the app as files with distinct names', async (
   const { code, stdout, stderr } = await cli.run(['infer', 'ds', '--json', '-o', 'out'], env());
   expect(code, stderr).toBe(0);
   expect(await given(cli, 'out', '--inputs')).toEqual([
-    ['sub-01_T1w.nii.gz', 'first'],
-    ['sub-02_T1w.nii.gz', 'second'],
+    ['sub-01_T1w.nii', 'first'],
+    ['sub-02_T1w.nii', 'second'],
   ]);
   expect(stderr).toContain(
     '2 files that are not volumes were not sent (ds/README, ds/participants.tsv); --all-files sends them\n',
   );
-  expect(stderr).toContain('ds/sub-01/anat/T1w.nii.gz -> sub-01_T1w.nii.gz\n');
+  expect(stderr).toContain('ds/sub-01/anat/T1w.nii -> sub-01_T1w.nii\n');
   expect(JSON.parse(stdout)).toMatchObject({
     sent: {
       inputs: [
         [
-          { path: 'ds/sub-01/anat/T1w.nii.gz', name: 'sub-01_T1w.nii.gz' },
-          { path: 'ds/sub-02/anat/T1w.nii.gz', name: 'sub-02_T1w.nii.gz' },
+          { path: 'ds/sub-01/anat/T1w.nii', name: 'sub-01_T1w.nii' },
+          { path: 'ds/sub-02/anat/T1w.nii', name: 'sub-02_T1w.nii' },
         ],
       ],
     },
@@ -68,8 +68,8 @@ test('The data set of a fine-tuning reaches the app complete, and --detach --jso
   expect(dataset).toEqual({
     README: '',
     'participants.tsv': 'sub-01',
-    'sub-01': { anat: { 'T1w.nii.gz': 'first' } },
-    'sub-02': { anat: { 'T1w.nii.gz': 'second' } },
+    'sub-01': { anat: { 'T1w.nii': 'first' } },
+    'sub-02': { anat: { 'T1w.nii': 'second' } },
   });
   const { stdout } = await cli.run(['fine-tune', 'ds', '--detach', '--json'], env());
   expect(JSON.parse(stdout)).toMatchObject({
@@ -81,14 +81,14 @@ test('The data set of a fine-tuning reaches the app complete, and --detach --jso
 
 test('Incomplete data and unclear command lines are refused before anything is sent', async () => {
   await using cli = await annexed();
-  await symlink('../.git/annex/objects/gone', path.join(cli.directory, 'ds/sub-02/FLAIR.nii.gz'));
+  await symlink('../.git/annex/objects/gone', path.join(cli.directory, 'ds/sub-02/FLAIR.nii'));
   await plant(cli.directory, { 'none/.hidden': 'x' });
   const before = server.jobDirectories();
   for (const [argv, sentence] of [
-    [['infer', 'ds'], /^Error: 'ds\/sub-02\/FLAIR.nii.gz' has no content on this machine.*datalad get/],
-    [['fine-tune', 'ds'], /^Error: 'ds\/sub-02\/FLAIR.nii.gz' has no content/],
+    [['infer', 'ds'], /^Error: 'ds\/sub-02\/FLAIR.nii' has no content on this machine.*datalad get/],
+    [['fine-tune', 'ds'], /^Error: 'ds\/sub-02\/FLAIR.nii' has no content/],
     [['fine-tune', 'none'], /^Error: 'none' contains no file to send/],
-    [['infer', '-i', 't1', 'flair'], /^Error: .*write -i t1 -i flair/],
+    [['infer', '-i', 't1', 'flair'], /^Error: .*write -i before each/],
   ] as const) {
     const { code, stderr } = await cli.run(argv, env());
     expect([code, stderr]).toEqual([2, expect.stringMatching(sentence)]);

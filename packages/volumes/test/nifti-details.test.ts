@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { dicomFile, element } from '../../../test/support/dicom-files.js';
+import { guessesOnNifti } from '../src/headers/index.js';
 import { openVolume, readVolume, type VolumeFile, type WritableVolume, writeNifti } from '../src/index.js';
 import { bytesOf, counting, gzip, mghHeader, niftiHeader, refusalOf, workspace, write } from './written.js';
 
@@ -211,4 +212,19 @@ test('A time series is written into the fourth dimension with its seconds, and v
   expect([series.frames, series.secondsPerFrame, series.hasVectors]).toEqual([5, 2.5, undefined]);
   const [vectorDim, vectorIntent, , vectors] = await written('v.nii', {});
   expect([vectorDim, vectorIntent, vectors.hasVectors]).toEqual([[5, 3, 2, 4, 1, 5], 1007, true]);
+});
+
+test('What readers of a NIfTI file have to guess is known from its first bytes.', () => {
+  const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
+  expect(guessesOnNifti(niftiHeader({ size, sform }))).toEqual([]);
+  expect(guessesOnNifti(gzip(niftiHeader({ size, sform, units: 8 })))).toEqual([
+    'does not say its unit of length: millimetres are a guess',
+  ]);
+  expect(guessesOnNifti(niftiHeader({ size }))).toEqual([
+    'has no orientation, so that left and right are a guess',
+  ]);
+  expect(guessesOnNifti(niftiHeader({ size, sform, qform: [0, 0, 0, 5, 0, 0] }))).toEqual([
+    'has an sform and a qform that contradict each other in left and right',
+  ]);
+  expect(guessesOnNifti(Buffer.from('no NIfTI'))).toEqual([]);
 });

@@ -1,11 +1,11 @@
 import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { isImage, isPairVoxels, isSegmentation } from '@remote-app/volumes/headers';
+import { guessesOnNifti, isImage, isPairVoxels, isSegmentation } from '@remote-app/volumes/headers';
 import type { ChooseSeries } from '../../client/case/index.js';
 import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
 import { quotePath, volumeSuffix } from '../../contract/index.js';
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
+import { faultWithoutPath, firstBytes, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
 import { emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
@@ -150,8 +150,10 @@ class Collector {
       : isArchive
         ? await archiveFault(file)
         : await this.#volumeFault(file, more);
-    if (fault !== null) this.options.obstacles.add(file, fault);
-    else this.units.push({ kind: 'file', path: file, size, format, ...this.#from, ...more });
+    if (fault !== null) return this.options.obstacles.add(file, fault);
+    const remarks = format === 'NIfTI' ? guessesOnNifti(firstBytes(file, 4096)) : [];
+    const known = { ...this.#from, ...more, ...(remarks.length > 0 && { remarks }) };
+    this.units.push({ kind: 'file', path: file, size, format, ...known });
   }
 
   /** Why a volume is not whole. That of a header with other files is found where these are. */

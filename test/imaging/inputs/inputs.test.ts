@@ -1,7 +1,10 @@
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { writeNifti } from '@remote-app/volumes';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
+import { remarksOn, type Unit } from '../../../src/client/found-files.js';
+import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { collect } from '../../client/support/collect.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
@@ -32,6 +35,36 @@ describe('the volumes that paths name', () => {
     const file = path.join(directory.path, 'a.nii');
     expect((await collect([file])).units).toMatchObject([
       { kind: 'file', path: file, size: 3, format: 'NIfTI' },
+    ]);
+  });
+
+  test('A NIfTI file without a unit is remarked on, for its record and its row', async () => {
+    await using directory = await temporary();
+    const [file, plain] = ['a.nii', 'b.nii'].map((name) => path.join(directory.path, name)) as [
+      string,
+      string,
+    ];
+    const affine = [
+      [-1, 0, 0, 0],
+      [0, -1, 0, 0],
+      [0, 0, 1, 0],
+    ] as const;
+    await writeNifti(plain, { size: [1, 1, 2], affine, data: Uint8Array.of(1, 2) });
+    const bytes = await readFile(plain);
+    bytes[123] = 0;
+    await writeFile(file, bytes);
+    const [first, second] = (await collect([file, plain])).units;
+    expect(first?.remarks).toEqual(['does not say its unit of length: millimetres are a guess']);
+    expect(second?.remarks).toBeUndefined();
+    const group = [first, second].map((unit) => ({
+      ...(unit as Unit),
+      name: 'scan',
+      isHalf: false,
+      headers: [],
+    }));
+    const field = fieldWithRole(operationOf('infer'), 'paths');
+    expect(remarksOn({ volumes: [{ field, groups: [group] }] })).toEqual([
+      "'scan' does not say its unit of length: millimetres are a guess",
     ]);
   });
 

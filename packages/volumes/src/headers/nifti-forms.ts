@@ -47,11 +47,8 @@ export function disagreeOnSides([one = []]: Rows, [other = []]: Rows): boolean {
   return (one[axis] ?? 0) * (other[axis] ?? 0) < -0.1 * (one[axis] ?? 0) ** 2;
 }
 
-/**
- * Whether the sform and the qform of a NIfTI file contradict each other in left and right.
- * @param start the first bytes of the file, which may be packed
- */
-export function contradictsSides(start: Buffer): boolean {
+/** The header of a NIfTI file, which may be packed; null for any other file. */
+function headerIn(start: Buffer): NiftiHeader | null {
   let bytes = start;
   try {
     bytes = isGzip(start) ? unzippedStart(start) : start;
@@ -59,6 +56,31 @@ export function contradictsSides(start: Buffer): boolean {
     // Whoever reads the whole file says that it is damaged.
   }
   const header = beginsAsNifti(bytes) ? parseNiftiHeader(bytes) : null;
+  return header?.isNifti ? header : null;
+}
+
+/**
+ * Whether the sform and the qform of a NIfTI file contradict each other in left and right.
+ * @param start the first bytes of the file, which may be packed
+ */
+export function contradictsSides(start: Buffer): boolean {
+  const header = headerIn(start);
   const { placed, other } = header ? formsOf(header) : {};
   return placed !== undefined && other !== undefined && disagreeOnSides(placed, other);
+}
+
+/**
+ * What readers of a NIfTI file have to guess, as ends of sentences that begin with its name.
+ * @param start the first bytes of the file, which may be packed
+ */
+export function guessesOnNifti(start: Buffer): string[] {
+  const header = headerIn(start);
+  if (!header) return [];
+  return [
+    ...(contradictsSides(start)
+      ? ['has an sform and a qform that contradict each other in left and right']
+      : []),
+    ...(formsOf(header).placed ? [] : ['has no orientation, so that left and right are a guess']),
+    ...((header.units & 7) === 0 ? ['does not say its unit of length: millimetres are a guess'] : []),
+  ];
 }
