@@ -7,6 +7,8 @@ import {
   auditRequests,
   fromClient,
   handleErrors,
+  limitRequests,
+  maxConnections,
   refuseOtherSites,
   requireToken,
   withCurrentRequest,
@@ -46,6 +48,7 @@ export function createApp(deps: AppDeps): Koa {
   app.use(handleErrors(deps.report, deps.events));
   app.use(refuseOtherSites(deps.access.isOpen, deps.host));
   app.use(requireToken(deps.access));
+  app.use(limitRequests(Math.ceil(maxConnections() / 2)));
   app.use(router.routes());
   app.use(router.allowedMethods());
   return app;

@@ -22,6 +22,7 @@ import {
   type Visible,
 } from './sandbox/index.js';
 import { maxKeptJobs, type ServerSettings } from './settings.js';
+import { checkIdentity } from './submissions/index.js';
 import { UploadStore } from './uploads/index.js';
 import { UsageLedger } from './usage/index.js';
 
@@ -101,10 +102,11 @@ function openOnEnd(
 
 /** The uploads that submissions may name; null if the server keeps none. @throws SetupError */
 function openUploads(
-  { dataDirectory, keepUploads }: ServerSettings,
+  { dataDirectory, keepUploads, requireDeidentified }: ServerSettings,
   { access, events, report, clock = systemClock }: OpenContext,
 ): UploadStore | null {
-  const uploads = new UploadStore({ dataDirectory, keep: keepUploads, clock, events, report });
+  const inspect = requireDeidentified ? (file: string) => checkIdentity(file, 'The upload') : undefined;
+  const uploads = new UploadStore({ dataDirectory, keep: keepUploads, clock, events, report, inspect });
   // If none are kept, those of an earlier server are removed.
   uploads.load(keepUploads === 0 ? [] : access.owners());
   if (keepUploads === 0) return null;

@@ -244,6 +244,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'server/access',
       'server/apps',
       'server/hub',
+      'server/submissions',
       'server/uploads',
       'server/jobs',
       'server/executors/local',

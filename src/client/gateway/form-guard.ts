@@ -25,9 +25,6 @@ const refusal = (what: string): ServiceError =>
 /** Bytes of a part that decide whether it may leave. */
 const startBytes = 16 << 10;
 
-/** Only a file has bytes that are not text. */
-const fieldFault: StartFault = (start) => (start.includes(0) ? 'is not text' : null);
-
 /** Looks at the beginning of each part of a form. */
 class PartStarts implements PartReceiver {
   /** Whether the current part has not been decided yet. */
@@ -41,12 +38,13 @@ class PartStarts implements PartReceiver {
     this.isOpen = true;
     const decide = () => {
       this.isOpen = false;
-      const fault = file === null ? fieldFault(start) : this.faultOf(start);
-      if (fault !== null)
-        throw refusal(`${file === null ? `Field ${quoteName(field)}` : `File ${quoteName(file)}`} ${fault}`);
+      const fault = file === null ? null : this.faultOf(start);
+      if (fault !== null) throw refusal(`File ${quoteName(file ?? '')} ${fault}`);
     };
     return {
       take: (piece) => {
+        // Only a file has bytes that are not text.
+        if (file === null && piece.includes(0)) throw refusal(`Field ${quoteName(field)} is not text`);
         if (!this.isOpen) return undefined;
         start = Buffer.concat([start, piece.subarray(0, startBytes - start.length)]);
         if (start.length === startBytes) decide();

@@ -1,4 +1,4 @@
-import { errorKinds } from '../../contract/index.js';
+import { errorKinds, quotePath } from '../../contract/index.js';
 import {
   appendUpload,
   backoff,
@@ -9,7 +9,7 @@ import {
   type UploadBytes,
   uploadState,
 } from '../connection/index.js';
-import { HttpError } from '../errors.js';
+import { HttpError, UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { Attempts, UploadWatch } from './attempts.js';
 import { behind, changed, pieceSize, piecesOf, type SeenFiles, type Segment } from './segments.js';
@@ -78,6 +78,8 @@ export async function upload(
       // Another file of the submission could not be sent.
       signal.throwIfAborted();
       conflicts = attempt.farthest > farthest ? 0 : conflicts + 1;
+      if (error instanceof HttpError && error.status === errorKinds.notDeidentified.status)
+        throw new UsageError(`${quotePath(content.source)} is not taken: ${error.message}`, { cause: error });
       attempts.count(attempt.bytes);
       if (isConflict(error) && conflicts < maxConflicts && attempts.mayRepeat)
         await pause(backoff(conflicts, 50, 1000), signal);

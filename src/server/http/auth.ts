@@ -1,5 +1,5 @@
 import type { Context, Middleware } from 'koa';
-import { type Principal, theAdmin } from '../../access/index.js';
+import { type Owner, ownerInWords, type Principal, theAdmin } from '../../access/index.js';
 import { authScheme, ServiceError, wireDetails } from '../../contract/index.js';
 import type { Access } from '../access/index.js';
 import { whenGone } from './client-gone.js';
@@ -37,6 +37,30 @@ export function requireToken(access: Access): Middleware {
       if (ctx.res.headersSent) ctx.req.socket.destroy();
     });
     whenGone(ctx, isOver);
+    return next();
+  };
+}
+
+/**
+ * Limits the requests that a user has in progress, so that slow ones cannot take every connection. Admins are trusted not to.
+ * @param max requests of one user
+ */
+export function limitRequests(max: number): Middleware {
+  const underWay = new Map<Owner, number>();
+  return (ctx, next) => {
+    const { name, role } = principalOf(ctx);
+    if (role === 'admin') return next();
+    const requests = underWay.get(name) ?? 0;
+    if (requests >= max) {
+      const detail = `Server busy: ${max} requests of ${ownerInWords(name)} are under way, the most there may be; try again soon`;
+      throw new ServiceError('tooManyConnections', detail);
+    }
+    underWay.set(name, requests + 1);
+    whenGone(ctx, () => {
+      const left = (underWay.get(name) ?? 1) - 1;
+      if (left > 0) underWay.set(name, left);
+      else underWay.delete(name);
+    });
     return next();
   };
 }

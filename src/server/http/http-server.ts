@@ -32,6 +32,9 @@ function descriptorLimit(): number {
   }
 }
 
+/** Number of connections that this process may have. */
+export const maxConnections = (): number => connectionsFor(descriptorLimit());
+
 /** Number of connections for a limit of descriptors. */
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
@@ -51,11 +54,8 @@ type Unanswered = WeakMap<Socket, Set<ServerResponse>>;
  * so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
  * more than `perSocket` requests under way is closed.
  */
-function limitConnections(
-  server: Server,
-  unanswered: Unanswered,
-  limit = connectionsFor(descriptorLimit()),
-): void {
+function limitConnections(server: Server, unanswered: Unanswered): void {
+  const limit = maxConnections();
   const all = new Set<Socket>();
   /** Idle connections, the longest idle first. */
   const idle = new Set<Socket>();

@@ -204,10 +204,14 @@ async function receive(
   });
   using held = deps.uploads?.of(principal.name).hold() ?? null;
   const context = { limits, checks, space, awaited, refused: sender.refused };
-  const received =
-    type === mediaTypes.form
-      ? await receiveForm(ctx, incoming, context)
-      : await receiveJson(ctx, operation, held, context);
+  const removeRefused = async (cause: unknown): Promise<never> => {
+    if (cause instanceof ServiceError && cause.code === 'notDeidentified') await held?.removeAll();
+    throw cause;
+  };
+  const received = await (type === mediaTypes.form
+    ? receiveForm(ctx, incoming, context)
+    : receiveJson(ctx, operation, held, context)
+  ).catch(removeRefused);
   allowed.hold(received.bytes);
   // The job gets copies of uploads.
   if (type === mediaTypes.json) await space.take(received.bytes, 'copies of the uploads');
@@ -223,7 +227,7 @@ async function receive(
     largeArchives: deps.largeArchives,
     onExtract: (bytes) => allowed.hold(received.bytes + bytes),
   });
-  if (requireDeidentified) await checkIdentities(directory.input, held);
+  if (requireDeidentified) await checkIdentities(directory.input).catch(removeRefused);
   await rm(incoming, { recursive: true });
   directory.create();
 

@@ -1,9 +1,8 @@
 import { opendir } from 'node:fs/promises';
 import path from 'node:path';
-import { type Identity, identityIn } from '@remote-app/volumes/identity';
+import { identityIn } from '@remote-app/volumes/identity';
 import { quoteName, ServiceError } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
-import type { HeldUploads } from '../uploads/index.js';
 
 /** Attributes that a sentence names at most: there may be hundreds of private ones. */
 const maxNamed = 10;
@@ -24,45 +23,39 @@ function listed(attributes: readonly string[]): string {
   return attributes.slice(0, maxNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
-function checkIdentity(name: string, { attributes, isWhole }: Identity): void {
-  if (attributes.length === 0 && isWhole) return;
+/**
+ * Looks at one file. Files that are not DICOM pass.
+ * @param what the subject of a sentence about it
+ * @throws ServiceError if it identifies a person: with the names of its attributes, never their values
+ */
+export async function checkIdentity(file: string, what: string, slice = new TimeSlice()): Promise<void> {
+  const identity = await identityIn(file, () => slice.pause());
+  if (!identity || (identity.attributes.length === 0 && identity.isWhole)) return;
   const problem =
-    attributes.length > 0
-      ? `identifies a person, in ${listed(attributes)}`
+    identity.attributes.length > 0
+      ? `identifies a person, in ${listed(identity.attributes)}`
       : 'begins like DICOM but cannot be read to its end, so it may identify a person';
   throw new ServiceError(
     'notDeidentified',
-    `File ${quoteName(name)} ${problem}; this server only takes de-identified scans: ${advice}`,
+    `${what} ${problem}; this server only takes de-identified scans: ${advice}`,
   );
 }
 
 /**
  * Looks at each DICOM file of a submission, those in its archives included.
  * @param input the directory of the placed files
- * @param held the uploads that the submission names, which are removed if it is refused
- * @throws ServiceError for the first file that identifies a person: with the names of its attributes, never their values
+ * @throws ServiceError for the first file that identifies a person
  */
-export async function checkIdentities(input: string, held: HeldUploads | null): Promise<void> {
-  try {
-    await checkFiles(input);
-  } catch (cause) {
-    if (cause instanceof ServiceError) await held?.removeAll();
-    throw cause;
-  }
-}
-
-async function checkFiles(input: string): Promise<void> {
+export async function checkIdentities(input: string): Promise<void> {
   const slice = new TimeSlice();
-  const pause = () => slice.pause();
   const directories = [input];
   for (let next = directories.pop(); next !== undefined; next = directories.pop()) {
     for await (const entry of await opendir(next, { bufferSize: 256 })) {
       const place = path.join(next, entry.name);
       if (entry.isDirectory()) directories.push(place);
       if (!entry.isFile()) continue;
-      const identity = await identityIn(place, pause);
-      if (identity) checkIdentity(nameOf(path.relative(input, place)), identity);
-      await pause();
+      await checkIdentity(place, `File ${quoteName(nameOf(path.relative(input, place)))}`, slice);
+      await slice.pause();
     }
   }
 }

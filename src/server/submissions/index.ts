@@ -1,5 +1,5 @@
 /** Turns a request for a job, as a form or as JSON, into the files of a job. */
-export { checkClaim, checkIdentities } from './identities.js';
+export { checkClaim, checkIdentities, checkIdentity } from './identities.js';
 export {
   checkStated,
   limitsOf,

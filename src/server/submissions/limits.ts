@@ -11,7 +11,7 @@ import {
 
 /** Files. The app's command line names each of them, and Linux limits it to two mebibytes. */
 export const maxFiles = 20_000;
-const maxFields = 1000;
+export const maxFields = 1000;
 /** Bytes of the texts of all fields together. */
 const maxTextBytes = 1 << 20;
 /** Characters of a field's name. The longest name in the operations table has 17. */

@@ -1,5 +1,4 @@
 import type { Context } from 'koa';
-import { koaBody } from 'koa-body';
 import {
   carriesFiles,
   FieldError,
@@ -13,7 +12,7 @@ import {
 } from '../../contract/index.js';
 import { checkCodings, contentLength, wholeRequest } from '../http/index.js';
 import type { HeldUploads } from '../uploads/index.js';
-import { SubmissionQuota } from './limits.js';
+import { maxFields, maxFiles, SubmissionQuota } from './limits.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
 import type { ReceiveContext } from './receive-form.js';
 
@@ -24,29 +23,62 @@ interface NamedFile {
   readonly upload: string;
 }
 
-const parse = koaBody({
-  multipart: false,
-  urlencoded: false,
-  text: false,
-  jsonLimit: maxJsonBytes,
-});
+/** Times that each mark of JSON may occur outside of texts: a file has three commas and two colons at most. */
+const maxMarks = 3 * maxFiles + 2 * maxFields;
+
+/**
+ * Counts the marks of JSON. Parsing takes much longer than reading: megabytes of names or brackets keep everybody else waiting for
+ * seconds.
+ * @throws ServiceError `uploadTooLarge`
+ */
+function checkMarks(bytes: Buffer): void {
+  const counts = new Map([...'{[:,'].map((mark) => [mark.charCodeAt(0), 0]));
+  const [quote, backslash] = [0x22, 0x5c];
+  let isText = false;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte === quote) isText = !isText;
+    else if (isText && byte === backslash) at += 1;
+    const count = isText ? undefined : counts.get(byte);
+    if (count === undefined) continue;
+    counts.set(byte, count + 1);
+    if (count < maxMarks) continue;
+    const detail = `The submission has more than ${maxMarks} names, values or lists; send many files as one archive`;
+    throw new ServiceError('uploadTooLarge', detail);
+  }
+}
+
+/** The bytes of the body. @throws ServiceError `uploadTooLarge` */
+async function readBytes(ctx: Context): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of ctx.req.iterator({ destroyOnReturn: false })) {
+    size += piece.length;
+    if (size > maxJsonBytes)
+      throw new ServiceError('uploadTooLarge', `The submission is larger than ${maxJsonBytes} bytes of JSON`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
 
 /** The body as JSON. @throws ServiceError */
-async function readBody(ctx: Context): Promise<Readonly<Record<string, unknown>>> {
+async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
+  const done = new AbortController();
   try {
-    await parse(ctx, async () => {});
+    const [bytes] = await Promise.all([readBytes(ctx), wholeRequest(ctx, done.signal, awaited)]);
+    checkMarks(bytes);
+    const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    if (typeof body === 'object' && body !== null && !Array.isArray(body))
+      return body as Readonly<Record<string, unknown>>;
   } catch (cause) {
-    const { status, message } = cause as Error & { readonly status?: number };
-    if (status === 413) {
-      throw new ServiceError('uploadTooLarge', `The submission is larger than ${maxJsonBytes} bytes of JSON`);
-    }
-    throw new ServiceError('badRequest', `The body is not a JSON object: ${message}`, { cause });
+    if (cause instanceof ServiceError) throw cause;
+    throw new ServiceError('badRequest', `The body is not a JSON object: ${(cause as Error).message}`, {
+      cause,
+    });
+  } finally {
+    done.abort();
   }
-  const body: unknown = ctx.request.body;
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new ServiceError('badRequest', 'The body must be a JSON object');
-  }
-  return body as Readonly<Record<string, unknown>>;
+  throw new ServiceError('badRequest', 'The body must be a JSON object');
 }
 
 /** The text that a form would have for a value of JSON. @throws FieldError */
@@ -131,17 +163,18 @@ export async function receiveJson(
   { limits, checks, awaited }: ReceiveContext,
 ): Promise<ReceivedForm> {
   checkCodings(ctx);
-  const done = new AbortController();
-  let body: Readonly<Record<string, unknown>>;
-  try {
-    [body] = await Promise.all([readBody(ctx), wholeRequest(ctx, done.signal, awaited)]);
-  } finally {
-    done.abort();
-  }
+  const body = await readBody(ctx, awaited);
   const quota = new SubmissionQuota(limits);
   const { fields, files } = readNames(operation, body, quota);
-  for (const { field } of files) checks.beforeFile(field, fields);
   const names = files.map(({ upload }) => upload);
+  try {
+    for (const { field } of files) checks.beforeFile(field, fields);
+  } catch (cause) {
+    // The caller removes what is refused because it is not claimed to be de-identified.
+    if (cause instanceof ServiceError && cause.code === 'notDeidentified')
+      await held?.takeAll(names).catch(() => {});
+    throw cause;
+  }
   if (!held && names.length > 0) throw new UploadsMissing([...new Set(names)]);
   const uploads = await held?.takeAll(names);
   let bytes = contentLength(ctx) ?? 0;

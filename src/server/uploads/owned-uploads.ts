@@ -18,6 +18,7 @@ export interface Shared {
   readonly keep: number;
   readonly now: () => number;
   readonly removals: Removals;
+  readonly inspect: (file: string) => Promise<void>;
   readonly completed: (upload: Upload) => void;
 }
 
@@ -69,6 +70,10 @@ export class OwnedUploads implements UploadPlace {
 
   now(): number {
     return this.shared.now();
+  }
+
+  inspect(file: string): Promise<void> {
+    return this.shared.inspect(file);
   }
 
   completed(upload: Upload): void {

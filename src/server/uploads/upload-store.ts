@@ -29,6 +29,8 @@ export interface UploadStoreDeps {
   readonly clock: Clock;
   readonly events: ServerEvents;
   readonly report: Report;
+  /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it; it is then removed */
+  readonly inspect?: ((file: string) => Promise<void>) | undefined;
 }
 
 /**
@@ -83,11 +85,12 @@ export class UploadStore {
   of(owner: Owner): OwnedUploads {
     const known = this.#owners.get(owner);
     if (known) return known;
-    const { clock, keep, events } = this.deps;
+    const { clock, keep, events, inspect = async () => {} } = this.deps;
     const owned = new OwnedUploads(owner, path.join(this.#root, directoryName(owner)), {
       keep,
       now: () => clock.now(),
       removals: this.#removals,
+      inspect,
       completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);

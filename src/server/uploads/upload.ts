@@ -51,6 +51,8 @@ export interface UploadPlace {
   now(): number;
   /** Removes the upload, because its bytes are wrong or lost. */
   remove(upload: Upload): Promise<void>;
+  /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it */
+  inspect(file: string): Promise<void>;
   /** The upload is complete. */
   completed(upload: Upload): void;
   /** The upload was just used. */
@@ -199,7 +201,8 @@ export class Upload {
    * Appends a body, and checks the upload after its last byte. If the body breaks off, what arrived is kept. The caller
    * has the turn.
    * @param send writes the body; rejects if it breaks off
-   * @throws ServiceError `uploadTooLarge`, `wrongChecksum` or `wrongContent`; what `send` rejects with; the system's error
+   * @throws ServiceError `uploadTooLarge`, `wrongChecksum`, `wrongContent` or `notDeidentified`; what `send` rejects with; the
+   *   system's error
    */
   async append(
     send: (sink: Writable) => Promise<void>,
@@ -254,7 +257,7 @@ export class Upload {
     }
   }
 
-  /** @throws ServiceError `wrongContent` */
+  /** @throws ServiceError `wrongContent`, or what `inspect` throws: then it is removed */
   async #finish(): Promise<void> {
     const { file, length, sha256, place } = this;
     const found = this.#hashed === length ? this.#hash.digest('hex') : (await hashFile(file)).sha256;
@@ -266,6 +269,12 @@ export class Upload {
         'wrongContent',
         `The ${length} bytes that arrived do not have the SHA-256 ${sha256}. They are removed; send the file again`,
       );
+    }
+    try {
+      await place.inspect(file);
+    } catch (cause) {
+      await place.remove(this);
+      throw cause;
     }
     renameSync(file, completeFile(place.directory, sha256));
     this.#isComplete = true;

@@ -27,10 +27,17 @@ const fileNamed = (name: string, content: Buffer) => part(`name="inputs"; filena
 const end = Buffer.from(`--${boundary}--\r\n`);
 
 /** What a server has received of a body that is sent through a gateway that refuses DICOM, and what the client is told. */
-async function sent(pieces: readonly Buffer[], type = `multipart/form-data; boundary=${boundary}`) {
+async function sent(
+  pieces: readonly Buffer[],
+  type = `multipart/form-data; boundary=${boundary}`,
+  more: Readonly<Record<string, string>> = {},
+) {
   await using server = await ScriptedServer.start((_, response) => json(response, 200, {}));
   await using gateway = await gatewayTo(server.url, {}, { startFault });
-  const request = begin(gateway, '/apps/brain/infer', { method: 'POST', headers: { 'content-type': type } });
+  const request = begin(gateway, '/apps/brain/infer', {
+    method: 'POST',
+    headers: { 'content-type': type, ...more },
+  });
   const response = await answerTo(request, pieces);
   const answer = await text(response);
   return { status: response.statusCode, answer, told: gateway.told, received: server.received };
@@ -139,11 +146,32 @@ describe('a gateway that refuses DICOM', () => {
     }
   });
 
+  test('A gateway that refuses DICOM refuses bytes before the form, an encoded form, and bytes that are not text far into a field', async () => {
+    const form = whole(fileNamed('t1.nii', nifti));
+    const late = Buffer.concat([Buffer.alloc(40_000, 'x'), dicom]);
+    for (const size of [1 << 20, 100]) {
+      const before = await sent(inPieces(size, [dicom, Buffer.from('\r\n'), ...form]));
+      expect([before.status, before.answer]).toEqual([400, expect.stringContaining('is not well formed')]);
+      const field = await sent(inPieces(size, whole(part('name="notes"', late))));
+      expect(field.status === 422 || field.received.length > 0).toBe(true);
+      for (const { received } of [before, field])
+        expect(received.map(({ body }) => body.includes('DICM'))).not.toContain(true);
+    }
+    const packed = gzipSync(Buffer.concat(whole(fileNamed('ct.dcm', dicom))));
+    const encoded = await sent([packed], undefined, { 'content-encoding': 'gzip' });
+    expect([encoded.status, encoded.answer, encoded.received]).toEqual([
+      400,
+      expect.stringContaining('is not well formed'),
+      [],
+    ]);
+  });
+
   test('A gateway that refuses DICOM refuses a form that ends before its file does, and bodies that it cannot look into', async () => {
     const cut = Buffer.concat([fileNamed('ct.dcm', dicom.subarray(0, 1000))]);
     for (const [body, type, sentence] of [
       [cut, undefined, 'ended before the form was complete'],
       [dicom, 'application/offset+octet-stream', 'is not looked into'],
+      [Buffer.from('{"inputs": [{"upload": "DICM"}]}'), 'application/json', 'is not looked into'],
     ] as const) {
       const { status, answer, received } = await sent([body], type);
       expect([status, answer]).toEqual([type ? 422 : 400, expect.stringContaining(sentence)]);

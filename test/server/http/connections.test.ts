@@ -3,7 +3,9 @@ import { connectionsFor } from '../../../src/server/http/http-server.js';
 import { least, steps } from '../../support/form.js';
 import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer } from '../../support/server.js';
+import { sharedServer, TestServer } from '../../support/server.js';
+import { TestTokens } from '../../support/tokens.js';
+import { sha256, Tus } from '../../support/tus.js';
 import { until } from '../../support/until.mjs';
 
 describe('with 200 descriptors', () => {
@@ -88,6 +90,49 @@ describe('with 200 descriptors', () => {
       return server.jobDirectories().length === jobs.length;
     });
   });
+});
+
+test('A user has half of the connections at most, so that slow bodies do not keep others out', async () => {
+  await using tokens = new TestTokens();
+  for (const name of ['ana', 'bob']) tokens.create(name);
+  await using server = await TestServer.start({ descriptors: 200, flags: ['--tokens', tokens.file] });
+  const tus = new Tus(tokens.api(server, 'ana'));
+  const slow: RawConnection[] = [];
+  const half = connectionsFor(200) / 2;
+  try {
+    for (let count = 0; count < half; count += 1) {
+      const content = `${count} of ana`;
+      await tus.begin(content);
+      const connection = await RawConnection.open(server.url);
+      slow.push(connection);
+      const headers = {
+        Host: 'localhost',
+        Authorization: `Bearer ${tokens.of('ana')}`,
+        'Tus-Resumable': '1.0.0',
+        'Upload-Offset': '0',
+        'Content-Type': 'application/offset+octet-stream',
+        'Content-Length': String(content.length),
+        Expect: '100-continue',
+      };
+      const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+      connection.write(`PATCH /uploads/${sha256(content)} HTTP/1.1\r\n${lines.join('')}\r\n`);
+      await connection.until(/100 Continue/);
+      connection.write(content.slice(0, 1));
+    }
+    const more = await tokens.api(server, 'ana').fetch('/health');
+    expect([more.status, await more.json()]).toEqual([
+      503,
+      {
+        detail: `Server busy: ${half} requests of token 'ana' are under way, the most there may be; try again soon`,
+      },
+    ]);
+    expect((await tokens.api(server, 'bob').fetch('/health')).status).toBe(200);
+    slow[0]?.write('0 of ana'.slice(1));
+    await slow[0]?.until(/204 No Content/);
+    expect((await tokens.api(server, 'ana').fetch('/health')).status).toBe(200);
+  } finally {
+    for (const each of slow) await each.destroy();
+  }
 });
 
 describe('with a thousand descriptors', () => {

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { filesBelow } from '../../../src/files/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { file } from '../../support/form.mjs';
 import { boundary, fieldPart, filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
+import { sha256, Tus } from '../../support/tus.js';
 import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 
@@ -98,6 +100,46 @@ describe('a server that only takes de-identified scans', () => {
       422,
       expect.stringContaining("'a.dcm' begins like DICOM but cannot be read to its end"),
     ]);
+  });
+
+  test('A server that only takes de-identified scans looks at an upload as soon as its last byte is there, and keeps nothing of it', async () => {
+    const tus = new Tus(api);
+    const person = scan(name);
+    expect(await tus.begin(person, person)).toMatchObject({
+      status: 422,
+      detail: expect.stringMatching(
+        /^The upload identifies a person, in PatientName \(0010,0010\); this server/,
+      ),
+    });
+    await tus.begin(person);
+    await tus.patch(sha256(person), 0, person.subarray(0, 50));
+    expect((await tus.patch(sha256(person), 50, person.subarray(50))).status).toBe(422);
+    expect((await tus.head(sha256(person))).status).toBe(404);
+    expect((await tus.begin(right, right)).status).toBe(201);
+    const uploads = path.join(server.dataDirectory, 'uploads');
+    await until('it is gone', () => filesBelow(uploads).length === 1);
+  });
+
+  test('A server that only takes de-identified scans removes the uploads of a submission that it refuses', async () => {
+    const tus = new Tus(api);
+    const submit = async (upload: string, more: object) => {
+      const response = await api.fetch('/apps/probe/infer', {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ inputs: { upload, name: 'scan.konfaidir.zip' }, ...more }),
+      });
+      return [response.status, ((await response.json()) as { detail: string }).detail];
+    };
+    const archive = zipOf({ '1.dcm': scan(removed, institution) });
+    for (const [more, sentence] of [
+      [{ deidentified: true }, /^File 'scan\/1\.dcm' identifies a person, in InstitutionName/],
+      [{}, /^This server only takes de-identified scans/],
+    ] as const) {
+      await tus.begin(archive, archive);
+      expect(await submit(sha256(archive), more)).toEqual([422, expect.stringMatching(sentence)]);
+      expect((await tus.head(sha256(archive))).status).toBe(404);
+    }
+    await nothingLeft();
   });
 
   test('A server that only takes de-identified scans takes what is de-identified, and files of other formats as they are', async () => {

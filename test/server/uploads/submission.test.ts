@@ -15,7 +15,7 @@ const submit = (body: unknown, operation = 'infer', headers: Readonly<Record<str
   api.fetch(`/apps/probe/${operation}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
   });
 
 async function accepted(body: object, operation = 'infer'): Promise<JobEnvelope> {
@@ -179,7 +179,7 @@ test.for<[string, unknown, number, RegExp]>([
   ['long texts', { inputs: [x], tag: 'x'.repeat((1 << 20) + 1) }, 413, /texts of the submission are longer/],
   [
     'deep options',
-    `{"inputs": [], "options": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+    `{"inputs": [], "options": ${'['.repeat(60_000)}${']'.repeat(60_000)}}`,
     422,
     /options.*nested too deeply/,
   ],
@@ -194,8 +194,23 @@ test.for<[string, unknown, number, RegExp]>([
   ['files of another operation', { inputs: [x], gt: [x] }, 422, /gt/],
   ['a list', [x], 400, /JSON object/],
   ['half of it', '{"inputs": [', 400, /not a JSON object/],
-  ['a poisoned key', '{"__proto__": {"x": 1}}', 400, /not a JSON object/],
-  ['deep nesting', `{"inputs": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 422, /inputs/],
+  ['a poisoned key', '{"__proto__": {"x": 1}}', 422, /'__proto__' must be a text/],
+  ['bytes that are not UTF-8', Buffer.from('{"tag": "\xe4"}', 'latin1'), 400, /not a JSON object/],
+  ['deep nesting', `{"inputs": ${'['.repeat(50_000)}${']'.repeat(50_000)}}`, 422, /inputs/],
+  ['deeper nesting', '['.repeat(100_000), 413, /more than 62000 names, values or lists/],
+  [
+    'very many names',
+    JSON.stringify(Object.fromEntries(Array.from({ length: 70_000 }, (_, at) => [`f${at}`, 1]))),
+    413,
+    /more than 62000 names/,
+  ],
+  ['very many files', { inputs: Array.from({ length: 20_001 }, () => [x]) }, 413, /more than 20000 files/],
+  [
+    'many fields',
+    Object.fromEntries(Array.from({ length: 1001 }, (_, at) => [`f${at}`, 1])),
+    413,
+    /1000 fields/,
+  ],
   ['more than 4 MiB', `{"tag": "${'x'.repeat(4 << 20)}"}`, 413, /JSON/],
 ])('A submission is refused as its form would be: %s', async ([, body, status, sentence]) => {
   await tus.send('x');
