@@ -21,16 +21,25 @@ export function bidsNameOf(file: string): string | null {
 /** Most characters of a description in a name. */
 const maxDescription = 40;
 
-/** What distinguishes a series within its directory: `3_T1-MPRAGE`; nothing if its files have neither. */
-export function numberAndDescription({
-  number,
-  description,
-}: Pick<Series, 'number' | 'description'>): string[] {
-  const words = description
+/** A text from a file as a part of a name. */
+function wordsOf(text: string): string {
+  const words = text
     .normalize('NFC')
     .replace(/[^\p{L}\p{N}]+/gu, '-')
     .replace(/^-+|-+$/g, '');
-  const parts = [number, [...words].slice(0, maxDescription).join('')].filter(
+  return [...words].slice(0, maxDescription).join('');
+}
+
+/**
+ * What distinguishes a series within its directory: `3_T1-MPRAGE`, and in a directory with scans of several people the number of
+ * the patient as well. Nothing if its files have none of these.
+ */
+export function numberAndDescription({
+  number,
+  description,
+  person,
+}: Pick<Series, 'number' | 'description' | 'person'>): string[] {
+  const parts = [number, wordsOf(description), wordsOf(person)].filter(
     (part) => part !== null && part !== '',
   );
   return parts.length === 0 ? [] : [parts.join('_')];

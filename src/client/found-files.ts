@@ -18,6 +18,8 @@ export interface Series {
   readonly description: string;
   /** `CT`, `MR`; empty if it is not given. */
   readonly modality: string;
+  /** Whose it is, if there are several people in its directory; empty otherwise. */
+  readonly person: string;
   readonly images: number;
   /** Columns, rows, and number of images or frames. */
   readonly size: readonly number[];

@@ -32,7 +32,13 @@ test('The header of a file is read in every encoding.', async () => {
     ...[element(0x0008103e, 'LO', 'Head '), element(0x00280008, 'IS', '4')],
   ];
   const header = {
-    ...{ seriesUid: '1.2.3.4 1.2.3 P-1', instanceUid: '1.2.3.123', sopClass: '1.2.840.10008.5.1.4.1.1.4' },
+    ...{
+      seriesUid: '1.2.3.4 1.2.3 P-1',
+      studyUid: '1.2.3',
+      patient: 'P-1',
+      instanceUid: '1.2.3.123',
+      sopClass: '1.2.840.10008.5.1.4.1.1.4',
+    },
     ...{ modality: 'MR', seriesNumber: 7, description: 'Head', instanceNumber: 9, rows: 2, columns: 2 },
     ...{ frames: 4, position: [1, 2, 3], orientation: [1, 0, 0, 0, 1, 0] },
   };
@@ -52,7 +58,15 @@ test('What a header lacks is null, and the SOP class may come from the file meta
   const empty = [0x00080016, 0x00080018, 0x0020000e].map((tag) => element(tag, 'UI', ''));
   const odd = [element(0x00200032, 'DS', '1\\2'), element(0x00200037, 'DS', '1\\0\\0')];
   expect(await headerWith([...empty, ...odd, element(0x00080060, 'CS', '')])).toEqual({
-    ...{ seriesUid: null, instanceUid: null, modality: null, seriesNumber: null, description: '' },
+    ...{
+      seriesUid: null,
+      studyUid: '1.2.3',
+      patient: '',
+      instanceUid: null,
+      modality: null,
+      seriesNumber: null,
+      description: '',
+    },
     ...{ sopClass: '1.2.840.10008.5.1.4.1.1.4', instanceNumber: null, rows: 2, columns: 2, frames: 1 },
     ...{ position: null, orientation: null },
   });

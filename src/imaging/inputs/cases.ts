@@ -6,6 +6,7 @@ import {
   filesOfUnit,
   labelOf,
   type NamedUnit,
+  type Series,
   type Volume,
   volumesOf,
 } from '../../client/found-files.js';
@@ -29,17 +30,31 @@ function faultOf(units: readonly NamedUnit[]): string | null {
   return fault;
 }
 
+/** Why series of one directory are the same case, and what to do. */
+function sameSeries(name: string, directory: string, series: readonly Series[]): string {
+  const what = `${series.length} series in ${quotePath(directory)} would be the case ${quoteName(name)}, since their number and description are the same`;
+  return series.every(({ images }) => images === 1)
+    ? `${what}. Each has one image: if these are the slices of one volume, give all the same SeriesInstanceUID, or convert them to NIfTI`
+    : `${what}; move each into a directory of its own`;
+}
+
 /** @throws UsageError for two volumes that are the same case, and for a case whose result would lie in that of another one */
 function checkNames(cases: readonly FoundCase[]): void {
-  const fileOf = ({ files }: FoundCase) => quotePath(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
+  const unitOf = ({ files }: FoundCase) => files.volumes[0]?.groups[0]?.[0];
+  const fileOf = (each: FoundCase) => quotePath(unitOf(each)?.path ?? '');
   const known = new Map<string, FoundCase>();
   for (const each of cases) {
     const other = known.get(foldedName(each.name));
-    if (other)
+    if (other) {
+      const same = cases.filter(({ name }) => foldedName(name) === foldedName(each.name)).map(unitOf);
+      const series = same.flatMap((unit) => (unit?.kind === 'series' ? unit.series : []));
+      if (series.length > 1 && fileOf(other) === fileOf(each))
+        throw new UsageError(sameSeries(each.name, unitOf(each)?.path ?? '', series));
       throw new UsageError(
         `${fileOf(other)} and ${fileOf(each)} would both be the case ${quoteName(each.name)}: name the directory above both, ` +
           'leave one out with --exclude, or rename it',
       );
+    }
     known.set(foldedName(each.name), each);
   }
   for (const each of cases) {

@@ -2,7 +2,7 @@ import { contradictsSides } from '@remote-app/volumes/headers';
 import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
 import { oneLine, quotePath, someOf } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
-import { type Pairing, plainName } from './names.js';
+import { groupBy, type Pairing, plainName } from './names.js';
 import { countSlices } from './recognise.js';
 import { describeSeries } from './series.js';
 
@@ -35,7 +35,17 @@ function seriesNotes(units: readonly NamedUnit[], isListed: boolean): string[] {
   const remarks = known.flatMap((each) =>
     each.remarks.map((remark) => oneLine(`Series ${describeSeries(each)} ${remark}`)),
   );
-  return [...notes, ...remarks];
+  const single = known.filter(({ images, isFile }) => images === 1 && !isFile);
+  const alike = groupBy(single, ({ path, number, description, modality, size, plane }) =>
+    JSON.stringify([path, number, description, modality, size, plane]),
+  );
+  const apart = alike.flatMap(([first, ...others]) => {
+    // Two may be localisers.
+    if (!first || others.length < 2) return [];
+    const count = others.length + 1;
+    return `${count} images in ${quotePath(first.path)} look like the slices of one volume, but each has a SeriesInstanceUID of its own: they are sent as ${count} cases. If they are one volume, give all the same UID, or convert them to NIfTI`;
+  });
+  return [...notes, ...remarks, ...apart];
 }
 
 /** The kinds of objects with their numbers: `1 RTDOSE, 2 RTSTRUCT`. */

@@ -42,19 +42,19 @@ const projections = new Set([
 const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
   header !== null && (header.frames > 1 || projections.has(header.modality ?? '') || isSegmentation(header));
 
-/** Least part of a unit vector along an axis with which a plane has the name of that axis. */
+/** The part of a unit vector along an axis from which on a plane has the name of that axis. */
 const nearlyStraight = 0.9;
 
 /** The anatomical plane of images of this orientation. */
 export function planeOf(header: DicomHeader | null | undefined): Series['plane'] {
   if (!header?.orientation) return null;
   const normal = normalOf(header.orientation).map(Math.abs);
-  const most = Math.max(...normal);
-  if (most < nearlyStraight) return 'oblique';
-  return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(most)] ?? null;
+  const max = Math.max(...normal);
+  if (max < nearlyStraight) return 'oblique';
+  return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(max)] ?? null;
 }
 
-/** Most that a part of a direction may differ among images of one orientation. */
+/** How much a part of a direction may differ among images of one orientation. */
 const tolerance = 0.01;
 
 /** The images in the order of their positions; null unless all have one, and all have the same orientation. */
@@ -77,18 +77,34 @@ function orderOf(files: readonly DicomFile[]): number[] {
   return [...files.keys()].sort((a, b) => number(a) - number(b));
 }
 
-/** Most gaps that are listed. */
-const mostGaps = 5;
+/** How many gaps are listed. */
+const maxGaps = 5;
 
-/** Remarks about the positions of a series' images: gaps in even spacing, and several images at one position. */
+const repeatedIn = (values: readonly unknown[]): number => values.length - new Set(values).size;
+
+/** Remarks about what a series' images have in common, and about their positions: gaps in even spacing, and several images at one. */
 function remarksOn(headers: readonly DicomHeader[]): string[] {
-  const levels = levelsOf(headers);
-  if (!levels) return [];
   const remarks: string[] = [];
-  if (levels.length < headers.length) {
+  if (headers.length > 1 && headers[0]?.seriesUid === null)
     remarks.push(
-      `has ${headers.length} images at ${counted(levels.length, 'position')}, such as echoes, b-values or two acquisitions`,
+      'has no SeriesInstanceUID; images of one directory were put together that say they belong to one series',
     );
+  const repeated = repeatedIn(headers.flatMap(({ instanceUid }) => instanceUid ?? []));
+  if (repeated > 0)
+    remarks.push(
+      `has ${counted(repeated, 'image')} with the SOPInstanceUID of another image, but another content`,
+    );
+  const levels = levelsOf(headers);
+  if (!levels) return remarks;
+  if (levels.length < headers.length) {
+    const areNumbered = headers.every(({ instanceNumber }) => instanceNumber !== null);
+    const isTwice =
+      areNumbered &&
+      levels.every(({ images }) => new Set(images.map((each) => each.instanceNumber)).size === 1);
+    const why = isTwice
+      ? 'with the same numbers: copies of each other, or two acquisitions'
+      : 'such as echoes, b-values or two acquisitions';
+    remarks.push(`has ${headers.length} images at ${counted(levels.length, 'position')}, ${why}`);
   }
   const steps = levels.slice(1).map(({ depth }, index) => depth - (levels[index]?.depth ?? 0));
   const usual = usualStep(steps);
@@ -100,8 +116,8 @@ function remarksOn(headers: readonly DicomHeader[]): string[] {
     const count = gaps.reduce((sum, index) => sum + Math.round(missing[index] ?? 0), 0);
     const nameAt = (index: number) =>
       levels[index]?.images[0]?.instanceNumber ?? `${levels[index]?.depth.toFixed(1)} mm`;
-    const between = gaps.slice(0, mostGaps).map((index) => `${nameAt(index)} and ${nameAt(index + 1)}`);
-    const more = gaps.length > mostGaps ? `, and ${gaps.length - mostGaps} more gaps` : '';
+    const between = gaps.slice(0, maxGaps).map((index) => `${nameAt(index)} and ${nameAt(index + 1)}`);
+    const more = gaps.length > maxGaps ? `, and ${gaps.length - maxGaps} more gaps` : '';
     remarks.push(`lacks ${counted(count, 'slice')} of an even spacing, between ${between.join(', ')}${more}`);
   }
   return remarks;
@@ -121,7 +137,7 @@ function commonest<T>(values: readonly T[]): T | undefined {
   return [...counts].reduce<[T, number] | undefined>((a, b) => (a && a[1] >= b[1] ? a : b), undefined)?.[0];
 }
 
-function seriesOf(files: readonly DicomFile[]): Series {
+function seriesOf(files: readonly DicomFile[]): Omit<Series, 'person'> {
   const headers = files.flatMap(({ header }) => header ?? []);
   const [first] = headers;
   const paths = files.map((file) => file.path);
@@ -161,15 +177,32 @@ function byDirectoryIfMixed(files: readonly DicomFile[]): readonly (readonly Dic
   return isMixed ? groupBy(files, directoryOf) : [files];
 }
 
+/** What all images of a series have in common. Without a SeriesInstanceUID, these are the same if all else is that a series shares. */
+function keyOf(file: DicomFile): string {
+  const { header } = file;
+  if (isCaseOfItsOwn(file)) return file.path;
+  if (!header || header.seriesUid !== null) return header?.seriesUid ?? directoryOf(file);
+  const { patient, studyUid, seriesNumber, modality, description, rows, columns, orientation } = header;
+  const directions = orientation?.map((each) => Math.round(each / tolerance));
+  const shared = [patient, studyUid, seriesNumber, modality, description, rows, columns, directions];
+  return JSON.stringify([directoryOf(file), ...shared]);
+}
+
 /**
  * The cases of images: series by SeriesInstanceUID, files with several frames and projections by themselves. Images without a
- * SeriesInstanceUID, or whose header cannot be read, are one series with the others of their directory. In the order of the
- * directories; those of one directory by their numbers.
+ * SeriesInstanceUID are one series if they lie in one directory and say the same of their patient, study, number and geometry;
+ * those whose header cannot be read, with the others of their directory. In the order of the directories; those of one directory
+ * by their numbers.
  */
 export function groupSeries(images: readonly DicomFile[]): Series[] {
-  const keyOf = (file: DicomFile) =>
-    isCaseOfItsOwn(file) ? file.path : (file.header?.seriesUid ?? directoryOf(file));
-  const series = groupBy(images, keyOf).flatMap(byDirectoryIfMixed).map(seriesOf);
+  const grouped = groupBy(images, keyOf).flatMap(byDirectoryIfMixed);
+  const found = grouped.map((files) => ({ ...seriesOf(files), person: files[0]?.header?.patient ?? '' }));
+  const peopleIn = new Map<string, Set<string>>();
+  for (const { path: directory, person } of found)
+    peopleIn.set(directory, (peopleIn.get(directory) ?? new Set()).add(person));
+  const series = found.map((each) =>
+    (peopleIn.get(each.path)?.size ?? 0) > 1 ? each : { ...each, person: '' },
+  );
   return series.sort((a, b) =>
     a.path === b.path ? (a.number ?? 0) - (b.number ?? 0) : byName(a.path, b.path),
   );

@@ -8,6 +8,7 @@ import { selectSeries } from '../../../src/imaging/inputs/series.js';
 import { collect } from '../../client/support/collect.js';
 import { stageInputs } from '../../client/support/stage-inputs.js';
 import { dicomFile, dicomSeries, type Slice } from '../../support/dicom.js';
+import { type Element, element, dicomFile as elementFile } from '../../support/dicom-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** Files below a directory. */
@@ -70,7 +71,9 @@ describe('a directory of DICOM files', () => {
   test('A directory of DICOM files with more than twenty series has twenty of them listed, and the others counted', async () => {
     await using root = await temporary();
     const names = Array.from({ length: 22 }, (_, at) => `${at + 1}`);
-    const files = names.map((series) => [`${series}.dcm`, dicomFile({ image: 1, series })] as const);
+    const files = names.map(
+      (series) => [`${series}.dcm`, dicomFile({ image: 1, series, number: Number(series) })] as const,
+    );
     await plant(root.path, within('in', Object.fromEntries(files)));
     const field = fieldWithRole(operationOf('infer'), 'paths');
     const paths = [{ field, groups: [[path.join(root.path, 'in')]] }];
@@ -196,10 +199,83 @@ describe('a directory of DICOM files', () => {
       ...dicomSeries(4, { ...t1, description: 'other' }, named('again')),
     };
     expect((await sortedOut(within('in', twice))).remarks).toEqual([
-      'has 8 images at 4 positions, such as echoes, b-values or two acquisitions',
+      'has 4 images with the SOPInstanceUID of another image, but another content',
+      'has 8 images at 4 positions, with the same numbers: copies of each other, or two acquisitions',
     ]);
     expect((await sortedOut(within('in', dicomSeries(12, { ...t1, plane: 'sagittal' })))).remarks).toEqual(
       [],
+    );
+  });
+
+  /** A slice with these elements, which replace those that it would have. */
+  const sliceOf = (depth: number, more: readonly Element[]) =>
+    elementFile({ pixels: new Uint16Array(4), size: [2, 2], position: [0, 0, depth], more });
+  const stackOf = (name: string, moreOf: (at: number) => readonly Element[]) =>
+    Object.fromEntries(
+      [0, 1, 2, 3].map((at) => {
+        const own = [
+          element(0x00080018, 'UI', `1.2.${name.length}.${at}`),
+          element(0x00200013, 'IS', `${at}`),
+        ];
+        return [`in/${name}${at}.dcm`, sliceOf(at, [...own, ...moreOf(at)])];
+      }),
+    );
+  const findAll = async (files: Readonly<Record<string, Buffer>>) => {
+    await using root = await temporary();
+    await plant(root.path, files);
+    const field = fieldWithRole(operationOf('infer'), 'paths');
+    const paths = [{ field, groups: [[path.join(root.path, 'in')]] }];
+    const each = await findFiles({ files: paths, archive: null }, { isEach: true }).catch(
+      (error: Error) => error,
+    );
+    const { notes, volumes } = await findFiles({ files: paths, archive: null });
+    const names = volumes.flatMap(({ groups }) => groups.flat().map(({ name }) => name));
+    const short = (text: string) => text.replaceAll(root.path, '');
+    const cases = each instanceof Error ? short(each.message) : each.cases.map(({ name }) => name);
+    return { cases, names, notes: notes.map(short) };
+  };
+
+  test('A directory of DICOM files of two people has a case for each, with the number of the patient', async () => {
+    const of = (patient: string) => [
+      ...[element(0x00100020, 'LO', patient), element(0x0020000d, 'UI', `1.2.${patient.length}`)],
+      ...[element(0x00200011, 'IS', '3'), element(0x0008103e, 'LO', 'T1')],
+    ];
+    const found = await findAll({ ...stackOf('a', () => of('P/1')), ...stackOf('bc', () => of('P-22')) });
+    expect(found.cases).toEqual(['3_T1_P-1', '3_T1_P-22']);
+    expect(found.names).toEqual(['in_3_T1_P-1', 'in_3_T1_P-22']);
+    expect((await findAll(stackOf('a', () => of('P/1')))).cases).toEqual(['3_T1']);
+  });
+
+  test('A directory of DICOM files without a SeriesInstanceUID has a case for each series that the rest tells apart', async () => {
+    const of = (number: string, patient: string) => [
+      ...[
+        element(0x0020000e, 'UI', ''),
+        element(0x00200011, 'IS', number),
+        element(0x00100020, 'LO', patient),
+      ],
+    ];
+    const found = await findAll({
+      ...stackOf('a', () => of('3', 'P1')),
+      ...stackOf('bc', () => of('4', 'P1')),
+      ...stackOf('def', () => of('3', 'P2')),
+    });
+    expect(found.cases).toEqual(['3_P1', '3_P2', '4_P1']);
+    const remark =
+      'has no SeriesInstanceUID; images of one directory were put together that say they belong to one series';
+    expect(found.notes.filter((note) => note.endsWith(remark))).toHaveLength(3);
+  });
+
+  test('A directory of DICOM files with a SeriesInstanceUID for each slice is sent with a warning', async () => {
+    const { notes, cases } = await findAll(
+      stackOf('a', (at) => [element(0x0020000e, 'UI', `1.2.9.${at}`), element(0x00200011, 'IS', '3')]),
+    );
+    expect(cases).toBe(
+      "4 series in '/in' would be the case '3', since their number and description are the same. Each has one image: " +
+        'if these are the slices of one volume, give all the same SeriesInstanceUID, or convert them to NIfTI',
+    );
+    expect(notes.at(-1)).toBe(
+      "4 images in '/in' look like the slices of one volume, but each has a SeriesInstanceUID of its own: they are sent as 4 cases. " +
+        'If they are one volume, give all the same UID, or convert them to NIfTI',
     );
   });
 

@@ -8,6 +8,8 @@ const image = (path: string, depth: number | null, more: Partial<DicomHeader> = 
   header: {
     ...{
       seriesUid: '1',
+      studyUid: '1',
+      patient: 'A',
       instanceUid: path,
       sopClass: '',
       modality: 'MR',
@@ -28,7 +30,15 @@ describe('a series', () => {
     const files = [image('/in/b', 2), image('/in/a', 0, { columns: 9 }), image('/in/c', 1)];
     expect(groupSeries(files)).toEqual([
       {
-        ...{ path: '/in', isFile: false, number: 3, description: 'T1', modality: 'MR', images: 3 },
+        ...{
+          path: '/in',
+          isFile: false,
+          number: 3,
+          description: 'T1',
+          modality: 'MR',
+          person: '',
+          images: 3,
+        },
         files: ['b', 'a', 'c'].map((name) => ({ name, path: `/in/${name}`, size: 10 })),
         order: [1, 2, 0],
         size: [5, 4, 3],
@@ -68,7 +78,7 @@ describe('a series', () => {
         { path: '/in/a/2', size: 1, header: null },
         image('/in/a/3', 1, { modality: 'DX', seriesUid: '2', seriesNumber: 5 }),
       ]),
-    ).toEqual(['/in/a 2 1', '/in/a 1 5', '/in/b 1 2', '/in/b 1 9']);
+    ).toEqual(['/in/a 1 null', '/in/a 1 1', '/in/a 1 5', '/in/b 1 2', '/in/b 1 9']);
     // Of several directories, it is that above them.
     expect(series([image('/in/a/x/1', 0), image('/in/a/y/1', 1)])).toEqual(['/in/a 2 3']);
     expect(series([image('/1', 0), image('/in/1', 1)])).toEqual(['/ 2 3']);

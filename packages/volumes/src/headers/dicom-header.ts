@@ -8,6 +8,9 @@ import { isGzip, unzippedStart } from './dicom-start.js';
 export interface DicomHeader {
   /** SeriesInstanceUID with the study and the patient, because some tools give series of several patients the same UID. */
   readonly seriesUid: string | null;
+  readonly studyUid: string | null;
+  /** PatientID, or the name of a patient without one; empty if neither is given. */
+  readonly patient: string;
   readonly instanceUid: string | null;
   /** Empty if it is not given. */
   readonly sopClass: string;
@@ -81,6 +84,8 @@ export function headerOf(set: DataSet): DicomHeader {
   const uid = wordsOf(set, 'x0020000e');
   return {
     seriesUid: uid && [uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' '),
+    studyUid: wordsOf(set, 'x0020000d'),
+    patient: textOf(set, 'x00100020') || textOf(set, 'x00100010'),
     instanceUid: wordsOf(set, 'x00080018'),
     // A DICOMDIR has its class only in the file meta information.
     sopClass: wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? '',
