@@ -22,7 +22,7 @@ export const refusalNames: readonly string[] = Object.entries(refusals).flatMap(
   isAllowable ? [name] : [],
 );
 
-/** Most bytes of a header of gzip that are read. */
+/** How many bytes are read to find the end of a header of gzip. */
 const gzipStart = 1 << 16;
 
 /** A file as it leaves without what identifies a person, or under a neutral name alone. */

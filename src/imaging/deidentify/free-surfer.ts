@@ -22,8 +22,8 @@ function parametersIn(bytes: Buffer): Buffer {
   for (let at = 0; at < written.length; at += 4) {
     const value = bytes.readFloatBE(at);
     // The flip angle is in radians, the others in milliseconds and millimetres.
-    const [most, steps] = at === 4 ? [7, 1e6] : [1e6, 1e3];
-    if (value >= 0 && value < most) written.writeFloatBE(Math.round(value * steps) / steps, at);
+    const [max, steps] = at === 4 ? [7, 1e6] : [1e6, 1e3];
+    if (value >= 0 && value < max) written.writeFloatBE(Math.round(value * steps) / steps, at);
   }
   return written;
 }

@@ -24,7 +24,7 @@ export interface Repack {
   readonly front: (packed: number) => Buffer;
 }
 
-/** The least work: what is sent is read once. */
+/** The fastest compression: what is sent is read only once. */
 const level = 1;
 
 async function* partOf(

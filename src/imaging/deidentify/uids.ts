@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 
 /** Days by which the dates of a patient go back: at least a year, less than eleven. */
-const [leastDays, rangeOfDays] = [366, 3650];
+const [minDays, rangeOfDays] = [366, 3650];
 
 /**
  * Identifiers in place of those of the hospital: always the same for the same, and without the key nobody can tell which, or
@@ -33,6 +33,6 @@ export class Pseudonyms {
 
   /** How many days the dates of a patient go back. All studies go back by the same, so that the time between them is kept. */
   daysBack(id: string): number {
-    return leastDays + (this.#digest(`days ${id}`).readUInt32BE(0) % rangeOfDays);
+    return minDays + (this.#digest(`days ${id}`).readUInt32BE(0) % rangeOfDays);
   }
 }

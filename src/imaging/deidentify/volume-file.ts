@@ -87,11 +87,11 @@ function rangeOf(file: string, before: number | null, take: number): { start: nu
 }
 
 /** Bytes of a file from a place, as far as they are there. */
-function bytesAt(file: string, start: number, most: number): Buffer {
+function bytesAt(file: string, start: number, max: number): Buffer {
   const descriptor = openSync(file, 'r');
   try {
-    const bytes = Buffer.alloc(most);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, most, start));
+    const bytes = Buffer.alloc(max);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, max, start));
   } finally {
     closeSync(descriptor);
   }

@@ -10,7 +10,7 @@ import {
   type Volume,
   volumesOf,
 } from '../../client/found-files.js';
-import { quoteName, quotePath, someOf } from '../../contract/index.js';
+import { quoteName, quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { namesOf, wantedPath } from './names.js';
 import { notesOf } from './notes.js';
@@ -68,16 +68,6 @@ function checkNames(cases: readonly FoundCase[]): void {
   }
 }
 
-/** @throws UsageError for a group that does not have one volume for each case */
-function checkCount(group: readonly Volume[], first: readonly Volume[], flag: string): void {
-  const pathsOf = (volumes: readonly Volume[]) =>
-    someOf(volumes.map(([unit]) => quotePath(unit?.path ?? '')));
-  throw new UsageError(
-    `--each takes one file of each group for a case, and ${flag} has ${group.length} for ${first.length} cases: ` +
-      `${pathsOf(group)} with ${pathsOf(first)}; give both groups the same number of files, and the files of a case the same names`,
-  );
-}
-
 const unitsOf = (volumes: FoundFiles['volumes']): NamedUnit[] =>
   volumes.flatMap(({ groups }) => groups.flat());
 
@@ -87,17 +77,11 @@ const nothingBeside = { skipped: [], copies: [], strays: [], followed: [], objec
 /**
  * Divides what was found into cases: each volume of the first group, with the one of each other group that is paired with it. A
  * single file of a group that may be left out, such as one mask, belongs to every case.
- * @throws UsageError if the groups have different numbers of volumes
+ * @throws UsageError for cases whose names or results would be the same
  */
 export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {
   const fields = found.map(({ field, groups }) => ({ field, groups: groups.map(volumesOf) }));
   const first = fields[0]?.groups[0] ?? [];
-  for (const { field, groups } of fields) {
-    for (const group of groups) {
-      const isForAll = group.length === 1 && !field.required;
-      if (group.length !== first.length && !isForAll) checkCount(group, first, `--${field.name}`);
-    }
-  }
   const volumeAt = (group: readonly Volume[], index: number): Volume =>
     renamed((group.length === first.length ? group[index] : group[0]) ?? []);
   const chosen = first.map((_, index) =>

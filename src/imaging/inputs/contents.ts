@@ -39,8 +39,8 @@ function startsWith(...starts: readonly string[]): (bytes: Buffer) => boolean {
   return (bytes) => starts.some((each) => bytes.toString('latin1', 0, each.length) === each);
 }
 
-/** Different bytes that a text has at least: voxels of one value are not text. */
-const leastDifferent = 4;
+/** How many different bytes a text has at least: voxels of one value are not text. */
+const minDifferent = 4;
 
 /** Whether bytes are text in UTF-8: no control characters, and not a few values over and over. */
 function isText(start: Buffer): boolean {
@@ -48,7 +48,7 @@ function isText(start: Buffer): boolean {
   const text = start.toString('utf8').replace(/\ufffd$/, '');
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what no text has
   const isPlain = !/[\u0000-\u0008\u000b\u000e-\u001f\u007f\ufffd]/.test(text);
-  return isPlain && new Set(text).size >= leastDifferent;
+  return isPlain && new Set(text).size >= minDifferent;
 }
 
 /** What a file is that holds no voxels, by its first bytes: `a PDF document`; null where these show nothing. */

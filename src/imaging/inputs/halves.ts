@@ -110,7 +110,7 @@ class Joining {
 
   /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
   async add(header: Unit): Promise<void> {
-    const read = (most: number) => firstBytes(header.path, most);
+    const read = (max: number) => firstBytes(header.path, max);
     const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
     if (wanted.length === 0) return;
     const [layout, count] = [dataLayoutOf(header.path, read), wanted.length];

@@ -97,7 +97,7 @@ const withHalves = <T extends Pairable>(volumes: readonly T[], units: readonly T
   return [...volumes, ...halves];
 };
 
-/** Most files that are named: whoever has to find them needs more than a few. */
+/** How many files are named: whoever has to find them needs more than a few. */
 const maxNamed = 30;
 
 function listOf(units: readonly Pairable[]): string {

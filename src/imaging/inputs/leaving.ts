@@ -124,7 +124,7 @@ const isPacked = (start: Buffer): boolean =>
     start.toString('latin1', 0, 3) === 'BZh');
 
 /** How many bytes a packed file has unpacked, at most one more than these, and its first ones; null if it is damaged. */
-async function unpacked(file: string, most: number): Promise<{ size: number; start: Buffer } | null> {
+async function unpacked(file: string, max: number): Promise<{ size: number; start: Buffer } | null> {
   let size = 0;
   let start = Buffer.alloc(0);
   const source = createReadStream(file);
@@ -133,9 +133,9 @@ async function unpacked(file: string, most: number): Promise<{ size: number; sta
     for await (const chunk of unzip as AsyncIterable<Buffer>) {
       if (start.length < startBytes) start = Buffer.concat([start, chunk]).subarray(0, startBytes);
       size += chunk.length;
-      if (size > most) break;
+      if (size > max) break;
     }
-    return { size: Math.min(size, most + 1), start };
+    return { size: Math.min(size, max + 1), start };
   } catch {
     return null;
   } finally {

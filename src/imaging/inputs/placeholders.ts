@@ -51,7 +51,7 @@ const largest = 1024;
 const longestBeginning = 64;
 
 /** Smallest size, in bytes, that must occupy a block on the disk: a shorter file may be stored in its inode. */
-const leastOnDisk = 8192;
+const minOnDisk = 8192;
 
 const faultOf = (keeper: Keeper | undefined): string | null =>
   keeper ? `has no content on this machine, since ${keeper.of} did not fetch it; ${keeper.remedy}` : null;
@@ -72,8 +72,7 @@ export const linkFault = (target: string): string | null =>
 export function placeholderFault(target: string, bytes: string | Buffer, stats: Stats): string | null {
   const { size, blocks } = stats;
   const [name, isSmall] = [path.basename(target), size <= largest];
-  const folders =
-    blocks === 0 && size >= leastOnDisk ? path.resolve(target).split(path.sep).slice(0, -1) : [];
+  const folders = blocks === 0 && size >= minOnDisk ? path.resolve(target).split(path.sep).slice(0, -1) : [];
   const start = isSmall && size > 0 ? firstBytes(bytes, longestBeginning).toString('latin1') : '';
   return faultOf(
     keepers.find(

@@ -170,6 +170,7 @@ describe('a series', () => {
       path: '/in/S1',
       number: 3,
       description: 'T1  (KM)/x',
+      person: '',
       modality: 'MR',
       size: [2, 3, 4],
       images: 4,
