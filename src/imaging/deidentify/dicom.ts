@@ -18,6 +18,7 @@ import { type Deidentified, sizeOf } from './pieces.js';
 import {
   CannotDeidentify,
   classFor,
+  isDiffusion,
   isEmission,
   isEnhanced,
   isMosaic,
@@ -96,6 +97,11 @@ export async function deidentifyDicom(
   const elements = rewritten(set, how).filter(([tag]) => tag !== '00080016' && tag !== '00080018');
   if (isMosaic(set) && !ofMosaic.every((each) => how.ofCsa.has(each)))
     throw new CannotDeidentify(name, 'mosaic');
+  const saysB = [...how.kept, ...how.ofCsa].some((each) =>
+    /^(DiffusionBValue|DiffusionBFactor|B_value)\b/.test(each),
+  );
+  if (isDiffusion(set) && !saysB && how.removed.has('private attributes'))
+    throw new CannotDeidentify(name, 'diffusion');
   elements.push(['00080016', 'UI', sopClass], ['00080018', 'UI', instance], ...statementOf(how));
   const syntax = [implicitLittleEndian, deflated].includes(dicom.syntax)
     ? explicitLittleEndian

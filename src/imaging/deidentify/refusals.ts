@@ -38,6 +38,12 @@ export const refusals = {
       'convert it to NIfTI, for example with dcm2niix',
     isAllowable: false,
   },
+  diffusion: {
+    why:
+      'is weighted by diffusion, and its b-value may be in private attributes that are not known here and would be lost: ' +
+      'convert it to NIfTI, for example with dcm2niix',
+    isAllowable: false,
+  },
   'no-image': { why: 'has no image', isAllowable: false },
   unreadable: { why: 'cannot be read well enough to leave out who it is of', isAllowable: false },
 } as const satisfies Readonly<Record<string, { why: string; isAllowable: boolean }>>;
@@ -95,11 +101,19 @@ export const isEnhanced = (sopClass: string): boolean => enhanced.test(sopClass)
 /** Words of ImageType by which scanners mark pictures of their screens. */
 const screen = /SCREEN|SNAPSHOT|DOSE[ _]?INFO|REPORT|PROTOCOL/;
 
-/** Whether an image has all slices side by side, as functional MR of Siemens and of United Imaging has. */
-export const isMosaic = (set: DataSet): boolean => {
+/** The words of ImageType, in capitals. */
+function typeOf(set: DataSet): string[] {
   const type = set.elements.x00080008;
-  return type !== undefined && textsOf(set, type).some((word) => /^(MOSAIC|VFRAME)$/i.test(word));
-};
+  return type ? textsOf(set, type).map((word) => word.toUpperCase()) : [];
+}
+
+/** Whether an image has all slices side by side, as functional MR of Siemens and of United Imaging has. */
+export const isMosaic = (set: DataSet): boolean =>
+  typeOf(set).some((word) => word === 'MOSAIC' || word === 'VFRAME');
+
+/** Whether an image is one of those that are weighted by diffusion, and no map that was computed of them. */
+export const isDiffusion = (set: DataSet): boolean =>
+  typeOf(set)[0] === 'ORIGINAL' && typeOf(set).includes('DIFFUSION');
 
 /** Whether the file says that an overlay is in bits of the pixels: one without data of its own. */
 const hasPixelOverlay = (set: DataSet): boolean =>
@@ -119,9 +133,7 @@ export function reasonsAgainst(set: DataSet, sopClass: string, hasPixels: boolea
   if (kind?.[1]) reasons.push(kind[1]);
   if (/^YES$/i.test(textOf(set, 'x00280301'))) reasons.push('burned-in');
   if (hasPixelOverlay(set)) reasons.push('overlay');
-  const type = set.elements.x00080008;
-  if (type && textsOf(set, type).some((word) => screen.test(word.toUpperCase())))
-    reasons.push('secondary-capture');
+  if (typeOf(set).some((word) => screen.test(word))) reasons.push('secondary-capture');
   return reasons;
 }
 

@@ -184,6 +184,20 @@ describe('private attributes', () => {
     expect(sentence).toMatch(/^scan\.dcm is a mosaic, .* convert it to NIfTI, for example with dcm2niix/);
   });
 
+  test('An image of diffusion is refused if only private attributes of an unknown kind may have its b-value', async () => {
+    const type = (text: string) => element(0x00080008, 'CS', text);
+    const unknown = [element(0x00990010, 'LO', 'VENDOR'), element(0x00991001, 'IS', '1000')];
+    const [original, map] = [type('ORIGINAL\\PRIMARY\\DIFFUSION'), type('DERIVED\\PRIMARY\\DIFFUSION\\ADC')];
+    const [refusal, sentence] = await refusalOf(await fileOf([original, ...unknown]));
+    expect([refusal, sentence]).toEqual([
+      'diffusion',
+      expect.stringMatching(/its b-value may be in private attributes/),
+    ]);
+    const standard = element(0x00189087, 'FD', doubles(1000));
+    for (const more of [[original], [original, standard, ...unknown], [map, ...unknown]])
+      expect(await refusalOf(await fileOf(more))).toEqual(['none', '']);
+  });
+
   test('An image that is no mosaic leaves without a header that cannot be read', async () => {
     const set = parsed(await leaving(await fileOf(mosaic(Buffer.alloc(400, 65), 'ORIGINAL\\PRIMARY'))));
     expect(set.elements.x00291010).toBeUndefined();
