@@ -39,8 +39,6 @@ const onlyForTests: readonly string[] = [
   'imaging/inputs/series.ts: planeOf',
   'server/devices/nvidia-smi.ts: parseRows',
   'server/executors/local/fair-share.ts: longestPassedOver',
-  'server/executors/resident/worker-records.ts: readHostRecord',
-  'server/executors/resident/workers.ts: maxMemoryUse',
   'server/executors/slurm/cluster.ts: parseNodes',
   'server/executors/slurm/queue.ts: parseRows',
   'server/executors/slurm/queued-job.ts: minutesFor',
@@ -52,7 +50,6 @@ const onlyForTests: readonly string[] = [
   'server/http/http-server.ts: connectionsFor',
   'server/hub/update.ts: downloadBlob',
   'server/sandbox/passed-environment.ts: passedVariables',
-  'server/sandbox/visible-files.ts: namesOf',
   'server/uploads/upload-store.ts: directoryName',
   // oclif finds it by its name in package.json.
   'start/help.ts: GroupedHelp',

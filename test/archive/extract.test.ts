@@ -125,6 +125,13 @@ describe('an archive', () => {
       ],
     ],
     ['tooLarge', [{ ...a, content: Buffer.alloc(200_000), deflated: true, statedSize: 5 }]],
+    [
+      'tooLarge',
+      [
+        { ...a, content: 'x'.repeat(60_000) },
+        { name: 'b', content: Buffer.alloc(90_000), deflated: true, statedSize: 5 },
+      ],
+    ],
     ['tooLarge', Array.from({ length: 30 }, (_, index) => ({ name: `${index}/` }))],
     ['tooLarge', Array.from({ length: 15 }, (_, index) => ({ name: `${index}/file` }))],
     ['tooMany', Array.from({ length: 101 }, (_, index) => ({ name: `${index}` }))],

@@ -59,7 +59,7 @@ const maxLinks = 40;
  * no links. Replacing what has one of these names replaces the file.
  * @param file absolute
  */
-export function namesOf(file: string): string[] {
+function namesOf(file: string): string[] {
   const links: string[] = [];
   let reached = '/';
   const left = file.split(path.sep);

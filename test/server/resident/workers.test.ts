@@ -5,7 +5,6 @@ import type { WorkerOrder } from '../../../src/server/executors/resident/worker.
 import {
   isWorkerId,
   parseWorkerState,
-  readHostRecord,
   readWorkerRequest,
 } from '../../../src/server/executors/resident/worker-records.js';
 import { Workers } from '../../../src/server/executors/resident/workers.js';
@@ -116,19 +115,14 @@ test('Invalid files and reports of a worker host are refused', () => {
   ).toEqual([...[true, false, false, false]]);
   const directory = path.join(root, idOf(1));
   mkdirSync(directory);
-  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([undefined, undefined]);
-  const write = (name: string, content: unknown) =>
-    writeFileSync(path.join(directory, name), JSON.stringify(content));
+  expect(readWorkerRequest(directory)).toBeUndefined();
+  const write = (content: unknown) =>
+    writeFileSync(path.join(directory, 'worker.json'), JSON.stringify(content));
   const request = workerRequest(idOf(1), { owner: 'ana', gpus: [1], gpuUuids: ['GPU-b'], filter: 'x' });
-  write('worker.json', request);
-  write('host.json', { host: { pid: 7, startTime: 5 }, worker: null });
-  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([
-    request,
-    { host: { pid: 7, startTime: 5, boot: '' }, worker: null },
-  ]);
-  write('worker.json', { ...request, idle: -1 });
-  write('host.json', { host: { pid: 0, startTime: 5 }, worker: null });
-  expect([readWorkerRequest(directory), readHostRecord(directory)]).toEqual([undefined, undefined]);
+  write(request);
+  expect(readWorkerRequest(directory)).toEqual(request);
+  write({ ...request, idle: -1 });
+  expect(readWorkerRequest(directory)).toBeUndefined();
   expect(parseWorkerState('{"state":"busy","job":"one"}')).toEqual({ state: 'busy', job: 'one' });
   for (const text of ['', '{"state":"gone","job":null}', '{"state":"idle"}'])
     expect(() => parseWorkerState(text)).toThrow();

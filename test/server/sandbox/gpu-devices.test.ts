@@ -8,11 +8,11 @@ const information = (uuid: string, minor: number) =>
 
 const own = (devices: readonly string[]) => devices.filter((each) => /nvidia\d+$/.test(each));
 
-test('a job on the CPU sees no GPU', () => {
+test('A job on the CPU sees no GPU', () => {
   expect(gpuDevices({ gpus: [], gpuUuids: [] })).toEqual([]);
 });
 
-test("a job sees the device files of its own GPUs, by the driver's numbers, and what all GPUs share", async () => {
+test("A job sees the device files of its own GPUs, by the driver's numbers, and what all GPUs share", async () => {
   await using root = await temporary();
   await plant(root.path, {
     '0000:01:00.0/information': information('GPU-aa', 3),
@@ -24,7 +24,7 @@ test("a job sees the device files of its own GPUs, by the driver's numbers, and 
   expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, root.path))).toEqual(['/dev/nvidia0']);
 });
 
-test('where the driver does not tell its numbers, or not all, those of nvidia-smi count', async () => {
+test('Where the driver does not tell its numbers, or not all, those of nvidia-smi count', async () => {
   await using root = await temporary();
   await plant(root.path, { '0000:01:00.0/information': information('GPU-aa', 3) });
   const both = { gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] };

@@ -26,7 +26,7 @@ const python = (program: string) => `exec python3 -c "${program}"`;
 
 describe.runIf(sandbox)('a job in its sandbox', () => {
   test.skipIf(withoutPython)(
-    'is ended, in words, when its processes use more memory than it may',
+    'A job in its sandbox is ended, in words, when its processes use more memory than it may',
     async () => {
       const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
       const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
@@ -41,7 +41,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   );
 
   test.skipIf(withoutPython)(
-    'is ended when what its processes share by twos is more together, and not when all share the same',
+    'A job in its sandbox is ended when what its processes share by twos is more together, and not when all share the same',
     async () => {
       const shares = 'import mmap, time; x = mmap.mmap(-1, 50 << 20); x.write(bytes(50 << 20));';
       const limit = { memory: 120 * mebibyte };
@@ -54,17 +54,20 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     },
   );
 
-  test.skipIf(withoutPython)('gets no more than twice its memory at once, however fast it asks', async () => {
-    const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
-    expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);
-  });
+  test.skipIf(withoutPython)(
+    'A job in its sandbox gets no more than twice its memory at once, however fast it asks',
+    async () => {
+      const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
+      expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);
+    },
+  );
 
-  test('does not fill memory by files', async () => {
+  test('A job in its sandbox does not fill memory by files', async () => {
     const { exitCode, log } = await run('head -c 40M /dev/zero > /dev/shm/file', { memory: 20 * mebibyte });
     expect([exitCode, log]).toEqual([1, expect.stringMatching(/No space left/)]);
   });
 
-  test.skipIf(withoutPython)('uses what it may', async () => {
+  test.skipIf(withoutPython)('A job in its sandbox uses what it may', async () => {
     const { exitCode } = await run(`sleep 1 & ${python('bytearray(60 << 20)')}`, {
       memory: 200 * mebibyte,
       processes: 50,
@@ -72,7 +75,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('has no more processes than it may', async () => {
+  test('A job in its sandbox has no more processes than it may', async () => {
     // Sixty at most, whatever the limit does.
     const script = 'for each in $(seq 60); do sleep 600 & done; sleep 5; echo all';
     const { error, signal, exitCode, log } = await run(script, { processes: 40 });
@@ -85,17 +88,27 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
   });
 
-  test.runIf(isRoot)('is refused more of them by the kernel where the server is not root', async () => {
-    const words = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'bwrap', '--unshare-user'];
-    const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
-    const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
-    const script = 'for each in $(seq 60); do sleep 5 & done; echo all';
-    const all = [...words, ...isolated, ...limited, 'sh', '-c', script];
-    const { status, stdout, stderr } = spawnSync(all[0] ?? '', all.slice(1), { encoding: 'utf8' });
-    expect([status, stdout, stderr]).toEqual([2, '', expect.stringMatching(/fork/i)]);
-  });
+  test.runIf(isRoot)(
+    'A job in its sandbox is refused more of them by the kernel where the server is not root',
+    async () => {
+      const words = [
+        'setpriv',
+        '--reuid=65534',
+        '--regid=65534',
+        '--clear-groups',
+        'bwrap',
+        '--unshare-user',
+      ];
+      const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
+      const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
+      const script = 'for each in $(seq 60); do sleep 5 & done; echo all';
+      const all = [...words, ...isolated, ...limited, 'sh', '-c', script];
+      const { status, stdout, stderr } = spawnSync(all[0] ?? '', all.slice(1), { encoding: 'utf8' });
+      expect([status, stdout, stderr]).toEqual([2, '', expect.stringMatching(/fork/i)]);
+    },
+  );
 
-  test('has a limit of processes of which help and pages say what these tests show', () => {
+  test('A job in its sandbox has a limit of processes of which help and pages say what these tests show', () => {
     const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8').replaceAll(
       /\s+/g,
       ' ',
@@ -107,7 +120,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     );
   });
 
-  test('has as many as it may beside others', async () => {
+  test('A job in its sandbox has as many as it may beside others', async () => {
     const script = 'for each in $(seq 25); do sleep 1 & done; wait; echo all';
     const ends = await Promise.all([1, 2, 3].map(() => run(script, { processes: 40 })));
     expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);

@@ -23,19 +23,19 @@ const names = (rules: Partial<Parameters<typeof passedNames>[1]>) =>
 
 const always = ['CUDA_HOME', 'HF_HOME', 'KONFAI_HOME', 'LC_TIME', 'PATH', 'PYTHONPATH'];
 
-test("a job in a sandbox sees what the table lists, and nothing else of the server's environment", () => {
+test("A job in a sandbox sees what the table lists, and nothing else of the server's environment", () => {
   expect(names({})).toEqual(always);
 });
 
-test('a proxy is for a job that may use the network', () => {
+test('A proxy is for a job that may use the network', () => {
   expect(names({ network: true })).toEqual([...always, 'https_proxy']);
 });
 
-test('the home directory is for a job without a sandbox', () => {
+test('The home directory is for a job without a sandbox', () => {
   expect(names({ isSandboxed: false })).toEqual([...always, 'HOME', 'XDG_CACHE_HOME'].sort());
 });
 
-test('a name that says that it is a secret passes where the admin names it, and nowhere else', () => {
+test('A name that says that it is a secret passes where the admin names it, and nowhere else', () => {
   expect(names({ added: ['HF_TOKEN', 'SSH_AUTH_SOCK', 'NOT_SET'] })).toEqual(
     [...always, 'HF_TOKEN', 'SSH_AUTH_SOCK'].sort(),
   );
@@ -74,7 +74,7 @@ test.for([
   expect(passes(name)).toBe(true);
 });
 
-test('an address with a password passes only where the admin names it, but for that of a proxy', () => {
+test('An address with a password passes only where the admin names it, but for that of a proxy', () => {
   for (const value of [
     'https://lab:secret@hub.example',
     'redis://:secret@cache:6379/0',
@@ -94,7 +94,7 @@ test('an address with a password passes only where the admin names it, but for t
   }
 });
 
-test('docs/sandbox.md lists the whole table', () => {
+test('The page on the sandbox lists the whole table', () => {
   const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8');
   for (const { names: row, purpose } of passedVariables) {
     expect(page).toContain(`| ${row.map((name) => `\`${name}\``).join(' ')} | ${purpose}`);

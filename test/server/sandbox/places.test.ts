@@ -11,7 +11,7 @@ const root = await temporary();
 afterAll(() => root[Symbol.asyncDispose]());
 const at = (name: string) => path.join(realpathSync(root.path), name);
 
-test('of the packages above an app those are seen that it names, as npm would install them', async () => {
+test('Of the packages above an app those are seen that it names, as npm would install them', async () => {
   await plant(at('work'), {
     'node_modules/real/package.json': '{"name":"real"}',
     'node_modules/@lab/': '',
@@ -78,7 +78,7 @@ test.for([
   expect(await problemOf(Promise.resolve(trial as never))).toBe(problem);
 });
 
-test('what an admin shows to jobs must exist, and have nothing to do with the data directory', async () => {
+test('What an admin shows to jobs must exist, and have nothing to do with the data directory', async () => {
   await plant(at('server'), { 'data/jobs/a': '', 'models/a': '' });
   const refusal = (file: string, isWritable = false) =>
     findSandbox('auto', {
@@ -100,7 +100,7 @@ test('what an admin shows to jobs must exist, and have nothing to do with the da
   });
 });
 
-test('of an app five links that jobs cannot follow are told, three directories deep', async () => {
+test('Of an app five links that jobs cannot follow are told, three directories deep', async () => {
   await plant(at('blind'), {
     'weights/a': '',
     'shown/a': '',

@@ -55,13 +55,13 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     return texts.filter((text) => !/^(\[remote-app\]|shell infer|__DONE__)/.test(text));
   }
 
-  test('changes no setting of the kernel, also where the server is root', async () => {
+  test('A job in its sandbox changes no setting of the kernel, also where the server is root', async () => {
     const places = '! -path "/proc/[0-9]*" ! -path "/proc/self/*" ! -path "/proc/thread-self/*"';
     expect(await lines(`find /proc -type f ${places} -writable 2> /dev/null`)).toEqual([]);
     expect(await lines('cat /proc/sys/kernel/ostype')).toEqual(['Linux']);
   });
 
-  test('is told of in the log, and its result is as without one', async () => {
+  test('A job in its sandbox is told of in the log, and its result is as without one', async () => {
     const { id, log } = await server.api.run('infer', { ...least.infer, ...steps('write=a/b.txt:text') });
     expect(log).toContain('data: [remote-app] Starting infer on the CPU, in a sandbox without network\n');
     const result = await server.api.fetch(`/jobs/${id}/result`);
@@ -69,7 +69,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(String(found.get('a/b.txt'))).toBe('text');
   });
 
-  test('sees of the data directory its own Input, Output and Workspace', async () => {
+  test('A job in its sandbox sees of the data directory its own Input, Output and Workspace', async () => {
     const other = await server.api.run('infer', { ...least.infer, ...steps(`write=patient:${secret}`) });
     const job = server.jobDirectory(other.id);
     const seen = await lines(
@@ -80,7 +80,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(seen.join('\n')).not.toContain(secret);
   });
 
-  test('can neither write nor replace what the runner and the server write', async () => {
+  test('A job in its sandbox can neither write nor replace what the runner and the server write', async () => {
     const form = steps(
       'shell=for each in exit.json runner.json job.json log run.json; do echo forged > ../$each || true; done',
       'shell=mv ../Output ../Other || rmdir ../Workspace || ln -s /etc ../exit.json || true',
@@ -93,7 +93,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readFileSync(path.join(server.jobDirectory(id), 'exit.json'), 'utf8')).not.toContain('forged');
   });
 
-  test('sees the system read-only, and a /tmp of its own that goes with it', async () => {
+  test('A job in its sandbox sees the system read-only, and a /tmp of its own that goes with it', async () => {
     const name = `remote-app-sandbox-${process.pid}`;
     const seen = await lines(
       `for each in / /usr /etc /dev /run /var /sys; do touch $each/${name} && echo wrote $each; done; touch /tmp/${name} && ls /var/tmp /tmp`,
@@ -103,7 +103,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readdirSync('/tmp')).not.toContain(name);
   });
 
-  test('sees no home directory, and of other files what the admin has named', async () => {
+  test('A job in its sandbox sees no home directory, and of other files what the admin has named', async () => {
     const [models, cache, hidden] = ['models', 'cache', 'private'].map((name) => path.join(home, name));
     const seen = await lines(
       `ls -d /root/* /home/*; cat ${models}/file ${cache}/file ${hidden}/file; echo new > ${cache}/new; echo new > ${models}/new`,
@@ -119,14 +119,14 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readFileSync(`${cache}/new`, 'utf8')).toBe('new\n');
   });
 
-  test('reads nothing of /etc that is not for everybody', async () => {
+  test('A job in its sandbox reads nothing of /etc that is not for everybody', async () => {
     const seen = await lines(
       'cat /etc/shadow || echo hidden; grep -c ^root: /etc/passwd; ls /etc/ssl/private || true',
     );
     expect(seen.slice(0, 3)).toEqual([expect.stringContaining('Permission denied'), 'hidden', '1']);
   });
 
-  test('sees a place below /var/tmp, where its server may have its data directory as well', async () => {
+  test('A job in its sandbox sees a place below /var/tmp, where its server may have its data directory as well', async () => {
     await using place = await temporary('/var/tmp');
     const model = path.join(place.path, 'model');
     writeFileSync(model, 'voxels\n');
@@ -143,12 +143,12 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: voxels\n');
   });
 
-  test('cannot write into its app', async () => {
+  test('A job in its sandbox cannot write into its app', async () => {
     const [line = ''] = await lines(`echo changed > ${apps.shell}/app.json`);
     expect(line).toMatch(/Read-only/);
   });
 
-  test('gets the variables of the table, those that the admin named, and a home of its own', async () => {
+  test('A job in its sandbox gets the variables of the table, those that the admin named, and a home of its own', async () => {
     const { id } = await server.api.run('infer', least.infer);
     const { env } = await server.api.recorded(id);
     expect(env).toMatchObject({ HF_HOME: '/srv/models', NAMED: 'named', REMOTE_APP_JOB_ID: id });
@@ -156,7 +156,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(JSON.stringify(env)).not.toMatch(/LAB_SECRET|proxy/);
   });
 
-  test('sees its own processes alone', async () => {
+  test('A job in its sandbox sees its own processes alone', async () => {
     const [count, ids = ''] = await lines(
       `ls -d /proc/[0-9]* | wc -l; echo $(ls /proc | grep '^[0-9]' | sort -n)`,
     );
@@ -165,7 +165,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(await lines(`kill -9 ${process.pid} || echo none`)).toContain('none');
   });
 
-  test('reaches no service of this machine, unless its app may use the network', async () => {
+  test('A job in its sandbox reaches no service of this machine, unless its app may use the network', async () => {
     const listener = createServer((socket) => socket.end('reached'));
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
     const { port } = listener.address() as { port: number };
@@ -178,14 +178,14 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     }
   });
 
-  test('leaves no process behind, whatever it does to hide one', async () => {
+  test('A job in its sandbox leaves no process behind, whatever it does to hide one', async () => {
     const marker = `7${process.pid}77`;
     const hide = `env -i setsid sh -c 'setsid sleep ${marker} >/dev/null 2>&1 </dev/null &' >/dev/null 2>&1 </dev/null & sleep 0.3`;
     await lines(hide);
     expect(runningProcesses().filter((pid) => argumentsOf(pid).includes(marker))).toEqual([]);
   });
 
-  test('is asked to end, and killed three seconds later', async () => {
+  test('A job in its sandbox is asked to end, and killed three seconds later', async () => {
     const form = steps('stubborn=', 'print=ready', 'wait=/never');
     const id = await server.api.running('infer', { ...least.infer, ...form }, 'ready');
     const pids = server.processes();
@@ -194,7 +194,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(pids.filter(isRunning)).toEqual([]);
   });
 
-  test('finds the engine, and the environment that it is part of, without that being named', async () => {
+  test('A job in its sandbox finds the engine, and the environment that it is part of, without that being named', async () => {
     const environment = path.join(home, 'lab', 'environment');
     mkdirSync(path.join(environment, 'bin'), { recursive: true });
     writeFileSync(path.join(environment, 'pyvenv.cfg'), 'home = /usr/bin\n');
@@ -220,7 +220,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: not seen\n');
   });
 
-  test('finds the packages of the workspace that its app is part of, and nothing else there', async () => {
+  test('A job in its sandbox finds the packages of the workspace that its app is part of, and nothing else there', async () => {
     const packages = path.join(home, 'workspace', 'node_modules', 'greeting');
     const app = path.join(home, 'workspace', 'apps', 'member');
     mkdirSync(packages, { recursive: true });
@@ -241,7 +241,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: from the workspace false\n');
   });
 
-  test('finds a package above its app that is a link, but none by a link of the app itself', async () => {
+  test('A job in its sandbox finds a package above its app that is a link, but none by a link of the app itself', async () => {
     const workspace = path.join(home, 'linked');
     const app = path.join(workspace, 'apps', 'member');
     const write = (name: string, content: string) => {
@@ -277,7 +277,7 @@ console.log(sibling, ...seen);\n`;
     expect(log).toContain('data: of sibling false false\n');
   });
 
-  test('gets more values than bwrap takes words', async () => {
+  test('A job in its sandbox gets more values than bwrap takes words', async () => {
     const size = Array.from({ length: 9000 }, (_, index) => index + 1);
     const form = { ...least.infer, ...options({ patch_size: size }) };
     const { id, view } = await server.api.run('infer', form);
@@ -286,7 +286,7 @@ console.log(sibling, ...seen);\n`;
     expect(argv.slice(argv.indexOf('--patch_size') + 1).slice(0, 9000)).toEqual(size.map(String));
   });
 
-  test('that cannot start says what is missing', async () => {
+  test('A job in its sandbox that cannot start says what is missing', async () => {
     const app = path.join(home, 'nowhere');
     cpSync(apps.shell, app, { recursive: true });
     const manifest = JSON.parse(readFileSync(path.join(app, 'app.json'), 'utf8'));
@@ -301,7 +301,7 @@ console.log(sibling, ...seen);\n`;
     expect(view.error).toBe("Cannot start 'no-such-program': there is no such program on the server");
   });
 
-  test('goes on while the server is started again, and ends as it would have', async () => {
+  test('A job in its sandbox goes on while the server is started again, and ends as it would have', async () => {
     const flags = ['--sandbox', 'bwrap', '--on-exit', 'keep'];
     await using other = await TestServer.start({ runners: true, flags });
     const id = await other.api.running('infer', {

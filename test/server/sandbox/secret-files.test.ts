@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeF
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { blindSpots, checkSecrets } from '../../../src/server/sandbox/index.js';
-import { hiddenPlaces, namesOf } from '../../../src/server/sandbox/visible-files.js';
+import { hiddenPlaces } from '../../../src/server/sandbox/visible-files.js';
 import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import { lacks } from '../../support/needs.mjs';
@@ -22,7 +22,7 @@ function madeIn(parent: string): Disposable & { readonly path: string } {
 }
 
 describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below /opt', () => {
-  test('is not seen by a running job when it is replaced, under any name', async () => {
+  test('A secret in a directory of its own below /opt is not seen by a running job when it is replaced, under any name', async () => {
     using own = madeIn('/opt');
     const directory = own.path;
     const file = path.join(directory, 'token');
@@ -50,7 +50,7 @@ describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below
     expect(log).not.toMatch(/^data: token/m);
   });
 
-  test('is not seen by a worker when it is created after the app was loaded', async () => {
+  test('A secret in a directory of its own below /opt is not seen by a worker when it is created after the app was loaded', async () => {
     using own = madeIn('/opt');
     await using cli = await Cli.create();
     const tokens = path.join(own.path, 'tokens.json');
@@ -82,7 +82,7 @@ describe.runIf(sandbox)('serve refuses to start', () => {
     return sentence;
   };
 
-  test('with a secret in a directory of --bind or --bind-rw, or a link to it', async () => {
+  test('A server refuses to start with a secret in a directory of --bind or --bind-rw, or a link to it', async () => {
     await using root = await temporary();
     const [shown, beside] = ['shown', 'beside'].map((name) => path.join(root.path, name)) as [string, string];
     mkdirSync(path.join(shown, 'below'), { recursive: true });
@@ -101,7 +101,7 @@ describe.runIf(sandbox)('serve refuses to start', () => {
     );
   });
 
-  test('with a secret in the directory of an app', async () => {
+  test('A server refuses to start with a secret in the directory of an app', async () => {
     await using root = await temporary();
     const app = path.join(root.path, 'probe');
     cpSync(apps.probe, app, { recursive: true });
@@ -121,12 +121,12 @@ describe('a secret in a directory of the system', () => {
       engine,
     );
 
-  test('is fine in a directory of its own, which is hidden as a whole', () => {
+  test('A secret in a directory of the system is fine in a directory of its own, which is hidden as a whole', () => {
     for (const file of ['/etc/remote-app/token', '/opt/lab/secrets/token', '/srv/token']) check(file);
     check('/opt/lab/secrets/token', ['/opt/lab/app']);
   });
 
-  test('is refused where jobs see the directory, or need something in it', () => {
+  test('A secret in a directory of the system is refused where jobs see the directory, or need something in it', () => {
     expect(() => check('/etc/token')).toThrow(/it is in \/etc, which jobs see as a part of the system/);
     expect(() => check('/usr/share/lab/token')).toThrow(/part of the system/);
     expect(() => check('/opt/lab/token', ['/opt/lab/app'])).toThrow(
@@ -134,7 +134,7 @@ describe('a secret in a directory of the system', () => {
     );
   });
 
-  test.skipIf(withoutOpt)('is refused beside the engine', () => {
+  test.skipIf(withoutOpt)('A secret in a directory of the system is refused beside the engine', () => {
     using own = madeIn('/opt');
     const engine = path.join(own.path, 'engine');
     writeFileSync(engine, '#!/bin/sh\n', { mode: 0o755 });
@@ -142,7 +142,7 @@ describe('a secret in a directory of the system', () => {
   });
 });
 
-test.skipIf(withoutOpt)('what is hidden with a secret file and named by a variable is told', () => {
+test.skipIf(withoutOpt)('What is hidden with a secret file and named by a variable is told', () => {
   using own = madeIn('/opt');
   const secrets = { secretFiles: [path.join(own.path, 'token')], dataDirectory: '/nowhere' };
   const spots = (place: string) =>
@@ -151,18 +151,7 @@ test.skipIf(withoutOpt)('what is hidden with a secret file and named by a variab
   expect(spots('/opt')).toEqual([]);
 });
 
-test('the names of a file are those of the links to it, and its own', async () => {
-  await using root = await temporary();
-  mkdirSync(path.join(root.path, 'first'));
-  symlinkSync('first', path.join(root.path, 'now'));
-  symlinkSync('now/token', path.join(root.path, 'token'));
-  const names = ['token', 'now', 'first/token'].map((each) => path.join(root.path, each));
-  expect(namesOf(path.join(root.path, 'token'))).toEqual(names);
-  symlinkSync('turn', path.join(root.path, 'turn'));
-  expect(namesOf(path.join(root.path, 'turn')).at(-1)).toBe(path.join(root.path, 'turn'));
-});
-
-test('what jobs must not see is hidden under its real name and under that of each link that they see', async () => {
+test('What jobs must not see is hidden under its real name and under that of each link that they see', async () => {
   await using root = await temporary();
   const [data, shown, link] = ['shown/data', 'shown', 'link'].map((name) => path.join(root.path, name)) as [
     string,

@@ -57,7 +57,7 @@ describe('serve --sandbox auto', () => {
     expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
   });
 
-  test('where bwrap does not work is a problem for a check', async () => {
+  test('With --sandbox auto, a bwrap that does not work is a problem for a check', async () => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, broken) };
     await using cli = await Cli.create();
@@ -72,7 +72,7 @@ describe('serve --sandbox auto', () => {
   });
 
   test.runIf(sandbox)(
-    'where no app can stay loaded in it is a problem for a check, if one should',
+    'With --sandbox auto, a sandbox in which no app can stay loaded is a problem for a check, if one should',
     async () => {
       await using root = await temporary();
       const bwrap = `case "$*" in *CAP_SYS_ADMIN*) ${broken};; esac; exec ${findProgram('bwrap', process.env.PATH ?? '')} "$@"`;
@@ -88,7 +88,7 @@ describe('serve --sandbox auto', () => {
     },
   );
 
-  test.runIf(sandbox)('where it works says what jobs see', async () => {
+  test.runIf(sandbox)('With --sandbox auto, a server whose sandbox works says what jobs see', async () => {
     await using root = await temporary();
     const models = path.join(root.path, 'models');
     const cache = path.join(root.path, 'cache');
@@ -131,7 +131,7 @@ describe('serve --sandbox auto', () => {
   });
 });
 
-test.runIf(sandbox)('does not warn of the environment that the engine is part of', async () => {
+test.runIf(sandbox)('A server does not warn of the environment that the engine is part of', async () => {
   await using root = await temporary();
   const bin = path.join(root.path, 'venv', 'bin');
   mkdirSync(bin, { recursive: true });
@@ -152,7 +152,7 @@ test.runIf(sandbox)('does not warn of the environment that the engine is part of
 });
 
 test.runIf(sandbox && systemCallFilter(process.arch))(
-  'where the kernel filters no system calls a start says so, and sandboxes work',
+  'Where the kernel filters no system calls, a start says so, and sandboxes work',
   async () => {
     await using root = await temporary();
     const without = 'echo "bwrap: prctl(PR_SET_SECCOMP): Invalid argument" >&2; exit 1';
@@ -175,7 +175,7 @@ test.runIf(sandbox && systemCallFilter(process.arch))(
   },
 );
 
-test('serve --sandbox off says nothing of it', async () => {
+test('With --sandbox off, a server says nothing about the sandbox', async () => {
   await using server = await TestServer.start({ flags: ['--sandbox', 'off'] });
   expect(server.stderr).not.toMatch(/sandbox/i);
 });
@@ -199,7 +199,7 @@ describe('serve refuses to start', () => {
     return (await cli.runProcess(words, environment, '', wrapper)).stderr;
   }
 
-  test('with --sandbox bwrap where bwrap does not work', async () => {
+  test('A server refuses to start with --sandbox bwrap where bwrap does not work', async () => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, broken) };
     expect(await refusal(['--sandbox', 'bwrap'], environment)).toMatch(
@@ -207,7 +207,7 @@ describe('serve refuses to start', () => {
     );
   });
 
-  test('with the other server that has the data directory, whatever becomes of the sandbox', async () => {
+  test('A server refuses to start with the other server that has the data directory, whatever becomes of the sandbox', async () => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, broken) };
     await using server = await TestServer.start({ runners: true, environment, flags: ['--sandbox', 'off'] });
@@ -215,7 +215,7 @@ describe('serve refuses to start', () => {
     expect(await refusal(flags, environment)).toMatch(/^.*Another server .* uses the data directory/);
   });
 
-  test('on a file system without FIFOs', async () => {
+  test('A server refuses to start on a file system without FIFOs', async () => {
     await using root = await temporary();
     const mkfifo = 'echo "mkfifo: cannot create fifo: Operation not permitted" >&2; exit 1';
     const PATH = await pathWith(root.path, null, { mkfifo });
@@ -224,13 +224,16 @@ describe('serve refuses to start', () => {
     );
   });
 
-  test.runIf(sandbox)('with --sandbox bwrap where the kernel allows no user namespaces', async () => {
-    const forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
-    const wrapper = ['unshare', '--user', '--map-root-user', 'sh', '-c', forbid, 'sh'];
-    expect(await refusal(['--sandbox', 'bwrap'], {}, wrapper)).toMatch(
-      /bwrap does not work here \(bwrap: .*namespace.*\); this user may not make namespaces: (?!.*--sandbox off)/,
-    );
-  });
+  test.runIf(sandbox)(
+    'A server refuses to start with --sandbox bwrap where the kernel allows no user namespaces',
+    async () => {
+      const forbid = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"';
+      const wrapper = ['unshare', '--user', '--map-root-user', 'sh', '-c', forbid, 'sh'];
+      expect(await refusal(['--sandbox', 'bwrap'], {}, wrapper)).toMatch(
+        /bwrap does not work here \(bwrap: .*namespace.*\); this user may not make namespaces: (?!.*--sandbox off)/,
+      );
+    },
+  );
 
   test.for([
     [['--bind', '/no/such/place'], /--bind \/no\/such\/place: there is no such file or directory/],

@@ -46,7 +46,7 @@ describe('the filter of system calls', () => {
     ['x64', x64, [248, 249, 250], [41, 53]],
     ['arm64', arm64, [217, 218, 219], [198, 199]],
   ] as const)(
-    'of %s refuses keys, io_uring and sockets of virtual machines',
+    'The filter of system calls of %s refuses keys, io_uring and sockets of virtual machines',
     (machine, number, keys, sockets) => {
       const filter = systemCallFilter(machine) ?? Buffer.alloc(0);
       const calls = Array.from({ length: 600 }, (_, call) => call);
@@ -71,7 +71,7 @@ describe('the filter of system calls', () => {
     for (let call = 0; call < 600; call += 1) expect(judge(filter, architecture, first + call)).toBe(ENOSYS);
   });
 
-  test('is there for architectures that are known', () => {
+  test('The filter of system calls is there for architectures that are known', () => {
     expect(systemCallFilter('riscv64')).toBeUndefined();
   });
 });
@@ -86,13 +86,16 @@ async function lines(script: string): Promise<string[]> {
 }
 
 describe.runIf(sandbox && systemCallFilter(process.arch))('a job in its sandbox', () => {
-  test('uses neither the keys of the kernel nor sockets of virtual machines, and makes other sockets', async () => {
+  test('A job in its sandbox uses neither the keys of the kernel nor sockets of virtual machines, and makes other sockets', async () => {
     expect(await lines(`perl -e '${attempts}'`)).toEqual(answers);
   });
 
-  test.skipIf(lacks('python3'))('runs programs as before, and has no descriptor of the filter', async () => {
-    const script = `node -e 'console.log(process.arch)'; python3 -c 'print("python")'
+  test.skipIf(lacks('python3'))(
+    'A job in its sandbox runs programs as before, and has no descriptor of the filter',
+    async () => {
+      const script = `node -e 'console.log(process.arch)'; python3 -c 'print("python")'
       for each in /proc/self/fd/*; do readlink $each; done | grep -c socket || true`;
-    expect(await lines(script)).toEqual([process.arch, 'python', '0']);
-  });
+      expect(await lines(script)).toEqual([process.arch, 'python', '0']);
+    },
+  );
 });

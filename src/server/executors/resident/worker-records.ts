@@ -78,7 +78,7 @@ function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
 export const readWorkerRequest = (directory: string): WorkerRequest | undefined =>
   read(workerRequest, workerFiles(directory).request);
 
-export const readHostRecord = (directory: string): WorkerHostRecord | undefined =>
+const readHostRecord = (directory: string): WorkerHostRecord | undefined =>
   read(hostRecord, workerFiles(directory).record);
 
 /** Parses the report of a worker host. @throws ZodError, or SyntaxError */

@@ -9,7 +9,7 @@ import { isWorkerId, killHost, readWorkerRequest, removeWorker } from './worker-
 /** Milliseconds between two checks of idle workers. */
 const checkInterval = 5000;
 /** The share of the machine's memory that may be in use before idle apps leave. */
-export const maxMemoryUse = 0.9;
+const maxMemoryUse = 0.9;
 
 export interface WorkersSettings extends WorkerHostSettings {
   /** Milliseconds after which an idle worker leaves; 0 means that apps are started anew for each job. */
