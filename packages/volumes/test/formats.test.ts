@@ -502,9 +502,11 @@ describe('Voxels in several files', () => {
   test('Bytes before the voxels of a data file are skipped.', async () => {
     const directory = await workspace();
     await write(directory, 'a.raw', Buffer.alloc(7, 1), bytes);
+    await write(directory, 'a.raw.gz', gzip(Buffer.alloc(7, 1), bytes));
     for (const [name, text] of [
       ['a.nhdr', `${inNrrd}byte skip: 7\ndata file: a.raw\n`],
       ['b.nhdr', `${inNrrd}byte skip: -1\ndata file: a.raw\n`],
+      ['c.nhdr', `${inNrrd.replace('raw', 'gzip')}byte skip: 7\ndata file: a.raw.gz\n`],
       ['a.mhd', `${inMeta}HeaderSize = 7\nElementDataFile = a.raw\n`],
       ['b.mhd', `${inMeta}HeaderSize = -1\nElementDataFile = a.raw\n`],
     ] as const)
