@@ -217,6 +217,21 @@ test('The last bit of a frame is kept if it begins a new byte.', async () => {
   expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
+test('Frames are indexed by the rank of their slice among those with a segment, from 1.', async () => {
+  const source = await writeSeries();
+  const inSlice = size[0] * size[1];
+  const data = labels.map((_, at) => (at === 0 || at === 3 * inSlice ? 1 : 0));
+  const { set } = await segment(await maskOn(source, data), source);
+  const indices = (set.elements.x52009230?.items ?? []).map(({ dataSet }) => {
+    const content = dataSet?.elements.x00209111?.items?.[0]?.dataSet;
+    return [0, 1].map((at) => content?.uint32('x00209157', at));
+  });
+  expect(indices).toEqual([
+    [1, 1],
+    [1, 2],
+  ]);
+});
+
 test('Thousands of frames are described, each once.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
