@@ -307,12 +307,12 @@ class _Answer:
         except (OSError, http.client.HTTPException) as cause:
             raise self._wire.broken(cause) from cause
 
-    def text(self, most: int = 1 << 16) -> str:
-        """The body as text; empty where it is longer than `most` bytes."""
+    def text(self, max_bytes: int = 1 << 16) -> str:
+        """The body as text; empty where it is longer than `max_bytes` bytes."""
         body = b""
         for chunk in self.chunks():
             body += chunk
-            if len(body) > most:
+            if len(body) > max_bytes:
                 return ""
         return body.decode("utf-8", "replace")
 
@@ -960,11 +960,11 @@ class Server:
         except NotFound:
             # KonfAI's server has none, and knows neither `keep` nor keys.
             limits = {}
-        most = limits.get("max_keep")
-        if most is None:
+        max_keep = limits.get("max_keep")
+        if max_keep is None:
             fields.pop("keep", None)
         else:
-            fields.setdefault("keep", str(int(min(86_400, most))))
+            fields.setdefault("keep", str(int(min(86_400, max_keep))))
         deflates = not limits.get("uploads")
         to, key = f"/apps/{_app_path(apps[0])}/{operation}", uuid.uuid4().hex
         with tempfile.TemporaryDirectory(prefix="remote-app-") as directory:
@@ -1082,13 +1082,13 @@ _FINAL = ("done", "error", "killed")
 
 
 def _events_of(chunks: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
-    most = 1 << 20
+    max_line = 1 << 20
     rest = b""
     data: str | None = None
     number: int | None = None
     for chunk in chunks:
         lines = (rest + chunk).split(b"\n")
-        rest = lines.pop()[: most + 1]
+        rest = lines.pop()[: max_line + 1]
         for raw in lines:
             line = raw.removesuffix(b"\r")
             if not line:
@@ -1097,8 +1097,8 @@ def _events_of(chunks: Iterable[bytes]) -> Iterator[tuple[str, int | None]]:
                 data = number = None
             elif line.startswith(b"data:"):
                 data = line[5:].decode("utf-8", "replace").removeprefix(" ")
-                if len(line) > most:
-                    data = f"{data[:most]} [remote-app: the rest of this line is left out]"
+                if len(line) > max_line:
+                    data = f"{data[:max_line]} [remote-app: the rest of this line is left out]"
             elif re.fullmatch(rb"id: ?\d{1,15}", line):
                 number = int(line[3:])
 

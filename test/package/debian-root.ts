@@ -215,7 +215,7 @@ export const releases = { 'Debian 12': 'bookworm', 'Debian 13': 'trixie' } as co
 
 const packages = [
   ...['systemd', 'systemd-sysv', 'dbus', 'bubblewrap', 'adduser', 'util-linux', 'procps', 'iproute2'],
-  ...['init-system-helpers', 'ca-certificates'],
+  ...['init-system-helpers', 'ca-certificates', 'curl', 'jq'],
 ];
 
 /**

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -54,6 +54,18 @@ test.for(systems)(title, async (system, context) => {
   root.output(['cp', '-r', '/mnt/apps', '/srv/apps']);
   root.output(['sed', '-i', 's/^  - .*example$/  - \\/srv\\/apps/', '/etc/remote-app/serve.yaml']);
 
+  // The program of the page for admins that sends a mail for a job that failed, which also needs a file.
+  const page = readFileSync(new URL('../../docs/admin.md', import.meta.url), 'utf8');
+  const [, mail = ''] = /^```sh\n(#!\/bin\/sh\n.*?smtp:.*?)^```$/ms.exec(page) ?? [];
+  const program = mail
+    .replace('#!/bin/sh\n', '#!/bin/sh\nset -e\nmktemp >&2\n')
+    .replace('smtp://mail.example.org', 'smtp://127.0.0.1:2525');
+  writeFileSync(path.join(shared, 'on-end'), program);
+  root.output(['install', '-m', '755', '/mnt/on-end', '/etc/remote-app/on-end']);
+  root.output(['sed', '-i', '$ a on-end: /etc/remote-app/on-end', '/etc/remote-app/serve.yaml']);
+  cpSync(new URL('../support/smtp-sink.mjs', import.meta.url), path.join(shared, 'smtp-sink.mjs'));
+  root.start(['node', '/mnt/smtp-sink.mjs', '2525', '/mnt/mail']);
+
   // An app may depend on the package.
   if (root.run(['npm', '--version']).code === 0) {
     const script =
@@ -87,6 +99,11 @@ test.for(systems)(title, async (system, context) => {
     'done',
     expect.stringContaining('in a sandbox without network'),
   ]);
+  const failed = infer('--app', 'probe', '--set', 'exit=3');
+  expect(ended(failed).status).toBe('error');
+  const sent = path.join(shared, 'mail');
+  const subject = `Subject: Job ${failed} of probe failed`;
+  await until('a mail tells it', () => existsSync(sent) && readFileSync(sent, 'utf8').includes(subject));
   const starts = ['cold', 'warm'].map(() => ended(infer('--app', 'resident')));
   expect(starts).toMatchObject([
     { status: 'done', start: 'cold' },
@@ -102,7 +119,7 @@ test.for(systems)(title, async (system, context) => {
     'shell=until [ -e "$TMPDIR/gate" ]; do sleep 0.1; done',
   );
   const log = `/var/lib/remote-app/jobs/jobs/${id}/log`;
-  await until('it runs', () => root.run(['cat', log]).stdout.includes('begun'));
+  await until('it runs', () => root.run(['cat', log]).stdout.includes('begun'), 120_000);
   root.output(['systemctl', 'restart', 'remote-app']);
   root.output(['dpkg', '-i', second]);
   expect(root.output(['remote-app', '--version'])).toContain('remote-app/0.1.1 ');

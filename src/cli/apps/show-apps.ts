@@ -34,12 +34,12 @@ function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): stri
     const all = choices.map(shownValue);
     return all.length <= maxChoices ? all.join(' | ') : `one of ${all.length}`;
   }
-  const [least, most] = [min, max].map((bound) =>
+  const [lower, upper] = [min, max].map((bound) =>
     bound === undefined || bound === null ? null : shownValue(bound),
   );
-  if (least && most) return `${least} to ${most}`;
-  if (least) return `at least ${least}`;
-  return most ? `at most ${most}` : '';
+  if (lower && upper) return `${lower} to ${upper}`;
+  if (lower) return `at least ${lower}`;
+  return upper ? `at most ${upper}` : '';
 }
 
 /**
@@ -192,7 +192,7 @@ async function listApps(
 
 /** Milliseconds between two requests while the server refreshes its apps, and the longest wait for it. */
 const interval = 500;
-const longestRefresh = 120_000;
+const maxRefresh = 120_000;
 
 function describe({ app, available, commit, problem }: RefreshAnswer['apps'][number]): string {
   const at = commit === null ? '' : ` at commit ${commit.slice(0, 12)}`;
@@ -216,7 +216,7 @@ export async function refreshApps(
   connection: Connection,
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
-  const end = monotonicTime() + longestRefresh;
+  const end = monotonicTime() + maxRefresh;
   let found = await ask(connection);
   try {
     while (found.refreshing && monotonicTime() < end) {

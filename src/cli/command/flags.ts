@@ -6,16 +6,16 @@ import { FlagValueError } from './usage-errors.js';
 /** Flags that several commands share, defined once, with their environment variables. */
 
 /** In seconds: 23 days, close to the longest delay of a timer. */
-const longestTime = 2_000_000;
+const maxTime = 2_000_000;
 
 /** A time in seconds, with or without decimals. */
 export const seconds = Flags.custom<number, { min?: number }>({
   helpValue: 'SECONDS',
   parse: async (input, _, { name, min }) => {
     const value = Number(input);
-    if (input.trim() === '' || !(value > 0 && value >= (min ?? 0) && value <= longestTime)) {
+    if (input.trim() === '' || !(value > 0 && value >= (min ?? 0) && value <= maxTime)) {
       const from = min === undefined ? 'above 0' : `of at least ${min}`;
-      throw new FlagValueError(name, `a number of seconds ${from} and up to ${longestTime}`, input);
+      throw new FlagValueError(name, `a number of seconds ${from} and up to ${maxTime}`, input);
     }
     return value;
   },

@@ -9,11 +9,11 @@ import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
 import { lastUse } from '../server/index.js';
 import { formatDistance, formatTable, readTime } from '../terminal/index.js';
 
-const describeLimit: Readonly<Record<LimitName, (most: number) => string>> = {
-  max_jobs: (most) => `at most ${counted(most, 'active job')}`,
-  max_gpus: (most) => `at most ${counted(most, 'GPU')}`,
-  max_kept: (most) => `at most ${formatBytes(most)} kept`,
-  max_upload: (most) => `uploads of at most ${formatBytes(most)}`,
+const describeLimit: Readonly<Record<LimitName, (limit: number) => string>> = {
+  max_jobs: (limit) => `at most ${counted(limit, 'active job')}`,
+  max_gpus: (limit) => `at most ${counted(limit, 'GPU')}`,
+  max_kept: (limit) => `at most ${formatBytes(limit)} kept`,
+  max_upload: (limit) => `uploads of at most ${formatBytes(limit)}`,
 };
 
 /** What each limit restricts, for the text about a lifted one. */
@@ -28,9 +28,9 @@ const limited: Readonly<Record<LimitName, string>> = {
 export const limitLine = (limits: LimitTable): string =>
   limitNames
     .flatMap((name) => {
-      const most = limits[name];
-      if (most === undefined) return [];
-      return [most === null ? `no limit on ${limited[name]}` : describeLimit[name](most)];
+      const limit = limits[name];
+      if (limit === undefined) return [];
+      return [limit === null ? `no limit on ${limited[name]}` : describeLimit[name](limit)];
     })
     .join('; ');
 
@@ -80,7 +80,7 @@ function inheritedBy(
 }
 
 /** The columns of limits, and how each is written. */
-const limitColumns: Readonly<Record<LimitName, readonly [heading: string, text: (most: number) => string]>> =
+const limitColumns: Readonly<Record<LimitName, readonly [heading: string, text: (limit: number) => string]>> =
   {
     max_jobs: ['MAX JOBS', String],
     max_gpus: ['MAX GPUS', String],

@@ -8,7 +8,7 @@ interface CheckIntervals {
   readonly between: number;
   /** After the first check that failed; doubles with each failure. */
   readonly retry: number;
-  readonly longestRetry: number;
+  readonly maxRetry: number;
   /** The shortest time between two checks that clients ask for. */
   readonly asked: number;
 }
@@ -16,7 +16,7 @@ interface CheckIntervals {
 const usualIntervals: CheckIntervals = {
   between: 3600_000,
   retry: 30_000,
-  longestRetry: 1800_000,
+  maxRetry: 1800_000,
   asked: 2000,
 };
 
@@ -135,14 +135,14 @@ export class Repositories {
   }
 
   async #check(each: TrackedRepository, signal: AbortSignal): Promise<void> {
-    const { between, retry, longestRetry } = this.#times;
+    const { between, retry, maxRetry } = this.#times;
     each.isUnderWay = true;
     each.begun = performance.now();
     each.due = Number.POSITIVE_INFINITY;
     const extent = this.options.download ? 'everything' : 'description';
     const wanted = await each.update(extent, signal, this.#teller(each));
     const { problem } = each.hubStatus;
-    const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), longestRetry);
+    const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), maxRetry);
     each.notBefore = performance.now() + wanted * 1000;
     // A client may have asked in the meantime.
     const isAskedAgain = Number.isFinite(each.due);

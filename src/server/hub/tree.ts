@@ -23,7 +23,7 @@ export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blob
 export const maxTreeFiles = 20_000;
 
 /** Maximum depth of a file in its repository. */
-const deepest = 32;
+const maxDepth = 32;
 
 const hash40 = z.string().regex(/^[0-9a-f]{40}$/);
 const hash64 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -58,7 +58,7 @@ const storedSchema = z.object({
 function isContained(name: string): boolean {
   const parts = name.split('/');
   return (
-    parts.length <= deepest &&
+    parts.length <= maxDepth &&
     name.length <= 1024 &&
     parts.every((part) => isSafeName(part) && !/^[a-z]:/i.test(part))
   );

@@ -21,7 +21,7 @@ afterEach(async () => {
   await directory[Symbol.asyncDispose]();
 });
 
-const looking = (times: { between: number; retry: number; longestRetry: number; asked: number }) =>
+const looking = (times: { between: number; retry: number; maxRetry: number; asked: number }) =>
   new Repositories({
     settings: hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url }),
     download: false,
@@ -31,7 +31,7 @@ const looking = (times: { between: number; retry: number; longestRetry: number; 
 
 test('a check that failed is retried until the hub answers', async () => {
   hub.fail(() => ({ status: 503 }));
-  const repositories = looking({ between: long, retry: 10, longestRetry: 20, asked: 0 });
+  const repositories = looking({ between: long, retry: 10, maxRetry: 20, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
   await until('it was asked again', () => hub.requests.length >= 4);
@@ -50,7 +50,7 @@ test('a check that failed is retried until the hub answers', async () => {
 
 test('the message about a cache that cannot be written does not name its path', async () => {
   await plant(directory.path, { '.cache': 'a file' });
-  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
   await until('it was looked at', () => tracked.hubStatus.problem);
@@ -61,7 +61,7 @@ test('the message about a cache that cannot be written does not name its path', 
 });
 
 test('a repository is checked again after the interval, and its new commit appears', async () => {
-  const repositories = looking({ between: 20, retry: long, longestRetry: long, asked: 0 });
+  const repositories = looking({ between: 20, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
   await until('it was looked at', () => tracked.hubStatus.checkedAt);
@@ -72,7 +72,7 @@ test('a repository is checked again after the interval, and its new commit appea
 
 test('two apps of one repository need one request, and repositories are checked one after the other', async () => {
   hub.commit('lab/other', files);
-  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const [one, two] = [repositories.track(name), repositories.track({ ...name, folder: 'CBCT' })];
   expect(two).toBe(one);
   const other = repositories.track({ ...name, repository: 'lab/other' });
@@ -90,7 +90,7 @@ test('two apps of one repository need one request, and repositories are checked 
 
 test('a repository whose apps are no longer on the list is not checked again', async () => {
   hub.commit('lab/other', files);
-  const repositories = looking({ between: 10, retry: long, longestRetry: long, asked: 0 });
+  const repositories = looking({ between: 10, retry: long, maxRetry: long, asked: 0 });
   const other = { ...name, repository: 'lab/other' };
   const tracked = repositories.track(name);
   repositories.track(other);
@@ -105,7 +105,7 @@ test('a repository whose apps are no longer on the list is not checked again', a
 
 test('a hub that sends Retry-After is not asked earlier, not even for a client', async () => {
   hub.fail(() => ({ status: 429, headers: { 'retry-after': '3000' } }));
-  const repositories = looking({ between: 0, retry: 0, longestRetry: 0, asked: 0 });
+  const repositories = looking({ between: 0, retry: 0, maxRetry: 0, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
   await until('it was looked at', () => tracked.hubStatus.problem);
@@ -118,7 +118,7 @@ test('a hub that sends Retry-After is not asked earlier, not even for a client',
 });
 
 test('an app that is no longer on the list is not fetched with another one of its repository', async () => {
-  const repositories = looking({ between: long, retry: long, longestRetry: long, asked: 0 });
+  const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   const other = { ...name, folder: 'CBCT' };
   expect(repositories.track(other)).toBe(tracked);
@@ -149,7 +149,7 @@ test('only the end of a small download is reported', async () => {
 
 test('the intervals between retries grow up to the longest one', async () => {
   hub.fail(() => ({ status: 503 }));
-  const repositories = looking({ between: 0, retry: 1e6, longestRetry: 3e6, asked: 0 });
+  const repositories = looking({ between: 0, retry: 1e6, maxRetry: 3e6, asked: 0 });
   const tracked = repositories.track(name);
   const waits: number[] = [];
   for (let time = 0; time < 4; time += 1) {
@@ -162,7 +162,7 @@ test('the intervals between retries grow up to the longest one', async () => {
 });
 
 test('clients cannot make the server ask a hub more often than allowed, or ask it at all when offline', async () => {
-  const repositories = looking({ between: 2 * long, retry: long, longestRetry: long, asked: long });
+  const repositories = looking({ between: 2 * long, retry: long, maxRetry: long, asked: long });
   const tracked = repositories.track(name);
   await repositories.fetchAll(new AbortController().signal);
   for (let time = 0; time < 2; time += 1) repositories.ask();
