@@ -33,7 +33,6 @@ const onlyForTests: readonly string[] = [
   'cli/jobs/job-text.ts: listJobs',
   'client/case-names.ts: bidsNameOf',
   'client/connection/api.ts: ram',
-  'client/connection/api.ts: vram',
   'client/result/result.ts: saveResult',
   'imaging/inputs/names.ts: keysOf',
   'imaging/inputs/series.ts: planeOf',
@@ -50,7 +49,6 @@ const onlyForTests: readonly string[] = [
   'server/http/http-server.ts: connectionsFor',
   'server/hub/update.ts: downloadBlob',
   'server/sandbox/passed-environment.ts: passedVariables',
-  'server/uploads/upload-store.ts: directoryName',
   // oclif finds it by its name in package.json.
   'start/help.ts: GroupedHelp',
 ];

@@ -68,11 +68,9 @@ export const limits = async (connection: Connection, limit?: number): Promise<Li
 export const ram = async (connection: Connection): Promise<MemoryUse> =>
   ask(connection, routes.ram.path, (answers) => answers.memoryAnswer);
 
-/** `GET /vram`, summed over the GPUs of these ids, in GB of 1024^3 bytes. */
-export const vram = async (connection: Connection, ids: readonly number[]): Promise<MemoryUse> =>
-  ask(connection, routes.vram.path, (answers) => answers.memoryAnswer, {
-    query: `?${ids.map((id) => `${parameters.devices.name}=${id}`).join('&')}`,
-  });
+/** `GET /vram` of one GPU, in GB of 1024^3 bytes. */
+const vram = async (connection: Connection, id: number): Promise<MemoryUse> =>
+  ask(connection, routes.vram.path, (answers) => answers.memoryAnswer, { query: `?devices=${id}` });
 
 /**
  * `GET /repo_apps_list`: the identifiers of the apps on the allowlist.
@@ -240,7 +238,7 @@ export interface Gpu extends Partial<MemoryUse> {
 /** The memory of a GPU; empty if the server answers that it is not available. */
 async function memoryOf(connection: Connection, id: number): Promise<Partial<MemoryUse>> {
   try {
-    return await vram(connection, [id]);
+    return await vram(connection, id);
   } catch (cause) {
     if (cause instanceof HttpError && cause.status === errorKinds.memoryUnknown.status) return {};
     throw cause;

@@ -11,7 +11,7 @@ import { OwnedUploads } from './owned-uploads.js';
 import { Removals } from './removals.js';
 
 /** The directory of an owner's uploads. A restart finds the name again, and it tells nobody who the owner is. */
-export const directoryName = (owner: Owner): string =>
+const directoryName = (owner: Owner): string =>
   createHash('sha256')
     .update(`uploads of ${JSON.stringify(owner)}`)
     .digest('hex')

@@ -2,7 +2,7 @@ import { getEventListeners, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import net from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { app, health, job, kill, vram } from '../../../src/client/connection/api.js';
+import { app, devices, health, job, kill } from '../../../src/client/connection/api.js';
 import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { speaksTls } from '../../../src/client/connection/tls.js';
 import { ClientError } from '../../../src/client/errors.js';
@@ -60,15 +60,6 @@ describe('a connection', () => {
     expect(connection.server).toBe(`${server.url}/lab/service`);
   });
 
-  test('A connection asks for the memory of several GPUs by repeating the parameter', async () => {
-    await using server = await ScriptedServer.start((_, response) =>
-      json(response, 200, { used_gb: 1, total_gb: 2 }),
-    );
-    await using connection = connectTo(server.url);
-    await vram(connection, [0, 2]);
-    expect(server.received[0]?.url).toBe('/vram?devices=0&devices=2');
-  });
-
   test.each([
     [400, 2],
     [401, 4],
@@ -114,7 +105,7 @@ describe('a connection', () => {
     await using server = await ScriptedServer.start(() => {});
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
-    expect(await failure(vram(connection, [0]))).toMatchObject({ exitCode: 3, fault: 'timeout' });
+    expect(await failure(devices(connection))).toMatchObject({ exitCode: 3, fault: 'timeout' });
   });
 
   test.each([200, 404])(

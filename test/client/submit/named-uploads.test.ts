@@ -237,4 +237,31 @@ describe('an upload', () => {
       expect(server.asked()).toEqual([`HEAD /uploads/${short(large)}`]);
     },
   );
+
+  test('An upload that a server takes and forgets is given up after four times its bytes, and not sent sixty times', async () => {
+    await using root = await temporary();
+    let bytes = 0;
+    await using server = await ScriptedServer.start(({ method, body }, response) => {
+      bytes += body.length;
+      if (method === 'POST') response.writeHead(201, { 'Upload-Offset': '0' }).end();
+      else json(response, 404, { detail: 'You have no upload with this name; begin it' });
+    });
+    const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
+    const { end } = await send(server, submission('infer'), files);
+    expect(end).toMatchObject({ status: 404, message: expect.stringContaining('no upload with this name') });
+    expect(bytes).toBe(4 * large.length);
+  });
+
+  test('An upload that identifies a person is refused with the path of the file', async () => {
+    await using root = await temporary();
+    const detail = 'The upload identifies a person, in PatientName (0010,0010)';
+    await using server = await ScriptedServer.start((_, response) => json(response, 422, { detail }));
+    const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', Buffer.from('a')]]);
+    const { end } = await send(server, submission('infer'), files);
+    expect(end).toMatchObject({
+      message: `'${path.join(root.path, '0')}' is not taken: ${detail}`,
+      exitCode: 2,
+    });
+    expect(server.received).toHaveLength(1);
+  });
 });
