@@ -90,6 +90,29 @@ test('Masks of one patient beside another file keep their whole names', async ()
   expect(some?.labels.map(({ name }) => name)).toEqual(['other', 'p1_liver', 'p1_spleen']);
 });
 
+test('Names that are typed go before those of the file, and codes and the time are those of the record', async () => {
+  const snomed = { code: '10200004', meaning: 'Liver structure' };
+  const labels = {
+    1: { name: 'Liver', color: '#102030', snomed },
+    2: { name: 'Kidney left', color: '#0080ff' },
+  };
+  const finished = '2021-03-04T05:06:07Z';
+  const made = { app: 'organs', app_version: '1', finished_at: finished, labels };
+  const { directory, convert } = await withVolumes(organs, made);
+  const { document } = await convert('.', { formats: ['dicom-seg', 'nrrd'] });
+  const [seg, slicer] = document.converted.map(({ output }) => output);
+  const bytes = readFileSync(seg ?? '');
+  expect(['10200004', 'Liver structure', '20210304'].map((text) => bytes.includes(text))).toEqual([
+    true,
+    true,
+    true,
+  ]);
+  const again = await convert(path.relative(directory, slicer ?? ''), {
+    ...{ formats: ['dicom-seg'], labels: '1=Niere', mayReplace: true },
+  });
+  expect(again.document.converted[0]?.labels.map(({ name }) => name)).toEqual(['Niere', 'Liver']);
+});
+
 test('Regions of the record become segments that overlap, and no map of one label for each voxel', async () => {
   // 30 voxels of 1, 20 of 2 and 10 of 3.
   const values = Uint8Array.from({ length: count }, (_, at) => (at < 30 ? 1 : at < 50 ? 2 : at < 60 ? 3 : 0));

@@ -223,6 +223,25 @@ test('Masks that are one segmentation are each converted to formats without name
   expect([conversion.problems, told]).toEqual([[], []]);
 });
 
+test('Masks of two scans in one folder do not become one file', async () => {
+  const [ada, bo] = [await writeSeries(), await writeSeries()];
+  const directory = await workspace();
+  for (const [name, from] of [
+    ['liver_ada', 0],
+    ['spleen_bo', 20],
+  ] as const) {
+    const data = labels.map((_, at) => Number(at >= from && at < from + 9));
+    await writeNifti(path.join(directory, `${name}.nii.gz`), { size, affine: ada.affine, data });
+  }
+  const units = [
+    { ...unitOf(ada), path: '/in/ada', wanted: 'ada' },
+    { ...unitOf(bo), path: '/in/bo', wanted: 'bo' },
+  ];
+  const request = { formats: ['dicom-seg'] as const, isStrict: false };
+  const { outputs } = await convertResult(directory, foundOf(['inputs', ...units]), request, facts, () => {});
+  expect(outputs.map(({ name }) => name).sort()).toEqual(['liver_ada.seg.dcm', 'spleen_bo.seg.dcm']);
+});
+
 test('Intensities are Hounsfield units where the file says so, whatever the app says', async () => {
   const source = await writeSeries();
   const directory = await workspace();

@@ -119,6 +119,24 @@ describe('cases', () => {
     ]);
   });
 
+  test('The scan of a result is the first group of its recorded inputs, and no mask that was sent with it', async () => {
+    await write({ 'in/a.nii': 'scan', 'in/b.nii': 'scan 9', 'in/c.nii': 'scan 5', 'Out/s/x/m.nii': 'mask' });
+    const input = async (name: string, more: object) => ({
+      name,
+      ...(await hashFile(at(`in/${name}`))),
+      ...more,
+    });
+    const inputs = [
+      await input('c.nii', { field: 'mask', group: 0 }),
+      await input('a.nii', { group: 0 }),
+      await input('b.nii', { group: 1 }),
+    ];
+    // Two levels above the file.
+    await plant(at(''), { 'Out/s/remote-app-record.json': JSON.stringify({ inputs }) });
+    const notes = ['The scan is in/a.nii, found by the record'];
+    expect(await casesOf('Out')).toEqual([{ name: 'a', scan: 'in/a.nii', mask: 'Out/s/x/m.nii', notes }]);
+  });
+
   test('Two scans are two cases, and a mask alone is one', async () => {
     await write({ 'a.nii': 'scan', 'b.nii': 'scan', 'other/m.nii': 'mask' });
     expect(await casesOf('a.nii', 'b.nii')).toEqual([
