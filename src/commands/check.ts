@@ -11,6 +11,7 @@ export default class Check extends BaseCommand {
   static override examples = [
     '<%= config.bin %> check my-app',
     '<%= config.bin %> check my-app --no-run --json',
+    '<%= config.bin %> check my-app --try',
     '<%= config.bin %> check my-app --time-limit 10m',
   ];
   static override args = {
@@ -18,10 +19,13 @@ export default class Check extends BaseCommand {
   };
   static override flags = {
     run: Flags.boolean({ default: true, allowNo: true, description: 'Run the app once on a tiny volume' }),
+    try: Flags.boolean({
+      description: 'Run it as a server would instead: in the sandbox, once on each GPU',
+    }),
     'time-limit': runTimeFlag({
       default: '60s',
       helpValue: 'TIME',
-      description: 'How long that may take, such as 30s or 10m',
+      description: 'How long a run may take, such as 30s or 10m',
     }),
   };
 

@@ -11,8 +11,11 @@ import {
   pythonWithoutCuda,
   readSources,
   residentEngine,
+  runHere,
   sourceProblems,
   staysLoaded,
+  type TrialEnd,
+  type TrialJob,
   trialRun,
   uniqueApps,
   viewAppDirectory,
@@ -26,6 +29,7 @@ import { checkOnEnd } from './on-end.js';
 import { checkSecrets, findSandbox, passedNames, sandboxRules } from './sandbox/index.js';
 import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
+import { GpuTrial } from './try-on-gpus.js';
 
 /** What a check found about one thing that a server needs. */
 export interface Finding {
@@ -265,8 +269,7 @@ const jobEnvironment = (environment: NodeJS.ProcessEnv) =>
 async function tryApp(
   { id, command }: AppFindings,
   directory: string,
-  seconds: number,
-  environment: NodeJS.ProcessEnv,
+  run: (job: TrialJob) => Promise<TrialEnd>,
 ): Promise<Omit<Finding, 'about'>> {
   const app = await viewAppDirectory(id, directory);
   if (!app.available || command === null) {
@@ -278,7 +281,37 @@ async function tryApp(
   if (refusals(app, operations.infer, {}, null).length > 0) {
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
   }
-  return trialRun(app, directory, command, jobEnvironment(environment), seconds);
+  return trialRun(app, directory, command, run);
+}
+
+/** Runs an app in the sandbox, once on each GPU, or on the CPU if there is none. */
+async function* tryOnGpus(
+  found: AppFindings,
+  directory: string,
+  seconds: number,
+  environment: NodeJS.ProcessEnv,
+): AsyncGenerator<Finding> {
+  const trial = await GpuTrial.open(environment);
+  try {
+    const { gpus, found: sandbox } = trial;
+    if (sandbox.sandbox) yield { kind: 'ok', about: 'sandbox', says: sandbox.version };
+    else yield { kind: 'problem', about: 'sandbox', says: `jobs would run without one: ${sandbox.problem}` };
+    if (gpus.current === null) yield { kind: 'problem', about: 'GPUs', says: gpus.problem };
+    for (const gpu of gpus.failed) yield { kind: 'problem', about: 'GPUs', says: failureInWords(gpu) };
+    const ids = (gpus.current ?? []).map(({ id }) => id);
+    const onCpu = { about: 'trial run on the CPU', devices: { kind: 'cpu', workers: 1 } } as const;
+    const onGpus = ids.map((id) => ({
+      about: `trial run on GPU ${id}`,
+      devices: { kind: 'gpus', ids: [id] } as const,
+    }));
+    for (const { about, devices } of onGpus.length > 0 ? onGpus : [onCpu])
+      yield {
+        about,
+        ...(await tryApp(found, directory, (job) => trial.run(job, devices, directory, seconds))),
+      };
+  } finally {
+    trial.close();
+  }
 }
 
 /** A PyTorch without CUDA, on a machine with GPUs. */
@@ -304,11 +337,13 @@ async function* checkCuda(
  * Checks everything that an app directory needs, for its author.
  * @param directory absolute
  * @param seconds that a trial run may take; null for none
+ * @param isInSandbox whether trial runs are jobs in the sandbox, one on each GPU, instead of one run on the CPU
  * @param environment variables that a server would have
  */
 export async function* checkApp(
   directory: string,
   seconds: number | null,
+  isInSandbox: boolean,
   environment: NodeJS.ProcessEnv,
 ): AsyncGenerator<Finding> {
   const id = path.basename(directory);
@@ -319,7 +354,11 @@ export async function* checkApp(
     if (found.problems.length > 0) continue;
     yield* checkCuda(found, directory, environment);
     if (seconds === null) continue;
-    yield { about: 'trial run', ...(await tryApp(found, directory, seconds, environment)) };
+    if (isInSandbox) yield* tryOnGpus(found, directory, seconds, environment);
+    else {
+      const run = runHere(jobEnvironment(environment), seconds);
+      yield { about: 'trial run', ...(await tryApp(found, directory, run)) };
+    }
   }
 }
 

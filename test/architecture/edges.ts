@@ -286,6 +286,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'server/settings.ts',
       'server/on-end.ts',
+      'server/try-on-gpus.ts',
       'server/audit',
       'server/http',
       'server/apps',
@@ -299,7 +300,20 @@ export const modules: Readonly<Record<string, Module>> = {
       'files',
       'contract',
     ],
-    reason: 'A check looks at what a start would use, and starts nothing.',
+    reason: 'A check looks at what a start would use, and starts no server.',
+  },
+  'server/try-on-gpus.ts': {
+    imports: [
+      'server/settings.ts',
+      'server/apps',
+      'server/executors',
+      'server/executors/local',
+      'server/sandbox',
+      'server/devices',
+      'server',
+      'contract',
+    ],
+    reason: 'A trial of an app runs as a job does, without a server.',
   },
   'server/on-end.ts': {
     imports: ['server', 'files', 'programs', 'contract'],

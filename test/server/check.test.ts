@@ -327,6 +327,8 @@ describe('serve --check', () => {
   });
 });
 
+const fakePrograms = fileURLToPath(new URL('../fixtures/bin', import.meta.url));
+
 describe('check', () => {
   const volume = { display_name: 'x', volume_type: 'VOLUME' };
   test.for([
@@ -389,6 +391,30 @@ describe('check', () => {
     for (const field of ['tta', 'mc_dropout', 'commnd', 'inputs.A.volume_type', 'inputs.A.display_name'])
       expect(stdout).toContain(`: ${field}: `);
   });
+
+  test.skipIf(sandbox === null)(
+    'runs the app in the sandbox, once on each GPU, with --try, and says on which one it fails',
+    async () => {
+      await using cli = await Cli.create();
+      const program = [
+        'for word; do case $previous in --output) out=$word ;; esac; previous=$word; done',
+        '[ -w / ] && echo "it has no sandbox" && exit 4',
+        '[ "$CUDA_VISIBLE_DEVICES" = 1 ] && echo "no kernel image" && exit 3',
+        'echo x > "$out/mask.txt"',
+      ].join('\n');
+      const json = JSON.stringify({ ...manifest, command: ['sh', 'main.sh'], inputs: { A: volume } });
+      await plant(cli.directory, { 'app/app.json': json, 'app/main.sh': `${program}\n` });
+      const environment = { PATH: `${fakePrograms}:${process.env.PATH}`, FAKE_GPUS: '2' };
+      const { code, stdout } = await cli.run(['check', 'app', '--try'], environment);
+      expect(stdout).toMatch(/^ok +trial run on GPU 0: infer wrote 1 file/m);
+      expect(stdout).toMatch(
+        /^PROBLEM +trial run on GPU 1: infer ended with exit code 3; it printed last: no kernel image$/m,
+      );
+      expect(code).toBe(1);
+      const onCpu = await cli.run(['check', 'app', '--try'], { CUDA_VISIBLE_DEVICES: '' });
+      expect(onCpu.stdout).toMatch(/^ok +trial run on the CPU: infer wrote 1 file/m);
+    },
+  );
 
   test('says that an app has removed its output directory', async () => {
     await using cli = await Cli.create();

@@ -14,6 +14,7 @@ import {
 } from '../../contract/index.js';
 import { filesBelow, readSmallFile } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
+import type { Grant } from '../executors/index.js';
 import { appVariables, outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
@@ -63,22 +64,40 @@ function writeTinyVolume(file: string, isLabels: boolean): void {
 /** Bytes kept of the app's output. */
 const maxOutput = 2000;
 
-interface Ended {
+/** How a trial ended: `how` is null for exit code 0, and what was printed last. */
+export interface TrialEnd {
   readonly how: string | null;
   readonly printed: string;
 }
 
-/** Runs a command, with all processes that it starts, until it ends or its time is up. `how` is null for exit code 0. */
-async function run(
-  words: readonly string[],
-  cwd: string,
-  environment: NodeJS.ProcessEnv,
-  seconds: number,
-): Promise<Ended> {
+/** The job of a trial: its directories, and the command on these devices. */
+export interface TrialJob {
+  readonly path: string;
+  readonly input: string;
+  readonly output: string;
+  readonly workspace: string;
+  readonly temporary: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly command: (grant: Pick<Grant, 'gpus' | 'cpuSlots'>) => readonly string[];
+}
+
+/**
+ * Runs the command on the CPU, as this user and without a sandbox, until it ends or its time is up, with all processes that
+ * it starts.
+ * @param environment what a job would have of it
+ */
+export const runHere = (environment: NodeJS.ProcessEnv, seconds: number) => async (job: TrialJob) => {
   try {
+    const words = job.command({ gpus: [], cpuSlots: 0 });
     const { exitCode, signal, stdout, endedFor } = await runProgram(words, {
-      cwd,
-      environment,
+      cwd: job.workspace,
+      environment: {
+        ...environment,
+        ...job.environment,
+        CUDA_VISIBLE_DEVICES: '',
+        PYTHONDONTWRITEBYTECODE: '1',
+        TMPDIR: job.temporary,
+      },
       limit: seconds * 1000,
       maxBytes: maxOutput,
       beyond: 'keepLast',
@@ -92,7 +111,7 @@ async function run(
   } catch (cause) {
     return { how: `could not be started: ${(cause as Error).message}`, printed: '' };
   }
-}
+};
 
 /** Sentences about numbers that tables leave out. */
 function unreadNumbers(directory: string): string[] {
@@ -111,7 +130,12 @@ function unreadNumbers(directory: string): string[] {
     });
 }
 
-function judge({ how, printed }: Ended, directory: string, refusal: string | null, seconds: number): Trial {
+function judge(
+  { how, printed }: TrialEnd,
+  directory: string,
+  refusal: string | null,
+  seconds: number,
+): Trial {
   const fault = outputFault(directory);
   if (how === null && fault !== null) return { kind: 'problem', says: fault };
   const files = fault === null ? filesBelow(directory).length : 0;
@@ -139,58 +163,45 @@ function judge({ how, printed }: Ended, directory: string, refusal: string | nul
 }
 
 /**
- * Runs an app once on a tiny volume, on the CPU, as this user and without a sandbox. All of it is in a temporary directory,
- * which is removed.
+ * Runs an app once on a tiny volume. All of it is in a temporary directory, which is removed.
  * @param command the app's own
- * @param environment what a job would have of it
- * @param seconds that it may take
+ * @param run runs the job
  */
 export async function trialRun(
   app: AvailableApp,
   directory: string,
   command: readonly string[],
-  environment: NodeJS.ProcessEnv,
-  seconds: number,
+  run: (job: TrialJob) => Promise<TrialEnd>,
 ): Promise<Trial> {
   const root = mkdtempSync(path.join(tmpdir(), 'remote-app-check-'));
   try {
-    const output = path.join(root, 'Output');
-    const workspace = path.join(root, 'Workspace');
-    const scratch = path.join(workspace, 'tmp');
-    for (const each of [output, workspace, scratch]) mkdirSync(each);
+    const [input, output, workspace] = ['Input', 'Output', 'Workspace'].map((name) =>
+      path.join(root, name),
+    ) as [string, string, string];
+    const temporary = path.join(workspace, 'tmp');
+    for (const each of [input, output, workspace, temporary]) mkdirSync(each);
     const needed = Object.entries(app.inputs).filter(([, input]) => input.required && !input.default);
     const types = needed.length > 0 ? needed.map(([, input]) => input.volume_type) : ['VOLUME'];
     const groups: string[][] = [];
     for (const [index, type] of types.entries()) {
-      const file = path.join(root, 'Input', `g${index}`, 'trial.nii');
+      const file = path.join(input, `g${index}`, 'trial.nii');
       mkdirSync(path.dirname(file), { recursive: true });
       writeTinyVolume(file, type === 'SEGMENTATION');
       groups.push([file]);
     }
     const values: Record<string, FieldValue> = {};
     for (const field of operations.infer.fields) if ('default' in field) values[field.name] = field.default;
-    const refusal = path.join(root, 'refusal');
+    const refusal = path.join(workspace, 'refusal.txt');
     const began = performance.now();
-    const words = commandLine({
-      program: command,
-      app: directory,
-      request: { operation: 'infer', values, files: { inputs: groups } },
-      output: output,
-      grant: { gpus: [], cpuSlots: 0 },
-    });
-    const ended = await run(
-      words,
-      workspace,
-      {
-        ...environment,
+    const request = { operation: 'infer', values, files: { inputs: groups } } as const;
+    const ended = await run({
+      ...{ path: root, input, output, workspace, temporary },
+      environment: {
         ...appVariables,
         ...Object.fromEntries(refusalVariables.map((name) => [name, refusal])),
-        CUDA_VISIBLE_DEVICES: '',
-        PYTHONDONTWRITEBYTECODE: '1',
-        TMPDIR: scratch,
       },
-      seconds,
-    );
+      command: (grant) => commandLine({ program: command, app: directory, request, output, grant }),
+    });
     return judge(ended, output, readRefusal(refusal), (performance.now() - began) / 1000);
   } finally {
     rmSync(root, { recursive: true, force: true });

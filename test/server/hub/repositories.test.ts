@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AppView, RefreshView } from '../../../src/contract/app-manifest.js';
@@ -6,7 +6,8 @@ import { refusal } from '../../support/api.js';
 import { FakeHub } from '../../support/fake-hub.js';
 import { least } from '../../support/form.js';
 import { files, manifest, repository, weights } from '../../support/hub-app.js';
-import { TestServer } from '../../support/server.js';
+import { apps, TestServer } from '../../support/server.js';
+import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { unzip } from '../../support/unzip.mjs';
 
@@ -361,4 +362,22 @@ test('the cache of a server has what a server that is offline needs', async () =
   const cache = path.dirname(cacheOf(first));
   await using second = await serving([app], { HF_HUB_OFFLINE: '1', HF_HUB_CACHE: cache });
   expect(await view(second, app)).toMatchObject({ checkpoints_name_available: ['CV_0.pt', 'CV_1.pt'] });
+});
+
+test('An app of a repository that is put on the list later is fetched when the server reads the list again', async () => {
+  hub.commit(repository, files);
+  await using root = await temporary();
+  const list = path.join(root.path, 'apps.json');
+  const write = (...entries: unknown[]) => writeFileSync(list, JSON.stringify({ apps: entries }));
+  const probe = { name: 'probe', source: apps.probe };
+  write(probe);
+  await using server = await serving([list]);
+  write(probe, app);
+  server.reload();
+  const fetched = await until('it is fetched', async () => {
+    const shown = await view(server, app);
+    return shown.available ? shown : null;
+  });
+  expect(fetched.app).toBe(app);
+  expect(existsSync(path.join(cacheOf(server), 'refs/main'))).toBe(true);
 });

@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { servicePrefix, spellDuration } from '../contract/index.js';
+import type { TrialEnd, TrialJob } from './apps/index.js';
+import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import { ServerEvents } from './events.js';
+import type { DeviceRequest, Ended } from './executors/index.js';
+import { LocalExecutor } from './executors/local/index.js';
+import { type FoundSandbox, findSandbox } from './sandbox/index.js';
+import { killGrace, maxLogBytes } from './settings.js';
+
+/** Characters at the end of a log that are looked at. */
+const maxPrinted = 2000;
+
+/** How a job ended, in words; null if it succeeded. */
+function howOf({ exitCode, signal, error, fault }: Ended, seconds: number): string | null {
+  if (fault === 'timeLimit') return `took longer than ${spellDuration(seconds)}`;
+  if (error !== null) return `did not run: ${error}`;
+  if (exitCode === 0) return null;
+  return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
+}
+
+/** What the app itself has printed last. */
+function printedIn(directory: string): string {
+  const lines = readFileSync(path.join(directory, 'log'), 'utf8').slice(-maxPrinted).split('\n');
+  return lines
+    .filter((line) => !line.startsWith(servicePrefix) || line.startsWith(`${servicePrefix}Cannot`))
+    .join('\n')
+    .trim();
+}
+
+/** Runs jobs of an app as a server of this machine would: with runners, in its sandbox, on its GPUs. */
+export class GpuTrial {
+  private constructor(
+    private readonly environment: NodeJS.ProcessEnv,
+    readonly gpus: GpuInventory,
+    readonly found: FoundSandbox,
+  ) {}
+
+  /** @throws SetupError if `CUDA_VISIBLE_DEVICES` names no usable GPU */
+  static async open(environment: NodeJS.ProcessEnv): Promise<GpuTrial> {
+    const smi = new NvidiaSmi(undefined, undefined, undefined, environment);
+    const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+    const rules = { binds: [], dataDirectory: '/nonexistent', secretFiles: [], environment };
+    const [found] = await Promise.all([findSandbox('auto', rules), gpus.start()]);
+    return new GpuTrial(environment, gpus, found);
+  }
+
+  /**
+   * Runs the job of a trial.
+   * @param directory the app's, which it may read
+   * @param seconds that it may take
+   */
+  async run(job: TrialJob, devices: DeviceRequest, directory: string, seconds: number): Promise<TrialEnd> {
+    const { environment, gpus, found } = this;
+    const executor = new LocalExecutor({
+      ...{ environment, gpus, killGrace, maxLogBytes, sandbox: found.sandbox },
+      passEnvironment: [],
+      dataDirectory: job.path,
+      cpuSlots: availableParallelism(),
+      limits: { memory: null, processes: null },
+      events: new ServerEvents(() => {}),
+      report: () => {},
+    });
+    // What it waits for is unreferenced, and Node would exit halfway.
+    const running = setInterval(() => {}, 60_000);
+    try {
+      const order = {
+        directory: { ...job, id: path.basename(job.path) },
+        devices,
+        owner: null,
+        timeLimit: seconds * 1000,
+        isAccepted: false,
+        grant: null,
+        environment: { ...job.environment, TMPDIR: job.temporary, PYTHONDONTWRITEBYTECODE: '1' },
+        command: job.command,
+        access: () => ({ network: false, directories: [directory], environment: {} }),
+      };
+      for await (const event of executor.run(order)) {
+        if (event.kind === 'ended') return { how: howOf(event, seconds), printed: printedIn(job.path) };
+      }
+      throw new Error('The executor reported no end of the job');
+    } finally {
+      clearInterval(running);
+      await executor.close();
+    }
+  }
+
+  close(): void {
+    this.gpus.close();
+  }
+}
