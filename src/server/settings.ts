@@ -19,6 +19,8 @@ export interface ServerSettings extends SubmissionSettings {
   readonly token: string | null;
   /** The file of named tokens; null if there is none. Without either, every endpoint is open. */
   readonly tokensFile: string | null;
+  /** Limits of each person, for what the file of tokens does not say of the role `user`. */
+  readonly userLimits: { readonly max_jobs: number | null; readonly max_kept: number | null };
   /** The file of the audit log; null for none. */
   readonly auditLog: string | null;
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */

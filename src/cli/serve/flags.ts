@@ -188,6 +188,15 @@ export const serveFlags = {
     min: 1,
     summary: "Most jobs active at once, beside those that wait for the limit of their owner ('token limit')",
   }),
+  'user-max-jobs': wholeNumber({
+    helpValue: 'N',
+    min: 1,
+    summary: "Most jobs of one person at once, while further ones wait, unless 'token limit' says otherwise",
+  }),
+  'user-max-kept': sizeFlag({
+    helpValue: 'SIZE',
+    summary: "Most that the jobs and uploads of one person may keep, unless 'token limit' says otherwise",
+  }),
   'max-file-size': sizeFlag({
     default: '2GiB',
     helpValue: 'SIZE',

@@ -157,6 +157,10 @@ export function serverSettings(
     download: flags.download,
     dataDirectory: path.resolve(flags['data-dir'] ?? path.join(dataDir, 'serve')),
     maxJobs: flags['max-jobs'],
+    userLimits: {
+      max_jobs: flags['user-max-jobs'] ?? null,
+      max_kept: flags['user-max-kept'] === undefined ? null : size('user-max-kept', flags['user-max-kept']),
+    },
     diskPerJob: flags['disk-per-job'] === undefined ? null : size('disk-per-job', flags['disk-per-job']),
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),

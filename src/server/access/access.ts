@@ -3,6 +3,7 @@ import path from 'node:path';
 import {
   hashOf,
   type Limits,
+  type LimitTable,
   limitsFor,
   noLimits,
   type Owner,
@@ -49,6 +50,16 @@ export function readTokenFile(file: string): TokenDocument {
   }
 }
 
+/** What a server is told about tokens. */
+interface TokenSettings {
+  /** That of the environment; null if there is none. */
+  readonly token: string | null;
+  /** The file of named tokens; null if there is none. */
+  readonly tokensFile: string | null;
+  /** Limits of the role `user`, for what the file does not say of it. */
+  readonly userLimits: LimitTable;
+}
+
 /**
  * The named tokens of a file, which may change while the server runs. The file is checked at each request, and once a
  * second for requests in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens
@@ -67,6 +78,8 @@ class NamedTokens {
     private readonly report: Report,
     /** Emits `tokens` at each change, and `tokensMended` when a file that was reported can be used again. */
     private readonly events: ServerEvents,
+    /** Limits of the role `user`, for what the file does not say of it. */
+    private readonly userLimits: LimitTable,
   ) {
     this.#stamp = stampOf(file);
     this.#document = readTokenFile(file);
@@ -80,7 +93,8 @@ class NamedTokens {
   /** The limits of the owner with this name; null if there is no such token. */
   limitsOf(name: string): Limits | null {
     const entry = this.entries.find((each) => each.name === name);
-    return entry ? limitsFor(entry, this.#document.roles) : null;
+    const { roles } = this.#document;
+    return entry ? limitsFor(entry, { ...roles, user: { ...this.userLimits, ...roles.user } }) : null;
   }
 
   /**
@@ -170,11 +184,12 @@ export class Access {
    * @throws SetupError if the file cannot be used
    */
   static open(
-    { token, tokensFile }: { readonly token: string | null; readonly tokensFile: string | null },
+    { token, tokensFile, userLimits }: TokenSettings,
     events: ServerEvents,
     report: Report,
   ): Access {
-    return new Access(token, tokensFile === null ? null : new NamedTokens(tokensFile, report, events));
+    const named = tokensFile === null ? null : new NamedTokens(tokensFile, report, events, userLimits);
+    return new Access(token, named);
   }
 
   /**

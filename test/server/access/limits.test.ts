@@ -258,3 +258,22 @@ test('a limit of GPUs at once keeps a job waiting, and refuses one that could ne
   );
   for (const { job_id } of [first, second]) await eva.kill(job_id);
 });
+
+test('Each person has the limits of the server, for what the file of tokens does not say', async () => {
+  await using file = new TestTokens();
+  for (const name of ['gus', 'hal']) file.create(name);
+  file.edit((before) => withLimits(before, 'hal', { max_jobs: 5 }));
+  const flags = ['--tokens', file.file, '--user-max-jobs', '2', '--user-max-kept', '1MiB'];
+  await using own = await TestServer.start({ flags });
+  const limitsOf = async (name: string) => {
+    const { max_jobs, max_kept } = await file.api(own, name).json<Record<string, number>>('/limits');
+    return [max_jobs, max_kept];
+  };
+  expect([await limitsOf('gus'), await limitsOf('hal')]).toEqual([
+    [2, mebibyte],
+    [5, mebibyte],
+  ]);
+  file.edit((before) => withRoleLimits(before, 'user', { max_jobs: 3, max_kept: null }));
+  await until('it is read', async () => (await limitsOf('gus'))[0] === 3);
+  expect(await limitsOf('gus')).toEqual([3, null]);
+});

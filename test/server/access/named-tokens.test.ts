@@ -133,7 +133,11 @@ describe('named tokens', () => {
     const token = file.create('ana');
     const told: string[] = [];
     const report = (what: string, why: unknown) => void told.push(`${what}: ${why}`);
-    const access = Access.open({ token: null, tokensFile: file.file }, new ServerEvents(report), report);
+    const access = Access.open(
+      { token: null, tokensFile: file.file, userLimits: {} },
+      new ServerEvents(report),
+      report,
+    );
     file.revoke('ana');
     await withNoDescriptors(() => {
       access.reload();
