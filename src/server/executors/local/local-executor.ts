@@ -282,10 +282,12 @@ export class LocalExecutor implements Executor {
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
     let last: Waiting | undefined;
+    // Its own grant is not told by `change`, which may come late where thousands wait.
+    const over = ticket.granted.catch(() => {});
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
       const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
       if (last?.for === waiting.for && last.position === position) {
-        await once(this.#scheduler, 'change');
+        await Promise.race([once(this.#scheduler, 'change'), over]);
       } else {
         last = waiting;
         yield waiting;
