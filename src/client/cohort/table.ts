@@ -99,8 +99,8 @@ function columnsOf(states: readonly CaseState[]): {
   return { columns: all.filter((column) => kept.has(column)), left: all.length - maxColumns };
 }
 
-/** What the reason says of each result in a table with more than one version of the app. */
-const otherVersions = 'Other rows are of another version of the app';
+/** What the reason says of a result, if another version of the app made most results of the table. */
+const otherVersion = 'It was made by another version of the app than most rows';
 
 /**
  * Writes the table anew: a row for each case, the subject and the session where a case has them, and a column for each number
@@ -114,9 +114,11 @@ function writeTable(file: string, states: readonly CaseState[]): number {
   );
   const heading = ['case', 'status', 'reason', 'version', 'seconds', 'job', ...entities, ...columns];
   const line = (cells: readonly (string | number | null)[]) => `${cells.map(tableCell).join(',')}\r\n`;
-  const isMixed = mixedVersions(states).size > 0;
+  const [usual] = [...mixedVersions(states)].sort(([, a], [, b]) => b - a);
   const reasonOf = ({ reason, version }: CaseState) =>
-    isMixed && version !== null ? [reason, otherVersions].filter(Boolean).join('; ') : reason;
+    usual && version !== null && version !== usual[0]
+      ? [reason, otherVersion].filter(Boolean).join('; ')
+      : reason;
   const lines = states.map((state) =>
     line([
       state.name,
