@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { oneLine } from '../contract/index.js';
 import { readSmallFile } from '../files/index.js';
-import { tableName } from './earlier-results.js';
+import { tableName } from './output-names.js';
 
 /** `cases.csv`: how its cells are written and read. */
 

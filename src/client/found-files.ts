@@ -126,8 +126,6 @@ export interface FoundCase {
   readonly files: FoundFiles;
   /** Why it cannot be sent, in a sentence that names the file; null if it can. */
   readonly fault: string | null;
-  /** Whether the content of a file has yet to be fetched from a cloud or an annex: it may be what it was. */
-  readonly isAway: boolean;
 }
 
 /** What is known of the volumes of a case that a person should see beside its result, in sentences without a full stop. */

@@ -10,7 +10,7 @@ import { parse, size, writeSeries } from '../../packages/volumes/test/study.js';
 import { workspace } from '../../packages/volumes/test/written.js';
 import { convert as convertOnCli } from '../../src/cli/convert/index.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
-import { recordName } from '../../src/client/earlier-results.js';
+import { recordName } from '../../src/client/output-names.js';
 import type { ConvertOptions } from '../../src/imaging/index.js';
 import { plant } from '../support/temporary.js';
 

@@ -144,9 +144,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     const changed = await study.run();
     expect(changed.stderr).toContain(`  ${name('A')}: changed by a person: mask_edited.nii\n`);
     expect([read('mask.nii'), read('mask_edited.nii')]).toEqual(['mask of rescan', 'mask of one, corrected']);
-    expect(reasonOf(study, name('A'))).toBe(
-      "'mask_edited.nii' was changed by a person and belongs to an earlier result",
-    );
+    expect(reasonOf(study, name('A'))).toBe("A person changed 'mask_edited.nii' of an earlier result");
     expect((await study.run()).stderr).toContain('2 cases: 2 done (2 of them before)\n');
     // --force computes again, and keeps what is there.
     writeFileSync(study.at('Out', name('B'), 'mask.nii'), 'drawn');

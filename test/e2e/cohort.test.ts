@@ -265,7 +265,7 @@ describe('a command that is ended', () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
     expect(stderr).toContain(
-      'Interrupted; 1 of 4 cases are done; 2 jobs go on on the server; the same command goes on with the others',
+      'Interrupted; 1 of 4 cases are done; 2 jobs are still running on the server; the same command continues with the others',
     );
     await study.open();
     expect((await study.run()).stderr).toContain('4 cases: 4 done (1 of them before)\n');

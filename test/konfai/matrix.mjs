@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { logName, recordName } from '../../dist/client/earlier-results.js';
+import { logName, recordName } from '../../dist/client/output-names.js';
 import { unzip } from '../support/unzip.mjs';
 import { clients, runProgram } from './clients.mjs';
 import { programOf } from './environment.mjs';

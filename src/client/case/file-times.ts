@@ -44,7 +44,7 @@ export function stampIfThere(found: FoundFiles): string | null {
   }
 }
 
-/** What a record says of the times of files that were hashed since; null if one was written just before. */
+/** The stamp that a record gets for these files; null if one was written so recently that its times prove nothing. */
 export function stampToRecord(paths: readonly string[], leftAlone = oneTick): string | null {
   const { stamp, newest } = timesOf(paths);
   return Date.now() - newest >= leftAlone ? stamp : null;

@@ -7,8 +7,8 @@ import {
   limits as askLimits,
   type Connection,
 } from '../connection/index.js';
-import { recordName } from '../earlier-results.js';
 import { type FoundFiles, remarksOn } from '../found-files.js';
+import { recordName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
 import { stampIfThere } from './file-times.js';
 import type { Conversion, ResultFacts } from './imaging.js';

@@ -60,7 +60,7 @@ export interface OneOfMany {
 /** What was fetched of a result. */
 export type Fetched = SavedArchive | StreamedArchive;
 
-/** What a command does while a case comes along. */
+/** What a command does at each step of a case. */
 export interface CaseSteps<T> {
   /** Called when its files are about to be packed and sent. */
   readonly onSending?: () => void;

@@ -15,10 +15,10 @@ import {
 import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
 import { datatypes } from '../case-names.js';
 import type { AppAnswer } from '../connection/index.js';
-import { bidsRecordEnding, isBidsResult, recordName } from '../earlier-results.js';
 import { ClientError, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
-import { type CasePlace, directoryPlace, ownDirectory } from './place.js';
+import { bidsRecordEnding, isBidsResult, recordName } from '../output-names.js';
+import { type CasePlace, directoryPlace, ownDirectory } from './put-in-place.js';
 
 /** How results lie in their directory: each case in one of its own, or as derivatives of BIDS. */
 export type LayoutName = 'cases' | 'bids';

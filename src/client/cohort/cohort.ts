@@ -28,7 +28,7 @@ import { stateOfResult, upgraded } from './earlier-results.js';
 import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
 import type { CohortOptions, CohortSummary } from './options.js';
-import { type CasePlace, checkPlace } from './place.js';
+import { type CasePlace, checkPlace } from './put-in-place.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable } from './table.js';
 
@@ -43,7 +43,7 @@ interface Prepared {
   readonly key: string;
   /** Of the inputs when they were read. */
   readonly stamp: string;
-  /** What the record says of it. */
+  /** The stamp for the record; null if a file was written too recently. */
   readonly recordedStamp: string | null;
 }
 
@@ -337,10 +337,10 @@ export class Cohort {
     if (!(reason instanceof Interrupted)) return reason;
     const done = this.#table.with('done').length;
     const left = this.#leftJobs;
-    const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'goes' : 'go'} on on the server`;
+    const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'is' : 'are'} still running on the server`;
     return reason.with(
       `${done} of ${counted(this.work.cases.length, 'case')} are done${reason.leavesJob && left > 0 ? jobs : ''}; ` +
-        'the same command goes on with the others',
+        'the same command continues with the others',
     );
   }
 }

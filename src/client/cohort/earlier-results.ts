@@ -5,7 +5,7 @@ import { readCaseTable } from '../case-table.js';
 import { UsageError } from '../errors.js';
 import { labelOf } from '../found-files.js';
 import type { PlacedRecord } from './bids-layout.js';
-import type { CasePlace } from './place.js';
+import type { CasePlace } from './put-in-place.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, newState, shortVersion } from './table.js';
 
@@ -21,9 +21,7 @@ export async function stateOfResult(
     quoteName(names[0] ?? '') + (names.length > 1 ? ` and ${counted(names.length - 1, 'other file')}` : '');
   const about = [
     ...(changed.length > 0 ? [`A person has changed ${some(changed)}`] : []),
-    ...(beside.length > 0
-      ? [`${some(beside)} was changed by a person and belongs to an earlier result`]
-      : []),
+    ...(beside.length > 0 ? [`A person changed ${some(beside)} of an earlier result`] : []),
   ];
   return {
     status: 'done',
@@ -96,7 +94,7 @@ export function refuseOtherApp(
 }
 
 /**
- * The error for an app that is not the version of all results any more.
+ * The error for results that another version of the app made.
  * @param now its version
  * @param earlier the versions of the results that other versions made
  */

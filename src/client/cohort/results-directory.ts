@@ -21,8 +21,8 @@ import {
   stampToRecord,
   writeRecord,
 } from '../case/index.js';
-import { tableName } from '../earlier-results.js';
 import { NoRoom, UsageError, WriteError, writing } from '../errors.js';
+import { tableName } from '../output-names.js';
 import {
   type CasePlace,
   isLink,
@@ -34,12 +34,13 @@ import {
   moveIn,
   ownDirectory,
   restore,
-} from './place.js';
+} from './put-in-place.js';
 
 /** What to do once there is room on the disk. */
 export const goOnLater = 'give the same command again: finished cases are kept';
 
-/** The error for a result that cannot be written: what fetches it alone would not put it in its place. */
+/** The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the result in
+ * its place. */
 function withoutRoom(directory: string, error: unknown): unknown {
   const cause = causeOf(error);
   if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);

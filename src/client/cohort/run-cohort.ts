@@ -27,7 +27,7 @@ import { Cohort } from './cohort.js';
 import { otherRows, refuseOtherApp, refuseOtherVersion } from './earlier-results.js';
 import { numberedCases } from './neutral-numbers.js';
 import type { CohortOptions, CohortSummary } from './options.js';
-import { directoryPlace } from './place.js';
+import { directoryPlace } from './put-in-place.js';
 import { goOnLater, ResultsDirectory } from './results-directory.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */

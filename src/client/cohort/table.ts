@@ -2,9 +2,9 @@ import path from 'node:path';
 import { counted, oneLine, quoteName, someOf } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import { tableCell } from '../case-table.js';
-import { tableName } from '../earlier-results.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
+import { tableName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
 import { goOnLater } from './results-directory.js';
 

@@ -2,7 +2,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { logTextPath, mediaTypes, redrawEnd } from '../../contract/index.js';
 import { type Connection, header } from '../connection/index.js';
-import { logName } from '../earlier-results.js';
+import { logName } from '../output-names.js';
 
 /** Largest log that is kept beside a result, in bytes. */
 const maxBytes = 32 << 20;

@@ -14,8 +14,8 @@ import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { quotePath, resultName } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, isOutOfInodes, makeDirectory, replaceFile } from '../../files/index.js';
-import { numberedDirectory } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
+import { numberedDirectory } from '../output-names.js';
 
 /** A directory that a result is to be saved in. */
 export interface OutputDirectory {

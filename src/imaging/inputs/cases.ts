@@ -3,7 +3,6 @@ import { UsageError } from '../../client/errors.js';
 import {
   type FoundCase,
   type FoundFiles,
-  filesOfUnit,
   labelOf,
   type NamedUnit,
   type Series,
@@ -14,7 +13,6 @@ import { quoteName, quotePath } from '../../contract/index.js';
 import { foldedName } from '../../files/index.js';
 import { namesOf, wantedPath } from './names.js';
 import { notesOf } from './notes.js';
-import { isPlaceholder } from './placeholders.js';
 
 /** A volume under the names that it gets if it is sent alone, without other cases. */
 function renamed(volume: Volume): Volume {
@@ -103,9 +101,6 @@ export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {
     session: labelIn(index, 'ses'),
     fault: faultOf(unitsOf(volumes)),
     files: { ...nothingBeside, volumes, dataSet: null, cases: [], notes: notesOf(unitsOf(volumes), false) },
-    isAway: unitsOf(volumes)
-      .flatMap(filesOfUnit)
-      .some((file) => isPlaceholder(file.path)),
   }));
   checkNames(cases);
   return cases;

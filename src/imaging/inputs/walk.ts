@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { isResultDirectory } from '../../client/earlier-results.js';
+import { isResultDirectory } from '../../client/output-names.js';
 import { bidsDescription, resultName } from '../../contract/index.js';
 import { byName } from '../../files/index.js';
 import { lookAt, type Obstacles, walkInputs } from './entries.js';

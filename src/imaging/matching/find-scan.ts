@@ -1,13 +1,7 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import {
-  bidsRecordEnding,
-  bidsRecordOf,
-  logName,
-  recordName,
-  tableName,
-} from '../../client/earlier-results.js';
+import { bidsRecordEnding, bidsRecordOf, logName, recordName, tableName } from '../../client/output-names.js';
 import { resultName } from '../../contract/index.js';
 import { byName, hashFile, readSmallFile } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';

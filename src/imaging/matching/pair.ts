@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { isSameGeometry, type VolumeFile } from '@remote-app/volumes';
-import { recordName, tableName } from '../../client/earlier-results.js';
+import { recordName, tableName } from '../../client/output-names.js';
 import { findVolumes } from '../inputs/index.js';
 import { caseNameOf, resultOf, ScanSearch } from './find-scan.js';
 import { areTogether, type Named, rankOf, ScanMatcher, scanOf } from './match.js';

@@ -13,8 +13,8 @@ import {
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
-import { recordName } from '../../../src/client/earlier-results.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
+import { recordName } from '../../../src/client/output-names.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
 import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
-import { checkPlace, directoryPlace } from '../../../src/client/cohort/place.js';
+import { checkPlace, directoryPlace } from '../../../src/client/cohort/put-in-place.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
 import { WriteError } from '../../../src/client/errors.js';
 import { operationOf } from '../../../src/contract/operations.js';

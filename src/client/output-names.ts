@@ -11,8 +11,6 @@ export const logName = 'remote-app-log.txt';
 /** The table of many cases, beside the directories of their results. */
 export const tableName = 'cases.csv';
 
-/** Directories that hold earlier results: `Output`, and `Output-2`, `Output-3` and so on beside it. */
-
 /** Files that only directories of results have. */
 const ofResults = [resultName, recordName, logName];
 

@@ -7,7 +7,7 @@ import {
   isBidsResult,
   isResultDirectory,
   numberedDirectory,
-} from '../../src/client/earlier-results.js';
+} from '../../src/client/output-names.js';
 import { plant, temporary } from '../support/temporary.js';
 
 test('A directory of results is known by its name and what is in it', async () => {

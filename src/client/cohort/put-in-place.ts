@@ -20,8 +20,8 @@ import {
   withoutEnding,
 } from '../../files/index.js';
 import { type CaseRecord, namesBelow, readRecord } from '../case/index.js';
-import { recordName } from '../earlier-results.js';
 import { UsageError } from '../errors.js';
+import { recordName } from '../output-names.js';
 
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
