@@ -254,7 +254,7 @@ export async function readDirectory(source: ArchiveSource, maxEntries: number): 
   if (packed > size) {
     throw new ArchiveError(
       'corrupt',
-      'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
+      'its entries claim more bytes than the whole archive has: it is damaged, or a zip bomb',
     );
   }
   return files;

@@ -136,7 +136,7 @@ test.each([
     'a size that is no number',
     2n ** 60n,
     0n,
-    'its entries are to have more bytes than it has: it is damaged, or a zip bomb',
+    'its entries claim more bytes than the whole archive has: it is damaged, or a zip bomb',
   ],
 ] as const)('An archive whose entry has %s is damaged', async (_, packed, offset, words) => {
   const root = await temporary();

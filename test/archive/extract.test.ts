@@ -78,7 +78,7 @@ describe('an archive', () => {
     for (const other of others) closeSync(other);
   });
 
-  test('An archive is refused if its entries are to have more bytes than it has', async () => {
+  test('An archive is refused if its entries claim more bytes than it has', async () => {
     await using root = await temporary();
     const content = randomBytes(300);
     const shared = { statedPacked: 300, statedSize: 300, crc: crc32(content), offset: 0 };

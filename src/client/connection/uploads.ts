@@ -100,6 +100,6 @@ export async function appendUpload(
   if (after !== offset + bytes.length)
     throw new AnswerError(
       connection.server,
-      `took an upload to byte ${offset + bytes.length}, and says ${after}`,
+      `was sent an upload up to byte ${offset + bytes.length}, but reports ${after}`,
     );
 }

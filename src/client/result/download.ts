@@ -96,7 +96,7 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
  * Downloads the answer of `request` into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
  * is still the same file (`If-Range` with its `ETag`); otherwise it starts over. A server that is gone meanwhile is tried
  * again for as long as the connection has patience.
- * @param request sends the request with these headers more; throws for every refusal but 416
+ * @param request sends the request with these additional headers; throws for every refusal but 416
  * @returns the number of bytes, or null if the sink's reader has left
  */
 export async function download(

@@ -217,9 +217,9 @@ async function extractIntoPlace(
 }
 
 /**
- * Downloads a zip archive and extracts it in a private directory, then moves both to their place: that is as it was until
- * the result is complete. The reporter gets a note for each entry that could not keep its name.
- * @param request sends the request with these headers more
+ * Downloads a zip archive and extracts it in a private directory, then moves both to their place. Until the result is
+ * complete, nothing there changes. The reporter gets a note for each entry that could not keep its name.
+ * @param request sends the request with these additional headers
  * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
  * archive that must not be extracted
  */

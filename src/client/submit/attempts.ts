@@ -76,8 +76,8 @@ export class UploadWatch {
 }
 
 /**
- * How often the same bytes are sent to a server that answers, and has not got them or has lost them. A connection that breaks counts
- * for nothing: it may break for as long as the patience lasts.
+ * How often the same bytes are sent to a server that responds but did not keep them. Broken connections are not counted; only the
+ * patience limits those.
  */
 const maxTimesSent = 4;
 

@@ -26,7 +26,7 @@ interface FileRange {
  */
 export type SeenFiles = Map<string, string>;
 
-/** What a file is like: another content has another one. */
+/** A fingerprint of a file: its size, time, inode and device. It changes when the file does. */
 export const stateOf = ({ size, mtimeMs, ino, dev }: Stats): string => [size, mtimeMs, ino, dev].join();
 
 /** The error for a file that is not any more what it was when it began to be sent. */

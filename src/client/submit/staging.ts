@@ -230,7 +230,7 @@ const maxNamed = 10_000;
 const claim = 'deidentified';
 
 /**
- * Makes of a submission what is sent: all that leaves this machine in files and their names comes through here. Packs directories into
+ * Turns a submission into what is sent. Every file and file name that leaves this machine passes through here. Packs directories into
  * a private temporary directory: for a form at once, so that the length of the request is known before it is sent.
  * @param outgoing how files leave that are de-identified; null if they leave as they are
  * @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified

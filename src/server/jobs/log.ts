@@ -102,7 +102,7 @@ const growth = 4;
  */
 const pollInterval = 1000;
 
-/** Maximum size in bytes of a line that are read at once; a runner's lines have at most 64 Ki characters. */
+/** The longest line, in bytes, that is read in one piece; a runner's lines have at most 64 Ki characters. */
 const maxLineBytes = 1024 * 1024;
 
 /** Wakes a reader when the file or the job changes, or after a while. */

@@ -101,7 +101,7 @@ export class JobService {
   }
 
   /**
-   * Loads the jobs of the data directory. Removes only uploads that were never accepted, and jobs that are recorded as
+   * Loads the jobs of the data directory. Removes only submissions that were never accepted, and jobs that are recorded as
    * expired. Sets aside entries that are damaged or not ours. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
@@ -230,7 +230,7 @@ export class JobService {
     return uploadsFull(principal, bytes);
   }
 
-  /** Refuses new jobs from now on, or accepts them again. Uploads in progress still become jobs. */
+  /** Refuses new jobs from now on, or accepts them again. Submissions in progress still become jobs. */
   drain(isDraining: boolean): void {
     if (isDraining === this.#admission.isDraining) return;
     this.#admission.isDraining = isDraining;

@@ -95,7 +95,7 @@ export class JobStore {
     return directory;
   }
 
-  /** All entries among the jobs, oldest job first, and abandoned uploads. Changes nothing. */
+  /** All entries among the jobs, oldest job first, and abandoned submissions. Changes nothing. */
   scan(): Found[] {
     const found: Found[] = [];
     for (const name of readdirSync(this.#jobs)) found.push(this.look(name));

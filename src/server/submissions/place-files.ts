@@ -97,7 +97,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
         plan = { entries, bytes, content };
         onExtract(extracted + content);
         await space.take(bytes, `what archive ${quoteName(file.name)} extracts to`, entries);
-        // Later bytes are counted when they are written already.
+        // Bytes after these are counted only after they were written.
         await space.ensure(Math.min(bytes, firstBytes), 'this archive');
       },
       onProgress: (bytes) => {

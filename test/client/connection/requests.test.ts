@@ -87,7 +87,7 @@ describe('an upload', () => {
     for (const says of ['4', '6']) {
       const { end, url } = await append(says);
       expect((end as Error).message).toBe(
-        `${url} took an upload to byte 5, and says ${says}; is it a remote-app server?`,
+        `${url} was sent an upload up to byte 5, but reports ${says}; is it a remote-app server?`,
       );
     }
   });
