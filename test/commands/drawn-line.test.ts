@@ -59,7 +59,7 @@ async function withTerminal(
 async function uploading(
   onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
   use: (cli: Cli, args: readonly string[]) => Promise<void>,
-  size = 64 * mebi,
+  { size = 64 * mebi, more = [] }: { readonly size?: number; readonly more?: readonly string[] } = {},
 ): Promise<void> {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'ct.nii': '' });
@@ -71,7 +71,7 @@ async function uploading(
     return true;
   };
   await using server = await fakeService({ override }, true);
-  await use(cli, ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url]);
+  await use(cli, ['infer', '--app', 'tissue', 'ct.nii', '--server', server.url, ...more]);
 }
 
 /** A terminal with such an upload. */
@@ -79,7 +79,7 @@ const withUpload = (
   onUpload: (upload: IncomingMessage, response: ServerResponse) => void,
   options: Options,
   use: (terminal: AnyTerminal) => Promise<void>,
-  size?: number,
+  upload?: Parameters<typeof uploading>[2],
 ): Promise<void> =>
   uploading(
     onUpload,
@@ -88,7 +88,7 @@ const withUpload = (
       await using terminal = terminalOf(cli, args, { ...options, env });
       await use(terminal);
     },
-    size,
+    upload,
   );
 
 const leaveIt = () => {};
@@ -206,7 +206,7 @@ describe('an upload', () => {
       expect(terminal.rows.filter((row) => row.startsWith('Uploading'))).toEqual([]);
     };
     // The buffers take all of it each time, so no attempt gets further than the previous one.
-    await withUpload(breakIt, { columns: 300 }, use, 2 * mebi);
+    await withUpload(breakIt, { columns: 300 }, use, { size: 2 * mebi, more: ['--patience', '5'] });
   }, 120_000);
 });
 

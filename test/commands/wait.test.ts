@@ -76,10 +76,20 @@ describe('wait', () => {
     await using server = await fakeService({ status: 'killed', error: 'Killed by user' });
     const { code, stdout } = await cli.run(['wait', jobId, '--server', server.url]);
     expect([code, stdout]).toEqual([1, `${jobId}  killed  Killed by user\n`]);
-    const nobody = await cli.run(['wait', jobId, 'other', '--server', 'http://127.0.0.1:1']);
+    const nobody = await cli.run([
+      'wait',
+      jobId,
+      'other',
+      '--server',
+      'http://127.0.0.1:1',
+      '--patience',
+      '0.5',
+    ]);
     expect(nobody.code).toBe(5);
     expect(nobody.stderr).toMatch(
-      new RegExp(`^Error: ${jobId}: .*\nError: other: .*nothing listens there\n$`),
+      new RegExp(
+        `trying again for another 0.5 s\nError: ${jobId}: .*\nError: other: .*nothing listens there\n$`,
+      ),
     );
   });
 

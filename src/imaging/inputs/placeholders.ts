@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { existsSync, type Stats } from 'node:fs';
 import path from 'node:path';
 import { firstBytes } from '../../files/index.js';
 
@@ -83,12 +83,4 @@ export function placeholderFault(target: string, bytes: string | Buffer, stats: 
         folders.some((folder) => each.directory?.test(folder)),
     ),
   );
-}
-
-/** Whether a path leads to the placeholder of a file whose content was not fetched. */
-export function isPlaceholder(target: string): boolean {
-  const stats = statSync(target, { throwIfNoEntry: false });
-  if (stats) return placeholderFault(target, target, stats) !== null;
-  const isLink = lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  return isLink && linkFault(readlinkSync(target)) !== null;
 }

@@ -17,18 +17,18 @@ test('A volume of which the last bytes are missing is refused', async () => {
   );
 });
 
-test.each(['cut.nii.gz', 'cut.mha', 'cut.nrrd'])(
-  'A packed volume %s that ends early is refused',
-  async (name) => {
-    const cwd = await workspace();
-    const file = path.join(cwd, name);
-    await writeImage(file, voxels, { size: [10, 10, 10] });
-    await truncate(file, (await readFile(file)).length - 10);
-    expect(await refusalOf([name], cwd)).toBe(
-      `${name} is damaged or cut short: its packed data cannot be unpacked (unexpected end of file). ${again}`,
-    );
-  },
-);
+test.each([
+  ['cut.nii.gz', 'damaged or cut short: its packed data cannot be unpacked (unexpected end of file)'],
+  ['cut.nrrd', 'damaged or cut short: its packed data cannot be unpacked (unexpected end of file)'],
+  // The header of MetaImage has the size of the packed data.
+  ['cut.mha', 'cut short: its header says 2011 packed bytes, and 2001 are there'],
+])('A packed volume %s that ends early is refused', async (name, why) => {
+  const cwd = await workspace();
+  const file = path.join(cwd, name);
+  await writeImage(file, voxels, { size: [10, 10, 10] });
+  await truncate(file, (await readFile(file)).length - 10);
+  expect(await refusalOf([name], cwd)).toBe(`${name} is ${why}. ${again}`);
+});
 
 test('A header without its data file, or with one elsewhere, is refused', async () => {
   const cwd = await workspace();
