@@ -63,6 +63,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   },
   picomatch: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
+  'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
   '@koa/router': { modules: ['server/routes'], reason: koa },
   '@huggingface/hub': { modules: ['server/hub'], reason: 'One module of the server asks the hub.' },
   yaml: {

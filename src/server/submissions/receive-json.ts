@@ -1,9 +1,11 @@
 import type { Context } from 'koa';
+import { koaBody } from 'koa-body';
 import {
   carriesFiles,
   FieldError,
   groupsField,
   maxJsonBytes,
+  mediaTypes,
   type Operation,
   optionsField,
   ServiceError,
@@ -48,33 +50,32 @@ function checkMarks(bytes: Buffer): void {
   }
 }
 
-/** The bytes of the body. @throws ServiceError `uploadTooLarge` */
-async function readBytes(ctx: Context): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of ctx.req.iterator({ destroyOnReturn: false })) {
-    size += piece.length;
-    if (size > maxJsonBytes)
-      throw new ServiceError('uploadTooLarge', `The submission is larger than ${maxJsonBytes} bytes of JSON`);
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces);
-}
+/** Reads JSON as text, in which each character is a byte, so that it can be counted before it is parsed. */
+const readText = koaBody({
+  json: false,
+  multipart: false,
+  urlencoded: false,
+  textTypes: [mediaTypes.json],
+  textLimit: maxJsonBytes,
+  encoding: 'latin1',
+});
 
 /** The body as JSON. @throws ServiceError */
 async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
   const done = new AbortController();
   try {
-    const [bytes] = await Promise.all([readBytes(ctx), wholeRequest(ctx, done.signal, awaited)]);
+    await Promise.all([readText(ctx, async () => {}), wholeRequest(ctx, done.signal, awaited)]);
+    const bytes = Buffer.from(String(ctx.request.body), 'latin1');
     checkMarks(bytes);
     const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (typeof body === 'object' && body !== null && !Array.isArray(body))
       return body as Readonly<Record<string, unknown>>;
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
-    throw new ServiceError('badRequest', `The body is not a JSON object: ${(cause as Error).message}`, {
-      cause,
-    });
+    const { status, message } = cause as Error & { readonly status?: number };
+    if (status === 413)
+      throw new ServiceError('uploadTooLarge', `The submission is larger than ${maxJsonBytes} bytes of JSON`);
+    throw new ServiceError('badRequest', `The body is not a JSON object: ${message}`, { cause });
   } finally {
     done.abort();
   }
