@@ -269,7 +269,7 @@ test('A result that is not converted as it is asked for is computed again, once'
 
 test.each([
   ['SIGINT', '', ['slow.nii']],
-  ['SIGQUIT', '; 1 job goes on on the server', []],
+  ['SIGQUIT', '; 1 job is still running on the server', []],
 ])('%s ends the command, which says%s that its job goes on, or kills it', async (name, jobs, killed) => {
   const service = manyJobs();
   const controller = new AbortController();
@@ -278,7 +278,7 @@ test.each([
   };
   const running = run(['slow.nii'], service, {}, interrupt, { signal: controller.signal });
   await expect(running).rejects.toMatchObject({
-    message: `Interrupted; 0 of 1 case are done${jobs}; the same command goes on with the others`,
+    message: `Interrupted; 0 of 1 case are done${jobs}; the same command continues with the others`,
   });
   expect(service.killed).toEqual(killed);
 });
