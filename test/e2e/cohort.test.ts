@@ -307,7 +307,9 @@ describe('a command that is ended', () => {
     running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
-    expect(stderr).toContain('Interrupted; 0 of 3 cases are done; the same command continues with the others');
+    expect(stderr).toContain(
+      'Interrupted; 0 of 3 cases are done; the same command continues with the others',
+    );
     const { stdout } = await study.cli.run(['jobs', '--json'], study.env);
     expect(JSON.parse(stdout).jobs.map(({ status }: { status: string }) => status)).toEqual([
       'killed',
