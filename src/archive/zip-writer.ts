@@ -30,9 +30,9 @@ interface Part {
 }
 
 /**
- * Writes a zip archive to a sink, one entry after the other. archiver writes the entries in parts, and one directory of all
- * entries follows the last part, so the memory needed does not grow with the number of entries, except for about 50 bytes
- * and the name of each. Names must be those that archiver keeps (see `carriedName`).
+ * Writes a zip archive to a sink, one entry at a time. archiver needs about 10 KB of memory per entry when it ends an archive. So it
+ * writes small archives (parts) whose directories are taken off, and one directory of all entries is written at the end: this
+ * takes some 50 bytes per entry, and its name. Names must be those that archiver keeps (see `carriedName`).
  */
 export class ZipWriter {
   readonly #failed = new AbortController();

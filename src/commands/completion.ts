@@ -7,7 +7,7 @@ import { UsageError } from '../client/errors.js';
 /** The flags of an unfinished command line that say what its values depend on. */
 const askingFlags = { ...connectionFlags, app: appFlag };
 
-/** Maximum time that a shell waits for the server's values, in milliseconds. */
+/** How long a completion waits for the server, in milliseconds. */
 const maxWait = 2000;
 
 const shells = Object.keys(scripts) as Shell[];

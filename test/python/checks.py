@@ -676,7 +676,7 @@ class Results(unittest.TestCase):
         start = one.index(b"PK\x01\x02")
         end = one.index(b"PK\x05\x06")
         count = 200_001
-        # The number in the end record does not say how many there are.
+        # The end record may claim fewer entries than there are.
         listed = one[start:end] * count
         closing = bytearray(one[end:])
         closing[12:16] = len(listed).to_bytes(4, "little")

@@ -20,26 +20,11 @@ export interface CohortView extends CohortWatcher {
   close(isSummed?: boolean): void;
 }
 
-/** A case in the documents of `--json`. */
-export interface CaseDocument {
+/** A case in the documents of `--json`. It is `waiting` in the document at the end if the command ended before its turn. */
+export interface CaseDocument extends Omit<CaseState, 'name' | 'jobId' | 'isNew'> {
   readonly case: string;
-  /** The labels of `sub-` and `ses-` in the paths of its files; null without one. */
-  readonly subject: string | null;
-  readonly session: string | null;
-  /** `waiting` in the document at the end: the command ended before its turn. */
-  readonly status: CaseStatus;
-  readonly reason: string | null;
-  /** The version of the app that made its result. */
-  readonly version: string | null;
-  /** How long its job ran. */
-  readonly seconds: number | null;
   readonly job_id: string | null;
-  /** Whether this command brought the result, and not an earlier one. */
   readonly is_new: boolean;
-  /** Files of the result, or beside it, that a person has changed. */
-  readonly edited: readonly string[];
-  /** The numbers that its result carries. */
-  readonly numbers: Readonly<Record<string, number>>;
 }
 
 export const caseDocument = ({ name, jobId, isNew, ...about }: CaseState): CaseDocument => ({

@@ -160,7 +160,7 @@ export interface CaseDrawing {
 
 /** How cases are shown. */
 export interface Showing {
-  /** Names of labels, or a JSON file that has them. They go before those of the records. */
+  /** Names of labels, or a JSON file with them. They take precedence over the names in records. */
   readonly labels: ResultFacts['terminology'] | string;
   /** Which volume of a file that holds several, counted from 1. */
   readonly frame: number;

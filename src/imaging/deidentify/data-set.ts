@@ -52,7 +52,7 @@ const isStructure = (tag: string): boolean =>
 
 const isOdd = (tag: string): boolean => Number.parseInt(tag.slice(0, 4), 16) % 2 === 1;
 
-/** The tag of the element that names the creator of a private one. */
+/** The tag of the element that names the creator of a private element. */
 const creatorTag = (tag: string): string => `${tag.slice(0, 4)}00${tag.slice(4, 6)}`;
 
 const creatorOf = (set: DataSet, tag: string): string => textOf(set, `x${creatorTag(tag)}`);

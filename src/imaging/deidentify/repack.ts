@@ -24,7 +24,7 @@ export interface Repack {
   readonly front: (packed: number) => Buffer;
 }
 
-/** The fastest compression: what is sent is read only once. */
+/** The fastest compression, because the archive is sent once and then unpacked. */
 const level = 1;
 
 async function* partOf(

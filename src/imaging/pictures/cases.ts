@@ -68,7 +68,7 @@ async function itemsOf(units: readonly Unit[], problems: string[], signal?: Abor
   return items;
 }
 
-/** What looks like labels is a scan if the record of a result names it as such. */
+/** A volume that looks like a segmentation counts as a scan if the record of a result names it as its input. */
 async function withRecordedScans(items: readonly Item[]): Promise<Item[]> {
   const results = items.filter(({ isOfResult }) => isOfResult);
   const scans = new RecordedScans(results.map(({ file }) => file.path));

@@ -126,7 +126,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return row.fault === null ? null : `nvidia-smi says ${quoteName(row.fault)}`;
   }
 
-  /** The memory of a GPU of the list in the last answer; null if that did not tell it. */
+  /** The memory of a listed GPU, as nvidia-smi last reported it; null if it was not reported. */
   useOf(gpu: Gpu): VramUse | null {
     const { used = null, total = null } = this.#rowOf(gpu) ?? {};
     return used === null || total === null ? null : { used, total };

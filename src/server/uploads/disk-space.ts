@@ -63,7 +63,7 @@ export interface Evictions {
   /** Bytes that can be freed for an owner who is about to keep so many more. Removes nothing. */
   evictable(owner: Owner, more: number): Promise<number>;
   /**
-   * Frees at least so many bytes, first from what this owner keeps.
+   * Frees at least this many bytes, starting with files of this owner.
    * @returns false, with nothing removed, if that is not possible
    */
   makeRoom(bytes: number, owner: Owner): Promise<boolean>;
@@ -98,9 +98,9 @@ export class DiskSpace {
 }
 
 /**
- * The disk space of one request or upload: what is reserved for it, and regular checks while it is written, because jobs write to
- * the same disk. A promise removes nothing, because a length costs nothing to claim: others lose files only to bytes that have
- * arrived. Many requests at once may together use up to `checkInterval` each of the reserve before they are refused.
+ * The disk space of one request or upload. It is reserved first, and checked again while bytes are written, because jobs write to the
+ * same disk. Reserving removes no files, because claiming a length costs nothing: others lose files only to bytes that have arrived.
+ * Many requests at once may together use up to `checkInterval` each of the reserve before they are refused.
  */
 export class Reservation implements Disposable {
   /** Bytes that are reserved, free and not written. */

@@ -123,7 +123,7 @@ async function compete(context, server) {
   for (let line = 1; line <= running.lines; line += 1) writeFileSync(`${gate}${line}`, '');
   await ended(server, id);
   await checkEnded(context, server, { ...running, id });
-  // A job's copy needs room too, so all others are removed first.
+  // The job gets a copy, which needs space as well, so the other uploads are removed first.
   const [kept, ...others] = random.shuffle(complete);
   for (const { name } of [...others, ...uploads.filter((each) => !each.isComplete)])
     await askUpload(server, name, 'DELETE');

@@ -28,7 +28,7 @@ function dataOf(kind: Kind) {
   };
   if (kind === 'scan') return fill(new Int16Array(count), (at) => noise(at, 1400));
   if (kind === 'bytes') return fill(new Uint8Array(count), (at) => (inBall(at) ? 150 + noise(at, 60) : 0));
-  // Air of 1 and 2, mostly 1, in the first slices and around the ball.
+  // The first slices, and the surroundings of the ball, are air with faint noise: mostly 1, sometimes 2.
   if (kind === 'faint')
     return fill(new Uint8Array(count), (at) => (inBall(at) ? 40 + noise(at, 180) : noise(at, 8) > 6 ? 2 : 1));
   if (kind === 'map') return fill(new Float32Array(count), (at) => noise(at, 1000) / 1000);
