@@ -85,16 +85,16 @@ export const schemas = {
       },
     },
   },
-  Health: {
-    ...object({ status: { const: healthy.status } }),
-    properties: {
+  Health: object(
+    {
       status: { const: healthy.status },
       faults: {
         ...array(string),
         description: 'Faults of the machine that keep jobs waiting; only while there are some',
       },
     },
-  },
+    ['status'],
+  ),
   DeviceList: {
     ...object({ devices_index: array(integer), devices_name: array(string) }),
     properties: {

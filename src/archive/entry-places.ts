@@ -100,7 +100,7 @@ export class LenientPlaces {
     return places;
   }
 
-  /** The name in a form that is safe on this system, by the rule that reads records; null if it is too long. */
+  /** The name in a form that is safe on this system, as `isSafeName` requires; null if it is too long. */
   #wantedPath(name: string): WantedPath | null {
     const own = name.endsWith('/') ? name.replace(/\/+$/, '') : name;
     const parts = own.split('/');

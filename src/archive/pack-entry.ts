@@ -50,7 +50,7 @@ class FileContent {
   flaw: Flaw = null;
   #piece: Buffer = Buffer.alloc(0);
   #read = 0;
-  /** Whether the byte behind the end was asked for. */
+  /** Whether a read has tried to go past the expected end. */
   #isAtEnd = false;
 
   private constructor(
@@ -61,7 +61,11 @@ class FileContent {
   ) {}
 
   /** @throws the system's error if the file cannot be read */
-  static async open(...[file, size, onPiece]: [FileHandle, number, FileContent['onPiece']]) {
+  static async open(
+    file: FileHandle,
+    size: number,
+    onPiece: (bytes: number) => Promise<void> | void,
+  ): Promise<FileContent> {
     const content = new FileContent(file, size, onPiece);
     await content.#next();
     return content;

@@ -3,6 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import unzipper, { type CentralDirectory, type File } from 'unzipper';
 import { ArchiveError, damagedEntry } from './errors.js';
+import { end64Size, endSize, entrySize, locatorSize } from './zip-directory.js';
 
 /** Bytes read at once. */
 const chunkSize = 64 * 1024;
@@ -86,15 +87,11 @@ export class ArchiveSource implements AsyncDisposable {
   }
 }
 
-/** Bytes of the end record at the end of an archive, without its comment. */
-const endRecordSize = 22;
 const maxComment = 0xffff;
 const endRecord = Buffer.from([0x50, 0x4b, 0x05, 0x06]);
 const zip64Locator = 0x07064b50;
 const zip64EndRecord = 0x06064b50;
 const digitalSignature = 0x05054b50;
-/** Bytes of an entry in the directory, without its name. */
-const entrySize = 46;
 /** Signatures of the records that may lie between the directory and the end record. */
 const endParts = [zip64EndRecord, digitalSignature];
 
@@ -109,10 +106,10 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
  */
 function findEndRecord(tail: Buffer): number {
   let fitting = -1;
-  for (let from = tail.length - endRecordSize; from >= 0; ) {
+  for (let from = tail.length - endSize; from >= 0; ) {
     const at = tail.lastIndexOf(endRecord, from);
     if (at < 0) break;
-    const rest = tail.length - at - endRecordSize - tail.readUInt16LE(at + 20);
+    const rest = tail.length - at - endSize - tail.readUInt16LE(at + 20);
     if (rest === 0) return at;
     if (rest > 0 && fitting < 0) fitting = at;
     from = at - 1;
@@ -156,7 +153,7 @@ interface ArchiveEnd {
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();
-  const tailStart = Math.max(0, size - endRecordSize - maxComment);
+  const tailStart = Math.max(0, size - endSize - maxComment);
   const tail = await readAt(file, tailStart, size - tailStart);
   const at = findEndRecord(tail);
   if (at < 0) throw new ArchiveError('corrupt', 'it is not a zip archive');
@@ -170,13 +167,13 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
     return { size, entries: count, directory, tailSize };
   }
 
-  const locator = await readAt(file, tailStart + at - 20, 20);
-  if (locator.length < 20 || locator.readUInt32LE(0) !== zip64Locator) {
+  const locator = await readAt(file, tailStart + at - locatorSize, locatorSize);
+  if (locator.length < locatorSize || locator.readUInt32LE(0) !== zip64Locator) {
     throw new ArchiveError('corrupt', 'its zip64 locator is missing');
   }
   const recordAt = locator.readBigUInt64LE(8);
-  const record = recordAt < BigInt(size) ? await readAt(file, Number(recordAt), 56) : Buffer.alloc(0);
-  if (record.length < 56 || record.readUInt32LE(0) !== zip64EndRecord) {
+  const record = recordAt < BigInt(size) ? await readAt(file, Number(recordAt), end64Size) : Buffer.alloc(0);
+  if (record.length < end64Size || record.readUInt32LE(0) !== zip64EndRecord) {
     throw new ArchiveError('corrupt', 'its zip64 end record is missing');
   }
   const [entries, length, directoryStart] = [32, 40, 48].map((place) =>

@@ -1,14 +1,15 @@
 /** The directory of a zip archive, and the records behind it (APPNOTE 6.3, 4.3.12 to 4.3.16). */
 
-/** The largest numbers of fields of 16 and of 32 bits: they say that zip64 has the number. */
+/** The largest values of 16-bit and 32-bit fields. They mean that the real number is in the zip64 record. */
 const max16 = 0xffff;
 const max32 = 0xffffffff;
 
-const endSize = 22;
-const locatorSize = 20;
-const end64Size = 56;
+/** Bytes of the end record, without the comment of the archive. */
+export const endSize = 22;
+export const locatorSize = 20;
+export const end64Size = 56;
 /** Bytes of an entry of the directory before its name. */
-const entrySize = 46;
+export const entrySize = 46;
 /** The extra field of zip64 as archiver writes it: a head, both sizes, and the offset. */
 const extra64Size = 4 + 3 * 8;
 /** The version that a reader needs for zip64. */
@@ -37,9 +38,9 @@ export function directoryIn(tail: Buffer): Pick<Directory, 'start' | 'length'> {
 }
 
 /**
- * The directory of an archive whose entries lie behind others.
+ * Shifts the offsets of a part's directory to where the part lies in the whole archive.
  * @param directory as archiver writes it: an entry has no comment, and no extra field but that of zip64 with all its numbers
- * @param by bytes in front of these entries
+ * @param by number of bytes before the part
  */
 export function movedDirectory(directory: Buffer, by: number): Buffer {
   const moved: Buffer[] = [];

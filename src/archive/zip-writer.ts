@@ -17,12 +17,11 @@ const permissions = 0o777;
 /** The time and mode of entries without those of their files: the earliest time that zip knows, and the usual mode. */
 const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
 
-/** A part of the archive: a zip archive of its own, whose directory is taken off. */
+/** A part of the archive: a zip archive of its own, whose directory is not passed on. */
 interface Part {
   readonly zip: ZipArchive;
   /** Resolves when all of it was read. */
-  readonly copied: Promise<void>;
-  entries: number;
+  copied: Promise<void>;
   /** Bytes that were passed on. */
   sent: number;
   /** Everything read since its end began: the rest of the last entries, and the directory. */
@@ -102,11 +101,11 @@ export class ZipWriter {
   #current(): Part {
     if (this.#part) return this.#part;
     const zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize } });
-    const part: Part = { zip, entries: 0, sent: 0, tail: null, copied: Promise.resolve() };
-    const copied = this.#copy(part);
-    copied.catch((cause) => this.#failed.abort(cause));
-    this.#part = Object.assign(part, { copied });
-    return this.#part;
+    const part: Part = { zip, sent: 0, tail: null, copied: Promise.resolve() };
+    part.copied = this.#copy(part);
+    part.copied.catch((cause) => this.#failed.abort(cause));
+    this.#part = part;
+    return part;
   }
 
   async #copy(part: Part): Promise<void> {
@@ -136,8 +135,7 @@ export class ZipWriter {
     part.zip.append(source, { name, store, ...shown });
     await added;
     this.#entries += 1;
-    part.entries += 1;
-    if (part.entries === maxPartEntries) await this.#endPart();
+    if (this.#entries % maxPartEntries === 0) await this.#endPart();
   }
 
   /** Passes on the rest of the entries of the current part, if there is one, and keeps its directory. */
@@ -145,7 +143,7 @@ export class ZipWriter {
     const part = this.#part;
     if (!part) return;
     part.tail = [];
-    // What it rejects with is also thrown where it is read.
+    // The reader throws the same error.
     part.zip.finalize().catch(() => {});
     await part.copied;
     this.#part = null;

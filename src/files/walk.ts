@@ -33,7 +33,7 @@ export interface DirectoryWalkOptions {
   readonly onUnreadable?: (directory: Buffer, cause: unknown) => void;
   /** Called with a directory that is not walked again, and with the path by which it was visited. */
   readonly onRepeated?: (directory: Buffer, first: Buffer) => void;
-  /** For a walk that looks for something else on each way: a directory is walked once for each answer. */
+  /** Lets a directory that is reached by several paths be walked once for each variant. */
   readonly variantOf?: (directory: Buffer) => string;
   readonly signal?: AbortSignal | undefined;
 }

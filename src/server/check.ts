@@ -22,7 +22,7 @@ import {
 } from './apps/index.js';
 import { lookAtAuditLog } from './audit/index.js';
 import { DirectoryInUse, lookAtDataDirectory } from './data-directory/index.js';
-import { failureInWords, GpuInventory, NvidiaSmi } from './devices/index.js';
+import { failureInWords, inventory } from './devices/index.js';
 import { lookAtSlurm } from './executors/slurm/index.js';
 import { checkPorts, isOwnProxy, listen, proxyList } from './http/index.js';
 import { checkOnEnd } from './on-end.js';
@@ -163,12 +163,6 @@ async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): A
   if (token !== null) yield { kind: 'ok', about, says: 'there is one of the admin' };
   else if (tokensFile === null)
     yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
-}
-
-/** The GPUs of this machine, of which nothing is known before they are started. */
-function inventory(environment: NodeJS.ProcessEnv, onOddity: (oddity: string) => void): GpuInventory {
-  const smi = new NvidiaSmi(undefined, undefined, onOddity, environment);
-  return new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
 }
 
 async function* checkGpus({ slurm, environment }: ServerSettings): AsyncGenerator<Finding> {

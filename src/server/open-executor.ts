@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { checkFileSystem } from './data-directory/index.js';
-import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import { type GpuInventory, inventory } from './devices/index.js';
 import type { ServerEvents } from './events.js';
 import type { Executor } from './executors/index.js';
 import { LocalExecutor } from './executors/local/index.js';
@@ -75,8 +75,7 @@ export async function openExecutor(
   if (slurm) return openCluster(settings, slurm, context);
   const reportOddity = (oddity: string) =>
     report('nvidia-smi lists the GPUs, and they are used, but its answer is odd', oddity);
-  const smi = new NvidiaSmi(undefined, undefined, reportOddity, environment);
-  const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+  const gpus = inventory(environment, reportOddity);
   try {
     const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
     const local = new LocalExecutor({

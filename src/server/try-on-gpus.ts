@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { servicePrefix, spellDuration } from '../contract/index.js';
-import type { TrialEnd, TrialJob } from './apps/index.js';
-import { GpuInventory, NvidiaSmi } from './devices/index.js';
+import { servicePrefix } from '../contract/index.js';
+import { howEnded, type TrialEnd, type TrialJob } from './apps/index.js';
+import { type GpuInventory, inventory } from './devices/index.js';
 import { ServerEvents } from './events.js';
 import type { DeviceRequest, Ended } from './executors/index.js';
 import { LocalExecutor } from './executors/local/index.js';
@@ -14,11 +14,9 @@ import { killGrace, maxLogBytes } from './settings.js';
 const maxPrinted = 2000;
 
 /** How a job ended, in words; null if it succeeded. */
-function howOf({ exitCode, signal, error, fault }: Ended, seconds: number): string | null {
-  if (fault === 'timeLimit') return `took longer than ${spellDuration(seconds)}`;
-  if (error !== null) return `did not run: ${error}`;
-  if (exitCode === 0) return null;
-  return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
+function howOf(end: Ended, seconds: number): string | null {
+  const isLate = end.fault === 'timeLimit';
+  return end.error !== null && !isLate ? `did not run: ${end.error}` : howEnded(end, isLate, seconds);
 }
 
 /** What the app itself has printed last. */
@@ -40,8 +38,7 @@ export class GpuTrial {
 
   /** @throws SetupError if `CUDA_VISIBLE_DEVICES` names no usable GPU */
   static async open(environment: NodeJS.ProcessEnv): Promise<GpuTrial> {
-    const smi = new NvidiaSmi(undefined, undefined, undefined, environment);
-    const gpus = new GpuInventory(environment.CUDA_VISIBLE_DEVICES, smi);
+    const gpus = inventory(environment);
     const rules = { binds: [], dataDirectory: '/nonexistent', secretFiles: [], environment };
     const [found] = await Promise.all([findSandbox('auto', rules), gpus.start()]);
     return new GpuTrial(environment, gpus, found);

@@ -64,10 +64,21 @@ function writeTinyVolume(file: string, isLabels: boolean): void {
 /** Bytes kept of the app's output. */
 const maxOutput = 2000;
 
-/** How a trial ended: `how` is null for exit code 0, and what was printed last. */
+/** How a trial ended (`how` is null for exit code 0), and the end of its output. */
 export interface TrialEnd {
   readonly how: string | null;
   readonly printed: string;
+}
+
+/** How a trial's command ended, in words; null for exit code 0. */
+export function howEnded(
+  { exitCode, signal }: { readonly exitCode: number | null; readonly signal: string | null },
+  isLate: boolean,
+  seconds: number,
+): string | null {
+  if (isLate) return `took longer than ${spellDuration(seconds)}`;
+  if (exitCode === 0) return null;
+  return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
 }
 
 /** The job of a trial: its directories, and the command on these devices. */
@@ -84,7 +95,7 @@ export interface TrialJob {
 /**
  * Runs the command on the CPU, as this user and without a sandbox, until it ends or its time is up, with all processes that
  * it starts.
- * @param environment what a job would have of it
+ * @param environment the variables that a job would get
  */
 export const runHere = (environment: NodeJS.ProcessEnv, seconds: number) => async (job: TrialJob) => {
   try {
@@ -104,10 +115,7 @@ export const runHere = (environment: NodeJS.ProcessEnv, seconds: number) => asyn
       output: 'merged',
       endsOnSignals: true,
     });
-    const printed = stdout.trim();
-    if (endedFor !== null) return { how: `took longer than ${spellDuration(seconds)}`, printed };
-    if (exitCode === 0) return { how: null, printed };
-    return { how: signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`, printed };
+    return { how: howEnded({ exitCode, signal }, endedFor !== null, seconds), printed: stdout.trim() };
   } catch (cause) {
     return { how: `could not be started: ${(cause as Error).message}`, printed: '' };
   }

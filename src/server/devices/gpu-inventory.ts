@@ -119,9 +119,9 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   /** Why a GPU of the list did not work when nvidia-smi was last called; null if it did. */
   faultOf(gpu: Pick<Gpu, 'id' | 'uuid'>): string | null {
+    if (this.#last === null) return null;
     if (typeof this.#last === 'string') return this.#last;
-    const row = this.#last && this.#rowOf(gpu);
-    if (row === null) return null;
+    const row = this.#rowOf(gpu);
     if (row === undefined) return 'nvidia-smi does not list it any more';
     return row.fault === null ? null : `nvidia-smi says ${quoteName(row.fault)}`;
   }
@@ -132,7 +132,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return used === null || total === null ? null : { used, total };
   }
 
-  /** When a GPU fails, nvidia-smi may renumber the others, and does not tell its UUID any more. */
+  /** When a GPU fails, nvidia-smi may renumber the others, and no longer reports its UUID. */
   #rowOf({ id, uuid }: Pick<Gpu, 'id' | 'uuid'>): GpuRow | undefined {
     const rows = typeof this.#last === 'string' ? [] : (this.#last ?? []);
     const ofUuid = uuid === '' ? undefined : rows.find((row) => row.uuid === uuid);
@@ -256,3 +256,13 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     if (!this.#closing.signal.aborted) this.emit('known');
   }
 }
+
+/** The GPUs of this machine, of which nothing is known before they are started. */
+export const inventory = (
+  environment: NodeJS.ProcessEnv,
+  onOddity?: (oddity: string) => void,
+): GpuInventory =>
+  new GpuInventory(
+    environment.CUDA_VISIBLE_DEVICES,
+    new NvidiaSmi(undefined, undefined, onOddity, environment),
+  );

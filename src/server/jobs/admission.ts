@@ -99,7 +99,7 @@ export class Admission {
     const keyed = this.#claim(key);
     try {
       const { jobs, retention, owners } = this.deps;
-      if (principal.limits.max_kept !== null) await jobs.measured();
+      if (principal.limits.max_kept !== null) await jobs.measuredOf(principal.name);
       const use = owners.of(principal.name);
       await retention.keepFewer(principal.name, use.jobs - use.active);
       this.refuseWhenClosed();

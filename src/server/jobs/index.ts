@@ -6,4 +6,5 @@ export { Job } from './job.js';
 export { appVariables, type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
 export type { JobFiles, JobRequest } from './job-record.js';
 export { countLines, openLog, readLog, StreamSlots } from './log.js';
+export { uploadsFull } from './owners.js';
 export { JobService } from './service.js';

@@ -22,6 +22,9 @@ export class JobTable {
   /** Measurements run one after the other, so that they leave most of the disk's time to the jobs. */
   #measuring: Promise<void> = Promise.resolve();
 
+  /** The last measurement for each owner. */
+  readonly #lastOf = new Map<Owner, Promise<void>>();
+
   constructor(private readonly owners: Owners) {}
 
   get(id: string): Job | undefined {
@@ -68,6 +71,12 @@ export class JobTable {
       const bytes = await treeSize(job.directory.path);
       if (this.#byId.has(job.id)) this.keep(job, bytes);
     });
+    this.#lastOf.set(job.request.owner, this.#measuring);
+  }
+
+  /** Resolves when the jobs of this owner that have ended are measured. */
+  async measuredOf(owner: Owner): Promise<void> {
+    await this.#lastOf.get(owner);
   }
 
   /** Resolves when all jobs that have ended are measured. */

@@ -22,7 +22,7 @@ import type { JobDirectory } from './job-directory.js';
 import { type JobFiles, type JobRequest, newRecord } from './job-record.js';
 import { type JobPage, JobTable } from './job-table.js';
 import { Lifecycle, type LifecycleDeps } from './lifecycle.js';
-import { Owners, uploadsFull } from './owners.js';
+import { Owners } from './owners.js';
 import { type Evictable, Retention, type RetentionDeps } from './retention.js';
 import { JobStore, type StoredJob, UnreadableJobs } from './store.js';
 import { Trash } from './trash.js';
@@ -221,13 +221,8 @@ export class JobService {
    */
   async roomForUpload(principal: Principal, length: number): Promise<number | null> {
     this.#admission.refuseWhenClosed();
-    if (principal.limits.max_kept !== null) await this.#jobs.measured();
+    if (principal.limits.max_kept !== null) await this.#jobs.measuredOf(principal.name);
     return this.#owners.roomForUpload(principal, length);
-  }
-
-  /** The error of an upload for which the other uploads of its owner leave too little. */
-  uploadsFull(principal: Principal, bytes: number): ServiceError {
-    return uploadsFull(principal, bytes);
   }
 
   /** Refuses new jobs from now on, or accepts them again. Submissions in progress still become jobs. */

@@ -13,7 +13,7 @@ import {
   uploadNamePattern,
 } from '../../contract/index.js';
 import { askForBody, captured, contentLength, principalOf, senderOf, wholeRequest } from '../http/index.js';
-import type { JobService } from '../jobs/index.js';
+import { type JobService, uploadsFull } from '../jobs/index.js';
 import type { SubmissionSettings } from '../submissions/index.js';
 import {
   type Checksum,
@@ -179,11 +179,11 @@ async function beginNew(
 ): Promise<Upload> {
   const principal = principalOf(ctx);
   const room = await jobs.roomForUpload(principal, length);
-  if (room !== null && !owned.makeRoom(length, room)) throw jobs.uploadsFull(principal, owned.bytes);
+  if (room !== null && !owned.makeRoom(length, room)) throw uploadsFull(principal, owned.bytes);
   using space = disk.reservationFor(principal.name);
   await space.take(length, `an upload of ${formatBytes(length)}`);
   // Another request may have begun it in the meantime.
-  return owned.begun(sha256, length) ?? owned.begin(sha256, length, space.moved());
+  return owned.begun(sha256, length) ?? owned.begin(sha256, length, space);
 }
 
 /** `POST /uploads`. If the upload already exists, answers with its current offset. */

@@ -77,7 +77,7 @@ async function turnFor(file: ReceivedFile, turns: Turns, signal: AbortSignal): P
 }
 
 /** Bytes for which there has to be room before an archive is extracted. */
-const firstBytes = 4 << 20;
+const initialBytes = 4 << 20;
 
 /** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
@@ -98,7 +98,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
         onExtract(extracted + content);
         await space.take(bytes, `what archive ${quoteName(file.name)} extracts to`, entries);
         // Bytes after these are counted only after they were written.
-        await space.ensure(Math.min(bytes, firstBytes), 'this archive');
+        await space.ensure(Math.min(bytes, initialBytes), 'this archive');
       },
       onProgress: (bytes) => {
         space.use(bytes - seen).catch((cause) => stop.abort(cause));

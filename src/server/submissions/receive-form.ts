@@ -16,7 +16,7 @@ import { FileWriter, type Reservation, writeFault } from '../uploads/index.js';
 import { type SubmissionLimits, SubmissionQuota } from './limits.js';
 import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
 
-const strictText = new TextDecoder('utf-8', { fatal: true });
+export const strictText = new TextDecoder('utf-8', { fatal: true });
 
 /** @throws ServiceError 400 */
 function decodeText(bytes: Buffer, field: string): string {

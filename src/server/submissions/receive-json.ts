@@ -16,7 +16,7 @@ import { checkCodings, contentLength, wholeRequest } from '../http/index.js';
 import type { HeldUploads } from '../uploads/index.js';
 import { maxFields, maxFiles, SubmissionQuota } from './limits.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
-import type { ReceiveContext } from './receive-form.js';
+import { type ReceiveContext, strictText } from './receive-form.js';
 
 /** A file that a submission names. */
 interface NamedFile {
@@ -67,7 +67,7 @@ async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Re
     await Promise.all([readText(ctx, async () => {}), wholeRequest(ctx, done.signal, awaited)]);
     const bytes = Buffer.from(String(ctx.request.body), 'latin1');
     checkMarks(bytes);
-    const body: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const body: unknown = JSON.parse(strictText.decode(bytes));
     if (typeof body === 'object' && body !== null && !Array.isArray(body))
       return body as Readonly<Record<string, unknown>>;
   } catch (cause) {

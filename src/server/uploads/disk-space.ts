@@ -71,7 +71,7 @@ export interface Evictions {
 
 /** The disk of the data directory, and what of it is promised to requests that have not written it yet. */
 export class DiskSpace {
-  /** Bytes that are free and promised. */
+  /** Free bytes that are already promised. */
   promised = 0;
   /** Bytes that are promised and become free by evictions, once they are needed. */
   owed = 0;

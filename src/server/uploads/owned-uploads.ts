@@ -142,7 +142,7 @@ export class OwnedUploads implements UploadPlace {
 
   /**
    * Begins an upload of a name that none has.
-   * @param space what is reserved for it
+   * @param space what is reserved for it; the upload takes it over
    */
   begin(sha256: string, length: number, space: Reservation): Upload {
     if (this.#uploads.size >= maxUploads) this.#evict(maxUploads - 1);
@@ -150,7 +150,7 @@ export class OwnedUploads implements UploadPlace {
     if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
     this.#isNamed = true;
     closeSync(openSync(partFile(this.directory, sha256, length), 'wx', 0o600));
-    const upload = new Upload(sha256, length, this, null, space);
+    const upload = new Upload(sha256, length, this, null, space.moved());
     this.#add(upload);
     return upload;
   }
@@ -194,7 +194,7 @@ export class OwnedUploads implements UploadPlace {
     }
   }
 
-  /** Removes what has expired, and gives back the space that is reserved for what nobody goes on with. */
+  /** Removes what has expired, and releases the space reserved for idle uploads. */
   sweep(): void {
     for (const upload of this.#unusedFor(this.shared.keep)) void this.remove(upload);
     for (const upload of this.#unusedFor(minIdle)) upload.release();

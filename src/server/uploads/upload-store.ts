@@ -19,7 +19,7 @@ const directoryName = (owner: Owner): string =>
 
 const directoryPattern = /^[0-9a-f]{32}$/;
 
-/** Milliseconds between two searches for uploads that have expired or are not continued, at most. */
+/** Maximum milliseconds between two sweeps for expired and idle uploads. */
 const maxInterval = 10 * 60_000;
 
 export interface UploadStoreDeps {

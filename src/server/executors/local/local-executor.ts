@@ -105,14 +105,13 @@ export class LocalExecutor implements Executor {
     const upgraded = 'the next start of the server, whose program was upgraded';
     const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
     const watch = new MachineWatch({ ...settings, isIdle: (gpu) => scheduler.isFree(gpu) && !isLoaded(gpu) });
-    const scheduler: Scheduler = new Scheduler(null, cpuSlots, {
+    const scheduler: Scheduler = new Scheduler(gpus.current, cpuSlots, {
       maxGpusOf,
       maxJobsOf,
       pause: () => (isUpgraded() ? upgraded : watch.pause()),
       faultOf: (gpu) => gpus.faultOf(gpu),
       isFilled: (gpu) => watch.isFilled(gpu),
     });
-    if (gpus.current) scheduler.setGpus(gpus.current);
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     watch.on('change', () => scheduler.reconsider());
     this.#watch = watch;
@@ -238,9 +237,9 @@ export class LocalExecutor implements Executor {
         const grant = await run.ticket.granted;
         end = (yield* this.#execute(order, run, grant)) ?? end;
         if (!(await this.#mayStartLater(run, end))) break;
-        this.#scheduler.release(grant, order.owner);
         forgetRun(run.path);
         run.isLaunched = false;
+        this.#scheduler.release(grant, order.owner);
         run.ticket = this.#request({ ...order, isAccepted: true }, run.ticket.arrival);
       }
       end = await this.#explain(run, end);
@@ -282,12 +281,14 @@ export class LocalExecutor implements Executor {
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
     let last: Waiting | undefined;
-    // Its own grant is not told by `change`, which may come late where thousands wait.
-    const over = ticket.granted.catch(() => {});
+    // `change` may come late where thousands of jobs wait, so the job's own grant ends the wait too.
+    const settled = new AbortController();
+    const settle = () => settled.abort();
+    ticket.granted.then(settle, settle);
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
       const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
       if (last?.for === waiting.for && last.position === position) {
-        await Promise.race([once(this.#scheduler, 'change'), over]);
+        await once(this.#scheduler, 'change', { signal: settled.signal }).catch(() => {});
       } else {
         last = waiting;
         yield waiting;

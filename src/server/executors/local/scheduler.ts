@@ -17,9 +17,12 @@ interface Waiting extends Queued {
   position: number;
 }
 
+/** Added to the rank of a GPU that other programs have filled: more than any rank. */
+const filledRank = 1000;
+
 /** What a scheduler needs from outside. */
 export interface SchedulerSettings {
-  /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing keeps them. */
+  /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing holds them back. */
   readonly pause?: () => string | null;
   /** Why a GPU does not work at the moment; null if it does. */
   readonly faultOf?: (gpu: KnownGpu) => string | null;
@@ -39,7 +42,7 @@ export interface SchedulerSettings {
  * that can use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose
  * owner is at their limit of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from
  * others. Emits `change` when positions, or what jobs wait for, may have changed, but not more often than once in as many
- * milliseconds as jobs wait: thousands must not all be told at each arrival.
+ * milliseconds as jobs wait: waking thousands of jobs at each arrival would be too slow.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
@@ -54,7 +57,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Jobs that hold devices, by owner. */
   readonly #running = new Map<Owner, number>();
   /** In the order of arrival. */
-  #queue = new Set<Waiting>();
+  readonly #queue = new Set<Waiting>();
   /** Whether the places in the queue were counted since its last change. */
   #areCounted = false;
   /** What all jobs wait for, as of the last pass over the queue. */
@@ -146,10 +149,14 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#gpuShares.remember(owner, gpuTime, ago);
   }
 
+  #isBroken(gpu: KnownGpu): boolean {
+    return (this.settings.faultOf?.(gpu) ?? null) !== null;
+  }
+
   /** The GPUs of a request that do not work at the moment; for any GPU, all of them if none works. */
   #broken(request: DeviceRequest): readonly number[] {
     const gpus = this.#gpus ?? [];
-    const broken = gpus.filter((gpu) => (this.settings.faultOf?.(gpu) ?? null) !== null).map(({ id }) => id);
+    const broken = gpus.filter((gpu) => this.#isBroken(gpu)).map(({ id }) => id);
     if (request.kind === 'gpus') return broken.filter((id) => request.ids.includes(id));
     return request.kind === 'anyGpu' && broken.length === gpus.length ? broken : [];
   }
@@ -318,8 +325,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** GPUs that no job has and that work. */
   #openGpus(): KnownGpu[] {
-    const isWorking = (gpu: KnownGpu) => (this.settings.faultOf?.(gpu) ?? null) === null;
-    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && isWorking(gpu));
+    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !this.#isBroken(gpu));
   }
 
   #grantGpus(): void {
@@ -383,7 +389,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const order = (gpu: KnownGpu) =>
       named.has(gpu.id)
         ? Number.POSITIVE_INFINITY
-        : rank(gpu.id) + (this.settings.isFilled?.(gpu) ? 1000 : 0);
+        : rank(gpu.id) + (this.settings.isFilled?.(gpu) ? filledRank : 0);
     const best = open.reduce((one, other) => (order(other) < order(one) ? other : one));
     return [best.id];
   }
