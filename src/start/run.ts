@@ -30,13 +30,14 @@ function setHome(): void {
 function keepCompiledCode(): void {
   // The types are those of Node 20, which has no such cache.
   const { enableCompileCache } = module as { enableCompileCache?: (directory: string) => unknown };
+  if (!enableCompileCache) return;
   const directory = path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'remote-app');
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     const stats = lstatSync(directory);
     if (!stats.isDirectory() || stats.uid !== (process.getuid?.() ?? stats.uid)) return;
     chmodSync(directory, 0o700);
-    enableCompileCache?.(directory);
+    enableCompileCache(directory);
   } catch {
     // Without a directory, nothing is cached.
   }

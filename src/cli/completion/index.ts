@@ -4,7 +4,6 @@ import { placeOf } from './place.js';
 import { type Connect, findValues, type Offer } from './sources.js';
 
 export { type Shell, scripts } from './scripts.js';
-export type { Offer } from './sources.js';
 
 /** What can stand at the cursor: values, or paths, which the shell completes itself. */
 export type Offers = readonly Offer[] | 'files' | 'directories';

@@ -109,6 +109,9 @@ function words(given: string): string[] {
   return [program.includes('/') ? path.resolve(program) : program, ...more];
 }
 
+const sizeIfGiven = (flag: string, text: string | undefined): number | null =>
+  text === undefined ? null : size(flag, text);
+
 /**
  * Turns the flags of `serve` into settings in base units.
  * @param program its version, its directory, and the data directory without `--data-dir`
@@ -119,7 +122,7 @@ export function serverSettings(
   { version, root, dataDir }: Pick<Config, 'version' | 'root' | 'dataDir'>,
   environment: NodeJS.ProcessEnv,
 ): ServerSettings {
-  const { 'max-dataset-size': dataset, 'proxy-secret-file': secretFile } = flags;
+  const { 'proxy-secret-file': secretFile } = flags;
   if (flags.sandbox === 'off' && flags['memory-per-job'] !== undefined) {
     throw new UsageError(
       '--memory-per-job is held by the sandbox of a job: it has no effect with --sandbox off',
@@ -159,12 +162,12 @@ export function serverSettings(
     maxJobs: flags['max-jobs'],
     userLimits: {
       max_jobs: flags['user-max-jobs'] ?? null,
-      max_kept: flags['user-max-kept'] === undefined ? null : size('user-max-kept', flags['user-max-kept']),
+      max_kept: sizeIfGiven('user-max-kept', flags['user-max-kept']),
     },
-    diskPerJob: flags['disk-per-job'] === undefined ? null : size('disk-per-job', flags['disk-per-job']),
+    diskPerJob: sizeIfGiven('disk-per-job', flags['disk-per-job']),
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
-    maxDatasetSize: dataset === undefined ? null : size('max-dataset-size', dataset),
+    maxDatasetSize: sizeIfGiven('max-dataset-size', flags['max-dataset-size']),
     requireDeidentified: flags['require-deidentified'],
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),

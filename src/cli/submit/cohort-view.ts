@@ -119,7 +119,8 @@ class Tally {
   saw(state: CaseState): void {
     if (state.status === 'failed' || (isOver(state) && state.isNew)) this.#ended += 1;
     this.#states.set(state.name, state);
-    this.#maxInProgress = Math.max(this.#maxInProgress, this.with(...inProgress).length);
+    if (inProgress.includes(state.status))
+      this.#maxInProgress = Math.max(this.#maxInProgress, this.with(...inProgress).length);
   }
 
   with(...statuses: readonly CaseStatus[]): CaseState[] {

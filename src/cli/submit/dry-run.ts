@@ -110,10 +110,11 @@ function viewOf(volume: Volume): InputVolume[] {
   const { name, path, format } = unit;
   const files = volume.flatMap(filesOfUnit);
   const bytes = files.reduce((sum, { size = 0 }) => sum + size, 0);
+  const view = { name, path, format, files: files.length, bytes };
   const known = unit.kind === 'store' ? undefined : unit.series;
-  const { number, description, modality, images, size, plane, remarks } = known ?? {};
-  const series = known ? { number, description, modality, images, size, plane, remarks } : null;
-  return [{ name, path, format, files: files.length, bytes, series: series as InputVolume['series'] }];
+  if (!known) return [{ ...view, series: null }];
+  const { number, description, modality, images, size, plane, remarks } = known;
+  return [{ ...view, series: { number, description, modality, images, size, plane, remarks } }];
 }
 
 /** What a column shows for a volume without a value. */

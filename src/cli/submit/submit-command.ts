@@ -216,6 +216,10 @@ export const datasetArgs = {
 /** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
 export type Submitted = ((FinishedJob | StartedJob) & Kept) | EachDocument | DryRunDocument;
 
+/** The directory of results: what is there is not sent along. */
+const resultsDirectory = (flags: ParsedSubmit['flags']): string =>
+  outputDirectory(isToStdout(flags) ? { force: false } : flags).directory;
+
 /** A command that runs one operation: from the command line to the result on this machine. */
 export abstract class SubmitCommand extends ClientCommand {
   /** Runs the command of `--on-end`. */
@@ -275,7 +279,7 @@ export abstract class SubmitCommand extends ClientCommand {
       throw new UsageError('--as writes files beside the result: name a directory with -o');
     const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
-    const { directory: output } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
+    const output = resultsDirectory(flags);
     const onAccepted = (jobId: string) => {
       this.#ended.job_id = jobId;
       const { mode } = deidentify;
@@ -346,13 +350,12 @@ export abstract class SubmitCommand extends ClientCommand {
     deidentify: DeidentifyChoice,
   ): Promise<DryRunDocument> {
     const { dryRun } = await import('./dry-run.js');
-    const { directory } = outputDirectory(isToStdout(flags) ? { force: false } : flags);
     return dryRun(submission, {
       deidentify,
       isEach: flags.each ?? false,
       skipsIncomplete: flags['skip-incomplete'] ?? false,
       series: flags.series,
-      output: path.resolve(directory),
+      output: path.resolve(resultsDirectory(flags)),
       io: this.io,
       json: this.jsonEnabled(),
       signal: this.interruption,

@@ -14,7 +14,6 @@ export type {
   Conversion,
   ConversionRequest,
   Finding,
-  Finishing,
   Imaging,
   Preparation,
   Preparing,

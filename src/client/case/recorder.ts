@@ -70,13 +70,13 @@ export async function recordResult(
   converting?: Converting,
 ): Promise<Conversion | null> {
   freeRecordName(directory);
-  const { imaging, conversion: request, found, reporter } = converting ?? {};
+  const { conversion: request = null } = converting ?? {};
   const conversion =
-    imaging && request && found && reporter
-      ? await imaging.finish(
+    converting && request
+      ? await converting.imaging.finish(
           directory,
-          { conversion: { request, found, facts: resultFactsOf(facts) } },
-          reporter,
+          { conversion: { request, found: converting.found, facts: resultFactsOf(facts) } },
+          converting.reporter,
         )
       : null;
   const outputs = await hashOutputs(directory, signal, facts.log ?? null);

@@ -134,8 +134,9 @@ export class Cohort {
     // As far as it was possible to convert it.
     if (!(options.conversion?.formats ?? []).every((format) => record.conversion?.as.includes(format)))
       return false;
-    if ((await results.compare(placeOf(found), record)).isMissing) return false;
-    await this.#done(record, found, false);
+    const compared = results.compare(placeOf(found), record);
+    if ((await compared).isMissing) return false;
+    await this.#done(record, found, false, compared);
     return true;
   }
 
@@ -271,10 +272,16 @@ export class Cohort {
     }
   }
 
-  async #done(record: CaseRecord, found: FoundCase, isNew: boolean): Promise<void> {
+  async #done(
+    record: CaseRecord,
+    found: FoundCase,
+    isNew: boolean,
+    compared?: ReturnType<ResultsDirectory['compare']>,
+  ): Promise<void> {
     const { results, placeOf } = this.work;
     this.#owners.know(record.job_id, found.name, record.key);
-    this.#table.change(found.name, { ...(await stateOfResult(results, placeOf(found), record)), isNew });
+    const state = await stateOfResult(results, placeOf(found), record, compared);
+    this.#table.change(found.name, { ...state, isNew });
   }
 
   /** Begins no other case once jobs of two versions of the app have run. @param version that a job ran */
@@ -284,8 +291,8 @@ export class Cohort {
     this.#versions.add(version);
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
-    const old = this.#table.with('done').filter((each) => each.version === earlier);
-    this.#stopWith(upgraded(computation.app, now, Array(Math.max(1, old.length)).fill(earlier)));
+    const old = this.#table.with('done').flatMap((each) => (each.version === earlier ? earlier : []));
+    this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : [earlier]));
   }
 
   /**

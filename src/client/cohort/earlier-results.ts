@@ -9,13 +9,17 @@ import type { CasePlace } from './put-in-place.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, newState, shortVersion } from './table.js';
 
-/** What the table says of a result that is there. */
+/**
+ * What the table says of a result that is there.
+ * @param compared the comparison with its record, if it was made already
+ */
 export async function stateOfResult(
   results: ResultsDirectory,
   place: CasePlace,
   record: CaseRecord,
+  compared = results.compare(place, record),
 ): Promise<Omit<CaseState, 'name' | 'subject' | 'session' | 'isNew'>> {
-  const { changed } = await results.compare(place, record);
+  const { changed } = await compared;
   const beside = record.edited.map(({ name }) => name).filter((name) => results.has(place, name));
   const some = (names: readonly string[]) =>
     quoteName(names[0] ?? '') + (names.length > 1 ? ` and ${counted(names.length - 1, 'other file')}` : '');

@@ -1,6 +1,5 @@
 /** Many cases, each run as one job, and the table of what became of them. */
 
-export type { LayoutName } from './bids-layout.js';
 export { numberedCases } from './neutral-numbers.js';
 export type { CohortOptions, CohortSummary } from './options.js';
 export { runCohort } from './run-cohort.js';

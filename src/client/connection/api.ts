@@ -22,7 +22,7 @@ import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer
 import type { Answer } from './answers.js';
 import type { Call, Connection } from './connection.js';
 import { fetchLeft } from './job-words.js';
-import { bodyOf, withFlags } from './reply.js';
+import { bodyOf, discard, withFlags } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
 
@@ -317,7 +317,7 @@ export async function askFailure(connection: Connection, jobId: string): Promise
     if (reply.statusCode !== 200)
       return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
     // Nobody is waiting for this error.
-    reply.body.on('error', () => {}).destroy();
+    discard(reply);
     return null;
   } catch (error) {
     if (connection.signal?.aborted) throw error;

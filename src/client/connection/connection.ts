@@ -8,7 +8,7 @@ import { readServerUrl, showServerUrl } from './address.js';
 import { type Answer, readAnswer, tooLong } from './answers.js';
 import { Connector, readToTheEnd } from './connector.js';
 import { backoff, Patience, pause, questionsAgain, type Watcher } from './patience.js';
-import { header, type Reply, refusal } from './reply.js';
+import { discard, header, type Reply, refusal } from './reply.js';
 import { speaksTls } from './tls.js';
 import {
   codeOf,
@@ -213,7 +213,7 @@ export class Connection implements NextCommands {
     const other = await this.#ask(plain, call);
     this.#hasPlainSlashes = other.statusCode < 300 || (isJson(other) && !isJson(reply));
     const [used, left] = this.#hasPlainSlashes ? [other, reply] : [reply, other];
-    left.body.on('error', () => {}).destroy();
+    discard(left);
     return used;
   }
 
@@ -240,7 +240,7 @@ export class Connection implements NextCommands {
         const reply = await this.#askOnce(path, call);
         const isAbsent = !this.#isMet && isGatewayError(reply.statusCode);
         if (!isAbsent || !(await this.#waitsForStart(`${this.server} is not there yet`, call))) return reply;
-        reply.body.on('error', () => {}).destroy();
+        discard(reply);
       } catch (error) {
         const isRefused = error instanceof TransportError && codeOf(error) === 'ECONNREFUSED';
         if (!isRefused || !(await this.#waitsForStart(error.message, call))) throw error;

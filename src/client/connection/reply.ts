@@ -181,3 +181,8 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   const sentence = pageSentence(statusCode, text, server, transport);
   return new HttpError(statusCode, sentence, retryAfter(reply), true);
 }
+
+/** Drops an answer whose body nobody reads. */
+export function discard({ body }: Reply): void {
+  body.on('error', () => {}).destroy();
+}
