@@ -4,6 +4,7 @@ import { voxelFilesOf } from '@remote-app/volumes/headers';
 import { type OriginalNames, withOriginals } from '../../client/outgoing.js';
 import { someOf } from '../../contract/index.js';
 import { foldedName, isSafeName, TimeSlice } from '../../files/index.js';
+import { groupBy } from '../inputs/index.js';
 
 /** Largest file of text in which names are replaced, in bytes. */
 const maxText = 16 << 20;
@@ -112,10 +113,10 @@ function newNames(names: readonly string[], originals: OriginalNames): Map<strin
     }),
   );
   for (;;) {
-    const all = names.map((name) => foldedName(wanted.get(name) ?? name));
-    const doubled = names.filter(
-      (name, at) => wanted.has(name) && all.indexOf(all[at] ?? '') !== all.lastIndexOf(all[at] ?? ''),
-    );
+    const doubled = groupBy(names, (name) => foldedName(wanted.get(name) ?? name))
+      .filter((group) => group.length > 1)
+      .flat()
+      .filter((name) => wanted.has(name));
     if (doubled.length === 0) return wanted;
     // A name that stays may be what another file was to get.
     for (const name of doubled) wanted.delete(name);

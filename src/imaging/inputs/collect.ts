@@ -8,14 +8,14 @@ import { quotePath, volumeSuffix } from '../../contract/index.js';
 import { faultWithoutPath, firstBytes, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { partition, splitCompanions, splitCopies } from './duplicates.js';
-import { emptyFile, lookAt, nothingToSend, type Obstacles } from './entries.js';
+import { emptyFile, isBelow, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
 import { matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, verdictOn } from './leaving.js';
 import { type FoundFile, type Recognised, recognise, volumeFault } from './recognise.js';
 import { type DicomFile, groupSeries, seriesName } from './series.js';
 import type { Collected } from './unit.js';
-import { byPath, type Found, isBelow, Walk, type WalkOptions } from './walk.js';
+import { byPath, type Found, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
 
 export interface CollectOptions extends WalkOptions {

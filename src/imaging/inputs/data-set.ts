@@ -3,11 +3,10 @@ import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, isSystemError } from '../../files/index.js';
 import { emptyFile, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
-import { hasZarrName, isHidden, isVolumeName } from './formats.js';
+import { isHidden, isVolumeName } from './formats.js';
 import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
 import { volumeFault } from './recognise.js';
-import { isBelow } from './walk.js';
-import { hasMetadata, readStore } from './zarr.js';
+import { isStore, readStore } from './zarr.js';
 
 /** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
 export type DataSet =
@@ -35,14 +34,14 @@ const fileFault = async (archive: string): Promise<string | null> =>
 async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tree> {
   const tree = new TreeReader(await realpath(directory), obstacles);
   const { files, strays, followed } = tree;
+  const stores = new Set<string>();
   const visited = walkInputs(directory, {
     obstacles,
     wanted: (name) => !isHidden(name),
-    enters: ({ path: at }) => !isStore(at),
-    onRepeated: (at, first) => {
-      // Without one of its names, a data set would be another.
-      if (!isBelow(at, first)) obstacles.add(at, `is the same directory as ${quotePath(first)}; ${remedy}`);
-    },
+    // Asked after the parent's entries were looked at.
+    enters: ({ path: at }) => !stores.has(at),
+    // Without one of its names, a data set would be another.
+    onRepeated: (at, first) => obstacles.add(at, `is the same directory as ${quotePath(first)}; ${remedy}`),
   });
   for await (const { path: at, entries } of visited) {
     const inside = path.relative(directory, at);
@@ -51,6 +50,7 @@ async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tre
     if (entries.length === 0 && prefix !== '') files.push({ name: prefix, path: at });
     for (const { name, path: file, isDirectory, isLink, size } of entries) {
       if (isDirectory && isStore(file)) {
+        stores.add(file);
         const store = await readStore(file, obstacles);
         files.push(...store.files.map((each) => ({ ...each, name: `${prefix}${name}/${each.name}` })));
         strays.push(...store.strays);
@@ -68,8 +68,6 @@ async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tre
 }
 
 const remedy = 'a data set is sent with each directory once: remove one of them, or copy it';
-
-const isStore = (directory: string): boolean => hasZarrName(directory) || hasMetadata(directory);
 
 /**
  * The data set that a path names. All files of a directory belong to it, except hidden ones outside of stores of Zarr. Null if

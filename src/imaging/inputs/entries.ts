@@ -165,6 +165,9 @@ export interface InputWalk {
   readonly onRepeated?: (directory: string, first: string) => void;
 }
 
+export const isBelow = (file: string, directory: string): boolean =>
+  file.startsWith(`${directory}${path.sep}`);
+
 /**
  * A directory and those below it, links followed, each visited once: by its first path in the order of names. What cannot be
  * sent is added to the obstacles: links that lead nowhere, files that cannot be read, FIFOs, sockets, devices, names that are
@@ -180,7 +183,11 @@ export async function* walkInputs(start: string, how: InputWalk): AsyncGenerator
     maxEntries,
     enters: (entry) => entered.has(path.join(entry.path.toString())),
     onUnreadable: (directory, cause) => unreadable(directory.toString(), cause),
-    onRepeated: (directory, first) => onRepeated(normal(directory), normal(first)),
+    onRepeated: (repeated, visited) => {
+      const [directory, first] = [normal(repeated), normal(visited)];
+      // A link to a directory that contains it repeats nothing.
+      if (!isBelow(directory, first)) onRepeated(directory, first);
+    },
   });
   try {
     for await (const { path: directory, entries: listed } of directories) {

@@ -66,7 +66,7 @@ const annex = /^(.*)[/\\]\.git[/\\](?:modules[/\\].+[/\\])?annex[/\\]objects[/\\
 const metadata = /^\.z(array|group|attrs|metadata)$/;
 
 /** A relative path without the way to a directory above. */
-const isBelow = (relative: string): boolean =>
+const staysBelow = (relative: string): boolean =>
   relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 
 /**
@@ -77,9 +77,9 @@ function placeOf(file: string, root: string): Place {
   const target = realpathSync.native(file);
   const relative = path.relative(root, target);
   const hidden = relative.split(path.sep).filter(isHidden);
-  if (isBelow(relative) && hidden.every((name) => metadata.test(name))) return { is: 'inside', target };
+  if (staysBelow(relative) && hidden.every((name) => metadata.test(name))) return { is: 'inside', target };
   const repository = annex.exec(target)?.[1];
-  const isOwn = repository !== undefined && isBelow(path.relative(repository || path.sep, root));
+  const isOwn = repository !== undefined && staysBelow(path.relative(repository || path.sep, root));
   return { is: isOwn ? 'annex' : 'outside', target };
 }
 

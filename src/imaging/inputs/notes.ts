@@ -1,7 +1,6 @@
-import { contradictsSides } from '@remote-app/volumes/headers';
+import { contradictorySides } from '@remote-app/volumes/headers';
 import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
 import { oneLine, quotePath, someOf } from '../../contract/index.js';
-import { firstBytes } from '../../files/index.js';
 import { groupBy, type Pairing, plainName } from './names.js';
 import { countSlices } from './recognise.js';
 import { describeSeries } from './series.js';
@@ -113,8 +112,8 @@ function* notesBesides(besides: Besides): Generator<string> {
  */
 export function notesOf(units: readonly NamedUnit[], isListed: boolean, besides?: Besides): string[] {
   const notes = [...seriesNotes(units, isListed), ...(besides ? notesBesides(besides) : [])];
-  const contradictory = units.flatMap(({ kind, format, path }) =>
-    kind === 'file' && format === 'NIfTI' && contradictsSides(firstBytes(path, 4096)) ? path : [],
+  const contradictory = units.flatMap((unit) =>
+    unit.kind === 'file' && unit.remarks?.includes(contradictorySides) ? unit.path : [],
   );
   if (contradictory.length > 0)
     notes.push(

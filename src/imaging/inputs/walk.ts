@@ -3,12 +3,12 @@ import { isResultDirectory } from '../../client/output-names.js';
 import { bidsDescription, resultName } from '../../contract/index.js';
 import { byName } from '../../files/index.js';
 import { lookAt, type Obstacles, walkInputs } from './entries.js';
-import { hasZarrName, isBesideBidsData, isHidden, isSidecar } from './formats.js';
+import { isBesideBidsData, isHidden, isSidecar } from './formats.js';
 import { foundOnTheWay } from './glob.js';
 import { leadsElsewhere } from './leaving.js';
 import type { FoundFile } from './recognise.js';
 import type { Selector } from './selection.js';
-import { hasMetadata } from './zarr.js';
+import { isStore } from './zarr.js';
 
 /** A file, or a Zarr store, inside a directory. */
 export interface Found extends FoundFile {
@@ -34,9 +34,6 @@ export function byPath(a: string, b: string): number {
   return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
 }
 
-export const isBelow = (file: string, directory: string): boolean =>
-  file.startsWith(`${directory}${path.sep}`);
-
 /** Walks directories for what may be an input: everything but what is hidden, left out, not chosen, or an earlier result. */
 export class Walk {
   readonly #output: string | null;
@@ -60,20 +57,22 @@ export class Walk {
   async below(directory: string, root: string): Promise<Found[]> {
     const found: Found[] = [];
     const known = new Map<string, boolean>();
-    const isStore = (at: string): boolean => {
-      const is = known.get(at) ?? (hasZarrName(at) || hasMetadata(at));
+    const isKnownStore = (at: string): boolean => {
+      const is = known.get(at) ?? isStore(at);
       known.set(at, is);
       return is;
     };
     const visited = walkInputs(directory, {
       obstacles: this.options.obstacles,
-      wanted: (name, at) => !isStore(path.dirname(at)) && this.#isWanted(name, at),
+      wanted: (name, at) => !isKnownStore(path.dirname(at)) && this.#isWanted(name, at),
       enters: ({ path: at }) => !this.#isAside(at),
-      onRepeated: (at, first) => this.#noteRepeated(at, first),
+      onRepeated: (at) => {
+        this.repeated.push(at);
+      },
     });
     for await (const { path: at, entries } of visited) {
       const isOut = leadsElsewhere(at, root);
-      if (isStore(at)) {
+      if (isKnownStore(at)) {
         const isChosen = this.options.selector?.keeps(at) ?? true;
         if (isChosen) found.push({ path: at, size: 0, isStore: true, isLink: isOut });
         continue;
@@ -94,11 +93,6 @@ export class Walk {
 
   isLeftOut(target: string): boolean {
     return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
-  }
-
-  /** A link to a directory that contains it repeats nothing. */
-  #noteRepeated(directory: string, first: string): void {
-    if (!isBelow(directory, first)) this.repeated.push(directory);
   }
 
   /** Whether a directory is passed over, which is then noted. */

@@ -3,6 +3,7 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { byName, readSmallFile } from '../../files/index.js';
 import { type Entry, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
+import { hasZarrName } from './formats.js';
 import { type Tree, TreeReader } from './leaving.js';
 
 /** Largest metadata that are read, in bytes: consolidated ones have all arrays of a store. */
@@ -95,11 +96,14 @@ function meaningOf(file: string): Meaning {
 }
 
 /** Whether a directory is a store: whether the metadata at its root are valid, whatever else is in it. */
-export const hasMetadata = (directory: string): boolean =>
+const hasMetadata = (directory: string): boolean =>
   ['zarr.json', '.zgroup', '.zarray'].some((name) => {
     const file = path.join(directory, name);
     return lookAt(file)?.stats?.isFile() === true && meaningOf(file) !== null;
   });
+
+/** Whether a directory is a store, by its name or by its metadata. */
+export const isStore = (directory: string): boolean => hasZarrName(directory) || hasMetadata(directory);
 
 /** Whether a chunk of an array has this key; for a directory, whether one may begin with it. */
 function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory: boolean): boolean {

@@ -61,19 +61,22 @@ interface Match {
   readonly recorded?: string | undefined;
 }
 
-const onGridOf = (scans: readonly Item[], { file }: Item): Item[] =>
-  scans.filter((scan) => isSameGeometry(scan.file, file));
+const isOnGridOf =
+  ({ file }: Item) =>
+  (scan: Item): boolean =>
+    isSameGeometry(scan.file, file);
+
+/** A result that fits several scans is drawn on none of them. */
+const undecided = (result: Item, scans: readonly Item[]): Match => ({
+  scan: null,
+  notes: [`${result.name} fits ${listed(scans)} equally well, and is drawn on none of them`],
+});
 
 /** What a result is drawn on, among the scans that fit it; null if there is none. */
 function matchOf(result: Item, fitting: readonly Item[]): Match | null {
   if (fitting.length === 0) return null;
-  const isOnGrid = (scan: Item) => isSameGeometry(scan.file, result.file);
-  const { scan, others } = scanOf(fitting, isOnGrid, areTogether);
-  if (!scan)
-    return {
-      scan,
-      notes: [`${result.name} fits ${listed(others)} equally well, and is drawn on none of them`],
-    };
+  const { scan, others } = scanOf(fitting, isOnGridOf(result), areTogether);
+  if (!scan) return undecided(result, others);
   const names = others.map(({ name }) => name).join(', ');
   return { scan, notes: others.length === 0 ? [] : [`${result.name} fits ${names} as well`] };
 }
@@ -96,14 +99,10 @@ function scansOf(results: readonly Item[], scans: readonly Item[]): Map<Item, Ma
   }
   const free = scans.filter((scan) => !isTaken.has(scan));
   for (const result of unsaid) {
-    const onGrid = onGridOf(free, result);
+    const onGrid = free.filter(isOnGridOf(result));
     const [scan, ...others] = onGrid.length > 0 ? onGrid : free;
     if (scan && others.length === 0) matches.set(result, { scan, notes: [] });
-    else if (onGrid.length > 1)
-      matches.set(result, {
-        scan: null,
-        notes: [`${result.name} fits ${listed(onGrid)} equally well, and is drawn on none of them`],
-      });
+    else if (onGrid.length > 1) matches.set(result, undecided(result, onGrid));
   }
   return matches;
 }

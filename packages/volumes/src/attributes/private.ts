@@ -1,4 +1,4 @@
-import { type Attribute, type AttributeGroup, readTable } from './table.js';
+import { type Attribute, type AttributeGroup, readTable, tagText } from './table.js';
 
 /**
  * Private attributes without which an image cannot be used: b-values and directions of diffusion, the slices of a mosaic, the
@@ -60,8 +60,7 @@ const tables = new Map(
  */
 export function privateAttribute(creator: string, tag: string): Attribute | undefined {
   const row = tables.get(creator)?.get(`${tag.slice(0, 4)}00${tag.slice(6)}`);
-  const name = `${row?.name.split(' ')[0]} (${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
-  return row && { ...row, tag, name };
+  return row && { ...row, tag, name: `${row.name.split(' ')[0]} ${tagText(tag)}` };
 }
 
 /** What is kept of a CSA header of Siemens, with its value representation: numbers, and one word. */

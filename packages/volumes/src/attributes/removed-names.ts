@@ -1,4 +1,5 @@
 import { identifying } from '../identity/identifying.js';
+import { tagText } from './table.js';
 
 /** Other attributes that are removed, with the names that people know. */
 const others = `
@@ -36,7 +37,7 @@ export const identifyingTags: readonly string[] = [...keywords.keys()];
 
 /** The name of a removed attribute: `StudyDescription (0008,1030)`. */
 export function nameOfRemoved(tag: string): string {
-  const place = `(${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
+  const place = tagText(tag);
   const keyword = keywords.get(tag);
   return keyword === undefined ? place : `${keyword} ${place}`;
 }

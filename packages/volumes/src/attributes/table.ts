@@ -77,6 +77,9 @@ function treatmentOf(vr: string, values: string): Treatment {
   return /^(?:DS|IS|US|SS|UL|SL|FL|FD|AT|OW)$/.test(vr) ? 'numbers' : 'fallback';
 }
 
+/** A tag as it is printed: `(0008,1030)`. */
+export const tagText = (tag: string): string => `(${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
+
 /** The attributes of groups, in their order. @throws Error for a line that cannot be read */
 export function readTable(
   groups: readonly AttributeGroup[],
@@ -98,7 +101,7 @@ export function readTable(
         return {
           tag,
           vrs: ways,
-          name: `${keyword} (${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`,
+          name: `${keyword} ${tagText(tag)}`,
           treatment,
           allows: told === '' ? nothing : testOf(told, lists),
           fallback: replaced === '!' ? null : replaced,

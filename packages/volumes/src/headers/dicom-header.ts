@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { convertBytes } from 'dicom-character-set';
 import type { DataSet } from 'dicom-parser';
 import { hasAllPixels, numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
-import { isGzip, unzippedStart } from './dicom-start.js';
+import { unzippedIfPossible } from './dicom-start.js';
 
 /** What a DICOM file says about its image. Null where it says nothing. */
 export interface DicomHeader {
@@ -107,14 +107,6 @@ const columns = 'x00280011';
 /** How much of a file is read: first, and if the header is longer. Private elements may take megabytes. */
 const [firstPiece, longPiece] = [16 * 1024, 4 << 20];
 
-function unzipped(bytes: Buffer): Buffer {
-  try {
-    return isGzip(bytes) ? unzippedStart(bytes) : bytes;
-  } catch {
-    return bytes;
-  }
-}
-
 /** What the beginning of a file shows. */
 interface FileStart {
   /** Its first bytes, unpacked if it is a gzip file. */
@@ -129,16 +121,14 @@ interface FileStart {
 const maxStart = 1024;
 
 /** What the first bytes of a file show, and whether its header goes on after them. */
-function startOf(read: Buffer, size: number, end: Buffer) {
-  const bytes = unzipped(read);
+function startOf(read: Buffer): { readonly start: Omit<FileStart, 'isWhole'>; readonly isCut: boolean } {
+  const bytes = unzippedIfPossible(read);
   const set = parseDicomStart(bytes, { until: columns })?.set ?? null;
   const isEmpty = set === null || Object.keys(set.elements).length === 0;
   const isCut =
     read.length === firstPiece && set !== null && !set.elements[columns] && !set.elements[pixelData];
   const dicom = isEmpty ? null : headerOf(set);
-  const isWhole = dicom !== null && hasAllPixels(read, size, end);
-  const start: FileStart = { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom, isWhole };
-  return { start, isCut };
+  return { start: { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom }, isCut };
 }
 
 /**
@@ -151,8 +141,11 @@ export async function readStart(file: string): Promise<FileStart> {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, from);
     return buffer.subarray(0, bytesRead);
   };
+  let bytes = await read(firstPiece);
+  const first = startOf(bytes);
+  if (first.isCut) bytes = await read(longPiece);
+  const { start } = first.isCut ? startOf(bytes) : first;
+  if (start.dicom === null) return { ...start, isWhole: false };
   const { size } = await handle.stat();
-  const end = await read(8, Math.max(0, size - 8));
-  const { start, isCut } = startOf(await read(firstPiece), size, end);
-  return isCut ? startOf(await read(longPiece), size, end).start : start;
+  return { ...start, isWhole: hasAllPixels(bytes, size, await read(8, Math.max(0, size - 8))) };
 }

@@ -77,14 +77,19 @@ function lookAhead(bytes: Buffer, from: number, syntax: string, limit: number): 
   return { cut: null, pixels: null, unknownVrs };
 }
 
+/** Where the data set of a file begins, and its transfer syntax. @throws DamagedElements */
+function bodyOf(bytes: Buffer): { readonly from: number; readonly syntax: string } {
+  const from = hasMagic(bytes) ? afterMagic : 0;
+  const { syntax, end } = readMeta(bytesInMemory(bytes), from);
+  return { from: end, syntax: end > from ? syntax : (bareSyntaxOf(bytes) ?? syntax) };
+}
+
 /** Whether the header goes on after these first bytes of a file, or has too many elements. Null where only parsing shows it. */
 export function headerExtent(bytes: Buffer): 'whole' | 'goes on' | 'too many elements' | null {
   if (isDeflated(bytes)) return null;
-  const from = hasMagic(bytes) ? afterMagic : 0;
   try {
-    const { syntax, end } = readMeta(bytesInMemory(bytes), from);
-    const own = end > from ? syntax : (bareSyntaxOf(bytes) ?? syntax);
-    const { cut, pixels } = lookAhead(bytes, end, own, maxElements);
+    const { from, syntax } = bodyOf(bytes);
+    const { cut, pixels } = lookAhead(bytes, from, syntax, maxElements);
     if (cut !== null) return 'too many elements';
     return pixels === null ? 'goes on' : 'whole';
   } catch (cause) {
@@ -102,13 +107,11 @@ const pixelCounts = [0x0028_0002, 0x0028_0010, 0x0028_0011, 0x0028_0100];
  */
 export function hasAllPixels(bytes: Buffer, size: number, end: Buffer): boolean {
   if (isDeflated(bytes)) return false;
-  const from = hasMagic(bytes) ? afterMagic : 0;
   const counts = new Map<number, number>();
   try {
-    const meta = readMeta(bytesInMemory(bytes), from);
-    const encoding = encodingOf(meta.end > from ? meta.syntax : (bareSyntaxOf(bytes) ?? meta.syntax));
-    for (const head of elementsIn(bytesInMemory(bytes), meta.end, encoding, false)) {
-      const { tag, value, length, depth } = head;
+    const { from, syntax } = bodyOf(bytes);
+    const encoding = encodingOf(syntax);
+    for (const { tag, value, length, depth } of elementsIn(bytesInMemory(bytes), from, encoding, false)) {
       if (depth > 0) continue;
       if (pixelCounts.includes(tag) && value + 2 <= bytes.length)
         counts.set(tag, encoding.isBig ? bytes.readUInt16BE(value) : bytes.readUInt16LE(value));

@@ -98,3 +98,12 @@ export function unpackedStart(
 
 /** Unpacks the beginning of a gzip file, up to 8 MiB. @throws zlib's error */
 export const unzippedStart = (bytes: Buffer): Buffer => unpackedStart(bytes, gunzipSync);
+
+/** The beginning of a file, unpacked if it is gzip. Damaged bytes stay packed: whoever reads the whole file reports them. */
+export function unzippedIfPossible(bytes: Buffer): Buffer {
+  try {
+    return isGzip(bytes) ? unzippedStart(bytes) : bytes;
+  } catch {
+    return bytes;
+  }
+}

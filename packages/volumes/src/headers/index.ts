@@ -10,7 +10,7 @@ export { type DataLayout, dataLayoutOf } from './data-layout.js';
 export { type DicomHeader, isImage, isSegmentation, readStart } from './dicom-header.js';
 export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
 export { isDicomStart, isGzip, unzippedStart } from './dicom-start.js';
-export { contradictsSides, guessesOnNifti } from './nifti-forms.js';
+export { contradictorySides, guessesOnNifti } from './nifti-forms.js';
 export {
   beginsAsNifti,
   extensionBytes,

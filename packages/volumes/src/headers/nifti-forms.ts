@@ -1,5 +1,5 @@
 import { type Affine, inverseOf } from '../volume.js';
-import { isGzip, unzippedStart } from './dicom-start.js';
+import { unzippedIfPossible } from './dicom-start.js';
 import { beginsAsNifti, type NiftiHeader, parseNiftiHeader } from './nifti-layout.js';
 
 /** An affine in the units of the file. */
@@ -49,25 +49,13 @@ export function disagreeOnSides([one = []]: Rows, [other = []]: Rows): boolean {
 
 /** The header of a NIfTI file, which may be packed; null for any other file. */
 function headerIn(start: Buffer): NiftiHeader | null {
-  let bytes = start;
-  try {
-    bytes = isGzip(start) ? unzippedStart(start) : start;
-  } catch {
-    // Whoever reads the whole file says that it is damaged.
-  }
+  const bytes = unzippedIfPossible(start);
   const header = beginsAsNifti(bytes) ? parseNiftiHeader(bytes) : null;
   return header?.isNifti ? header : null;
 }
 
-/**
- * Whether the sform and the qform of a NIfTI file contradict each other in left and right.
- * @param start the first bytes of the file, which may be packed
- */
-export function contradictsSides(start: Buffer): boolean {
-  const header = headerIn(start);
-  const { placed, other } = header ? formsOf(header) : {};
-  return placed !== undefined && other !== undefined && disagreeOnSides(placed, other);
-}
+/** The guess about a file whose sform and qform contradict each other in left and right. */
+export const contradictorySides = 'has an sform and a qform that contradict each other in left and right';
 
 /**
  * What readers of a NIfTI file have to guess, as ends of sentences that begin with its name.
@@ -76,11 +64,10 @@ export function contradictsSides(start: Buffer): boolean {
 export function guessesOnNifti(start: Buffer): string[] {
   const header = headerIn(start);
   if (!header) return [];
+  const { placed, other } = formsOf(header);
   return [
-    ...(contradictsSides(start)
-      ? ['has an sform and a qform that contradict each other in left and right']
-      : []),
-    ...(formsOf(header).placed ? [] : ['has no orientation, so that left and right are a guess']),
+    ...(placed && other && disagreeOnSides(placed, other) ? [contradictorySides] : []),
+    ...(placed ? [] : ['has no orientation, so that left and right are a guess']),
     ...((header.units & 7) === 0 ? ['does not say its unit of length: millimetres are a guess'] : []),
   ];
 }

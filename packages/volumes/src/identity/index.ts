@@ -89,6 +89,13 @@ function hasValue(bytes: ElementBytes, { length, value }: ElementHead): boolean 
   return length > valueStart || bytes.at(value, length).some((byte) => !emptyBytes.has(byte));
 }
 
+/** The beginning of a text, without its padding. */
+const textOf = (bytes: ElementBytes, { value, length }: ElementHead): string =>
+  bytes
+    .at(value, Math.min(length, valueStart))
+    .toString('latin1')
+    .replace(/[\0 ]+$/, '');
+
 /** The identifying attributes of a data set, and whether it says that the identity was removed. */
 class Findings {
   readonly tags = new Set<number>();
@@ -119,14 +126,9 @@ class Findings {
       if (isPadding && !isZeros) throw new DamagedElements();
       isPadding = isZeros;
       if (!isZeros && vr !== '' && !isVr(vr)) throw new DamagedElements();
-      if (tag === identityRemoved && depth === 0) {
-        const text = bytes.at(head.value, Math.min(head.length, valueStart)).toString('latin1');
-        this.isIdentityRemoved = text.replace(/[\0 ]+$/, '') === 'YES';
-      }
-      if ((tag >>> 16) % 2 === 1 && !isPrivate(tag)) {
-        const name = bytes.at(head.value, Math.min(head.length, valueStart)).toString('latin1');
-        this.#creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, name.replace(/[\0 ]+$/, ''));
-      }
+      if (tag === identityRemoved && depth === 0) this.isIdentityRemoved = textOf(bytes, head) === 'YES';
+      if ((tag >>> 16) % 2 === 1 && !isPrivate(tag))
+        this.#creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, textOf(bytes, head));
       const isFinding = identifying.has(tag) || (isPrivate(tag) && !this.#isSafe(bytes, head));
       if (isFinding && hasValue(bytes, head)) this.tags.add(tag);
     }
