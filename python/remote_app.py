@@ -272,7 +272,7 @@ def _settings(url: Text, token: Text, profile: Text, app: Text, ca: PathText | N
 
 
 def _deidentifies(profile: str | None, found: Mapping[str, Any]) -> str | None:
-    """What wants scans to be de-identified: the environment or, without a word there, the profile, for every server."""
+    """What requires de-identified scans: the environment variable if it is set, otherwise the profile. Applies to every server."""
     said = os.environ.get("REMOTE_APP_DEIDENTIFY", "")
     if said:
         return None if said.lower() in ("no", "0", "false") else "REMOTE_APP_DEIDENTIFY"

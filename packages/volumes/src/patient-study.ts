@@ -85,7 +85,7 @@ const isAsciiText = (text: string): boolean => isAscii(Buffer.from(text));
 /** The beginning of a data set that is written for a study, and how its own texts are written in it. */
 export interface PatientAndStudy {
   readonly elements: readonly DicomElement[];
-  /** A text in the character set of the data set, or another text `instead` where the set has not all of its letters. */
+  /** A text in the character set of the data set; `instead` if that lacks some of its letters. */
   readonly text: (words: string, instead?: string) => string;
   /** The texts that lost characters, because the character set of the data set does not have them. */
   readonly altered: readonly string[];

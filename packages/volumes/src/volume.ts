@@ -65,8 +65,8 @@ export interface VolumeHeader extends Geometry {
   /** Whether the sform and the qform of a NIfTI file contradict each other in left and right. Programs then mirror it or not. */
   readonly hasContradictorySides?: boolean;
   /**
-   * The qform of a NIfTI file whose sform, the affine, is another. Some programs place the file by it: what is written for such a
-   * volume needs both.
+   * The qform of a NIfTI file, if it differs from the sform (`affine`). Some programs place the volume by the qform, so files that
+   * are written for it have both.
    */
   readonly qform?: { readonly affine: Affine; readonly qformCode: number; readonly sformCode: number };
   /** Whether several frames are the components of vectors. Otherwise they follow each other, as in a time series. */

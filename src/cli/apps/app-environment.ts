@@ -13,7 +13,7 @@ const limit = 2 * 60 * 60 * 1000;
 /** Maximum number of a failed step's last lines that the error repeats. */
 const toldLines = 5;
 
-/** Packages that only come as source, whose build runs code of theirs. All others are wheels, which run none when installed. */
+/** Packages published only as source: building them runs their code. All others are installed as wheels, which run none. */
 const sourcesOf: Readonly<Record<ModelKind, readonly string[]>> = {
   nnunet: ['acvl-utils'],
   totalsegmentator: ['acvl-utils'],

@@ -169,8 +169,8 @@ function checkpointFault(file: string): string | null {
 }
 
 /**
- * The place that links lead to: nothing is taken from outside of the folder of a model, which may come from somebody else and
- * lead to secrets of this person.
+ * Resolves links, and refuses one that leads out of the model's folder: a model from somebody else could link to secrets of this
+ * user.
  * @throws UsageError for another place
  */
 export function checkIsInside(file: string, folder: string): string {

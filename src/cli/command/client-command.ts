@@ -21,7 +21,7 @@ import {
   transportTo,
 } from './settings.js';
 
-/** Seconds for which a server that has not answered yet is waited for, where a command waits for one that starts. */
+/** Maximum wait, in seconds, for a server that has not answered yet and may be starting. */
 const maxStart = 20;
 
 /** The advice if nothing answers at the default address. */

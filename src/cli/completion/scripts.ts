@@ -1,7 +1,7 @@
 /**
- * The scripts know no command. They pass the words up to the cursor to `completion --offers`, which prints `:files`,
- * `:directories`, or one value a line, each followed by a tab and what a shell may show beside it. The shell selects the values
- * that begin like the word.
+ * The scripts contain no command names. They pass the words up to the cursor to `completion --offers`, which prints `:files`,
+ * `:directories`, or one value a line, each followed by a tab and what a shell may show beside it. The shell keeps the values
+ * that start with the current word.
  */
 
 /**

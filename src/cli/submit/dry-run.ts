@@ -80,10 +80,10 @@ export interface InputsDocument
   readonly refused: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** Which files are looked at, and how what is found is shown. */
+/** Which files to look at, and how to show what was found. */
 interface Looking {
   readonly series: readonly string[] | undefined;
-  /** What is there is not sent along. */
+  /** Files in this directory are not sent. */
   readonly output: string;
   readonly io: CommandIo;
   readonly json: boolean;

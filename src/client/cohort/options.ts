@@ -2,7 +2,7 @@ import type { JobOptions } from '../case/index.js';
 import type { LayoutName } from './bids-layout.js';
 import type { CaseState, CohortWatcher } from './table.js';
 
-/** The reporter is for what concerns all cases. */
+/** How a cohort is run. Its reporter gets what concerns all cases. */
 export interface CohortOptions extends JobOptions {
   readonly layout: LayoutName;
   /** How many jobs run at once at most. */
@@ -18,7 +18,7 @@ export interface CohortOptions extends JobOptions {
   readonly watcher: CohortWatcher;
 }
 
-/** What a cohort has come to. */
+/** The outcome of a cohort. */
 export interface CohortSummary {
   readonly output: string;
   /** Absolute path of the table. */
@@ -26,6 +26,6 @@ export interface CohortSummary {
   readonly cases: readonly CaseState[];
   /** Names of the rows whose input no longer exists. */
   readonly orphaned: readonly string[];
-  /** What else a person should know of the table, in sentences without a full stop. */
+  /** Anything else worth knowing about the table, in sentences without a full stop. */
   readonly notes: readonly string[];
 }

@@ -39,8 +39,10 @@ import {
 /** What to do once there is room on the disk. */
 export const goOnLater = 'give the same command again: finished cases are kept';
 
-/** The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the result in
- * its place. */
+/**
+ * The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the
+ * result in its place.
+ */
 function withoutRoom(directory: string, error: unknown): unknown {
   const cause = causeOf(error);
   if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);

@@ -180,7 +180,7 @@ async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
 }
 
 /**
- * Converts a file that lies there, or a directory of masks.
+ * Converts an existing file, or a directory of masks.
  * @returns each file once it is written
  * @throws UsageError; VolumeError for what cannot be read or converted; the system's errors
  */

@@ -19,7 +19,7 @@ function segmentsOf(volume: VolumeFile, terminology: Terminology): Segment[] {
   return [...said, ...own];
 }
 
-/** Label maps of which none has two segments at one place. */
+/** Label maps. Segments within one of them do not overlap. */
 export interface Layers {
   readonly layers: readonly LabelLayer[];
   /** The names of two segments that overlap; null if none do. */

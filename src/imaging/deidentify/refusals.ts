@@ -111,7 +111,7 @@ function typeOf(set: DataSet): string[] {
 export const isMosaic = (set: DataSet): boolean =>
   typeOf(set).some((word) => word === 'MOSAIC' || word === 'VFRAME');
 
-/** Whether an image is one of those that are weighted by diffusion, and no map that was computed of them. */
+/** Whether an image is diffusion-weighted, and not a map computed from such images. */
 export const isDiffusion = (set: DataSet): boolean =>
   typeOf(set)[0] === 'ORIGINAL' && typeOf(set).includes('DIFFUSION');
 

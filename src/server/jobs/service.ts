@@ -350,8 +350,8 @@ export class JobService {
   }
 
   /**
-   * What may be removed for a requester: first what they keep themselves, then what those keep who keep more than they do, the
-   * largest first. Nobody loses files to somebody who keeps more. Of each owner, uploads that nobody needs now go first, then jobs
+   * What may be removed to make room for a requester: first their own files, then those of owners who keep more than they do,
+   * starting with the owner who keeps most. Nobody loses files to somebody who keeps more. Of each owner, uploads that nobody needs now go first, then jobs
    * whose results were fetched, then what failed jobs left. A result that nobody has fetched stays as long as promised.
    * @param more bytes that the requester is about to keep
    */
@@ -375,7 +375,7 @@ export class JobService {
     const chosen = own.waiting;
     const limit = own.kept + more - chosen.reduce((sum, { bytes }) => sum + bytes, 0);
     keepers.delete(requester);
-    // The first to go comes last, where taking it costs nothing.
+    // Reversed, so that `pop` takes the first to go.
     for (const { waiting } of keepers.values()) waiting.reverse();
     for (;;) {
       let largest = { kept: limit, waiting: [] as Evictable[] };

@@ -57,7 +57,7 @@ function checkBinds({ binds, dataDirectory }: SandboxRules): void {
   }
 }
 
-/** What probably keeps bwrap from working, and what helps, as the end of a sentence; empty if its words suggest nothing. */
+/** The likely cause of a failure of bwrap and its remedy, as the end of a sentence; empty if the message gives no hint. */
 function causeOf(problem: string): string {
   if (/Function not implemented/.test(problem))
     return (

@@ -118,7 +118,8 @@ function csaTags(bytes: Buffer): Map<string, string[]> | null {
 const words = (...numbers: readonly number[]): Buffer => Buffer.from(Uint32Array.from(numbers).buffer);
 
 /**
- * A CSA header of Siemens with nothing but the numbers that readers need. A header that this has written stays as it is.
+ * A CSA header of Siemens with nothing but the numbers that readers need. A header that it wrote itself is
+ * returned unchanged.
  * @returns null for one that cannot be read
  */
 export function neutralCsa(

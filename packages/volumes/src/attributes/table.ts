@@ -5,7 +5,10 @@ export interface AttributeGroup {
   readonly option?: string;
   /** `emission`: only in PET and NM. `timed`: in these and in objects with functional groups. */
   readonly only?: 'emission' | 'timed';
-  /** Whether a file is refused where the numbers, times or items of an attribute cannot leave: without them, it would be another image. */
+  /**
+   * Whether a file is refused if the numbers, times or items of these attributes cannot be kept: without them, the image would
+   * mean something else.
+   */
   readonly isNeeded?: boolean;
   /**
    * One attribute on each line: tag, value representations and keyword, with `*` for any number of values. A colon introduces the

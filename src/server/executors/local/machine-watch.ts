@@ -6,9 +6,9 @@ import type { Gpu, GpuInventory } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import type { Sandbox } from '../../sandbox/index.js';
 
-/** Milliseconds between two looks at the machine. */
+/** Milliseconds between two checks of the machine. */
 const interval = 60_000;
-/** The same while something is at fault, and for its GPUs. */
+/** The same while there is a fault; GPUs are checked less often. */
 const faultInterval = 5000;
 const gpuFaultInterval = 30_000;
 /** Bytes of the disk that must be free for a job to start, and the largest part of a small disk. */
@@ -29,7 +29,7 @@ export interface MachineWatchSettings {
 
 /**
  * Looks for faults of this machine that would fail one job after another: a sandbox that does not start any more, a GPU that
- * is lost, a full disk. While there is one, the jobs that it concerns wait. Looks every minute, after each job that failed,
+ * is lost, a full disk. While there is one, the jobs that it affects wait. Checks every minute, after each job that failed,
  * and more often until a fault is gone. Emits `change` when a fault comes or goes.
  */
 export class MachineWatch extends EventEmitter<{ change: [] }> {
