@@ -121,10 +121,10 @@ test('A new app is announced with its files and the next steps', async () => {
     firstSteps({ ...app, ...more } as unknown as NewApp, hasEnvironment, 'remote-app');
   expect(told({})).toEqual([
     `Wrote app.json, main.py, README.md in ${directory}`,
-    "Your model goes into 'predict' of main.py. Until then the app copies what it is given:",
-    `  python3 '${here}/main.py' infer '${here}' --output Output --inputs "$PWD/VOLUME"`,
+    "Your model goes into 'predict' of main.py, and what it takes into app.json. Until then the app copies any file:",
+    `  python3 '${here}/main.py' infer '${here}' --output Output --inputs "$PWD/FILE"`,
     `  remote-app serve --apps '${here}'          # then, in another terminal:`,
-    '  remote-app infer VOLUME',
+    '  remote-app infer FILE',
   ]);
   expect(told({ resident: true })[1]).toContain("'load' and 'predict' of main.py");
   const model = { weights: 'missing', missing: ['fold_0', 'fold_1'], notes: ['one file is left out'] };

@@ -83,7 +83,7 @@ for (const { language, kind, flags } of kinds)
         // A wrong input: the person who sent it is told why it is refused.
         await plant(cli.directory, { 'a.nii': 'a', 'b.nii': 'b', 'c.nii': 'c' });
         for (const [args, sentence] of [
-          [['-i', 'b.nii,c.nii'], "takes 1 group of inputs: 'Volume'; got 2"],
+          [['-i', 'b.nii,c.nii'], "takes 1 group of inputs: 'File'; got 2"],
           [['--set', 'threshold=7'], "--set threshold=7: the app 'my app' takes 'threshold' from 0 to 1"],
           [['--set', 'treshold=0.7'], "has no parameter 'treshold' (did you mean 'threshold'?)"],
         ] as const) {

@@ -107,9 +107,9 @@ export function firstSteps(app: NewApp, hasEnvironment: boolean, bin: string): s
   const places = app.resident ? "'load' and 'predict'" : "'predict'";
   return [
     wrote,
-    `Your model goes into ${places} of ${files[1]}. Until then the app copies what it is given:`,
-    `  ${local.join(' ')} --output Output --inputs "$PWD/VOLUME"`,
+    `Your model goes into ${places} of ${files[1]}, and what it takes into app.json. Until then the app copies any file:`,
+    `  ${local.join(' ')} --output Output --inputs "$PWD/FILE"`,
     `  ${serve}          # then, in another terminal:`,
-    `  ${bin} infer VOLUME`,
+    `  ${bin} infer FILE`,
   ];
 }

@@ -52,15 +52,16 @@ export const schemaName = 'app.schema.json';
 const manifestOf = ({ name, language, resident }: NewApp) => ({
   $schema: `./${schemaName}`,
   display_name: name,
-  short_description: 'Copies each volume',
-  description: 'Copies each volume that it is given. Say here what your model does, and with what limits.',
+  short_description: 'Copies each file',
+  description: 'Copies each file that it is given. Say here what your model does, and with what limits.',
   command: languages[language],
   ...(resident ? { resident } : {}),
   tta: 0,
   mc_dropout: 0,
   parameters: { threshold: { default: 0.5, min: 0, max: 1, description: 'An example: it is only printed' } },
-  inputs: { Volume_0: { display_name: 'Volume', volume_type: 'VOLUME', required: true } },
-  outputs: { Result: { display_name: 'Result', volume_type: 'VOLUME', required: true } },
+  // No restriction, so that a first job can take whatever is at hand.
+  inputs: { Volume_0: { display_name: 'File', volume_type: 'FILE', required: true } },
+  outputs: { Result: { display_name: 'Result', volume_type: 'FILE', required: true } },
 });
 
 const readme = (app: NewApp): string => {
@@ -69,10 +70,12 @@ const readme = (app: NewApp): string => {
   return `# ${app.name}
 
 An app for remote-app. Your model goes into ${places} of \`${file}\`; \`app.json\` says what the app is.
+The app takes any file now. For a model that needs scans, write \`VOLUME\` in place of \`FILE\` in \`app.json\`: then nobody can send it a
+text or a picture.
 
-    ${program} ${file} infer . --output Output --inputs "$PWD/VOLUME"     # without a server
-    remote-app serve --apps .                                     # with one; then, in another terminal:
-    remote-app infer VOLUME
+    ${program} ${file} infer . --output Output --inputs "$PWD/FILE"     # without a server
+    remote-app serve --apps .                                   # with one; then, in another terminal:
+    remote-app infer FILE
 ${app.resident ? aboutResident(app.language) : ''}`;
 };
 
