@@ -34,8 +34,6 @@ const onlyForTests: readonly string[] = [
   'client/case-names.ts: bidsNameOf',
   'client/connection/api.ts: ram',
   'client/result/result.ts: saveResult',
-  'imaging/inputs/names.ts: keysOf',
-  'imaging/inputs/series.ts: planeOf',
   'server/devices/nvidia-smi.ts: parseRows',
   'server/executors/local/fair-share.ts: longestPassedOver',
   'server/executors/slurm/cluster.ts: parseNodes',

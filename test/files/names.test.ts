@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import {
+  differingParts,
   expandHome,
   foldedName,
   freeName,
@@ -120,4 +121,30 @@ test('Twenty notes are listed, and the others are counted', () => {
   notes.add('one more');
   notes.add('another');
   expect(notes.list()).toEqual([...sentences, 'and 2 more']);
+});
+
+test.each<[string[], string[]]>([
+  [
+    ['sub-01_seg', 'sub-02_seg'],
+    ['01', '02'],
+  ],
+  [
+    ['case1', 'case12', 'case123'],
+    ['1', '12', '123'],
+  ],
+  [
+    ['x10', 'x20'],
+    ['10', '20'],
+  ],
+  [
+    ['t1b', 't1c'],
+    ['b', 'c'],
+  ],
+  [
+    ['a', 'b'],
+    ['a', 'b'],
+  ],
+  [['only'], ['']],
+])('%j are told apart by the parts %j, in which numbers are whole', (texts, parts) => {
+  expect(differingParts(texts)).toEqual(parts);
 });

@@ -7,14 +7,20 @@ import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
 import { quotePath, volumeSuffix } from '../../contract/index.js';
 import { faultWithoutPath, firstBytes, isSystemError } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
-import { partition, splitCompanions, splitCopies } from './duplicates.js';
 import { emptyFile, isBelow, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
 import { matchesOf, replacement, splitPattern } from './glob.js';
 import { type Followed, verdictOn } from './leaving.js';
-import { type FoundFile, type Recognised, recognise, volumeFault } from './recognise.js';
+import {
+  type FoundFile,
+  partition,
+  type Recognised,
+  recognise,
+  splitCompanions,
+  splitCopies,
+  volumeFault,
+} from './recognise.js';
 import { type DicomFile, groupSeries, seriesName } from './series.js';
-import type { Collected } from './unit.js';
 import { byPath, type Found, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
 
@@ -22,10 +28,18 @@ export interface CollectOptions extends WalkOptions {
   /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
   readonly takesSegmentations?: () => Promise<boolean>;
   readonly choose?: ChooseSeries | undefined;
-  /** Whether a series fails by itself, while all others are sent. */
-  readonly failsAlone?: boolean;
   /** Called while the beginnings of many files are read. */
   readonly onRead?: ((done: number, total: number) => void) | undefined;
+}
+
+/** The result of collecting the paths of one group. */
+export interface Collected
+  extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays' | 'followed' | 'objects'> {
+  readonly units: readonly Unit[];
+  /** Directories of which all files are sent, since none has a format that is known. */
+  readonly unknown: readonly string[];
+  /** Directories that were visited before by another path. */
+  readonly repeated: readonly string[];
 }
 
 /** Why nothing is sent, or shown, of directories without a volume. */
@@ -100,16 +114,13 @@ class Collector {
   #addFailing(before: number): void {
     for (const [file, fault] of this.options.obstacles.takeAlone()) {
       const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
-      const unit: Unit = {
-        kind: 'file',
-        path: file,
-        size: 0,
-        format: formatNameOf(file),
-        fault,
-        ...this.#from,
-      };
+      const unit = this.#failing(file, formatNameOf(file), fault);
       this.units.splice(at < 0 ? this.units.length : at, 0, unit);
     }
+  }
+
+  #failing(file: string, format: string | null, fault: string): Unit {
+    return { kind: 'file', path: file, size: 0, format, fault, ...this.#from };
   }
 
   get #found(): number {
@@ -244,21 +255,14 @@ class Collector {
   /** @param all the series of the directory, whether or not they are sent */
   async #addSeries(series: Series, all: readonly Series[]): Promise<void> {
     const { path: place, files, isFile } = series;
+    const { obstacles } = this.options;
     const [first] = files;
-    const cut = files.find((file) => this.#faults.has(file.path));
-    const why = cut && this.#faults.get(cut.path);
-    if (cut && why !== undefined && !this.options.failsAlone)
-      return this.options.obstacles.add(cut.path, why);
-    const fault = cut ? { fault: `has ${quotePath(cut.path)}, which ${why}` } : {};
-    if (isFile && cut && why !== undefined)
-      return void this.units.push({
-        kind: 'file',
-        path: cut.path,
-        size: 0,
-        format: dicom,
-        ...this.#from,
-        fault: why,
-      });
+    const [cut] = files.flatMap(({ path: file }) => {
+      const why = this.#faults.get(file);
+      return why === undefined ? [] : { file, why };
+    });
+    if (cut && !obstacles.failsAlone) return obstacles.add(cut.file, cut.why);
+    if (cut && isFile) return void this.units.push(this.#failing(cut.file, dicom, cut.why));
     if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, { series });
     // That of a directory above its own, where it is split over several, would say nothing of the series.
     const isHere = files.some((file) => path.dirname(file.path) === place);
@@ -271,7 +275,7 @@ class Collector {
       series,
       wanted: seriesName(series, isAlone),
       ...this.#from,
-      ...fault,
+      ...(cut && { fault: `has ${quotePath(cut.file)}, which ${cut.why}` }),
     });
   }
 

@@ -13,6 +13,7 @@ import {
   type WalkedEntry,
   walkDirectories,
 } from '../../files/index.js';
+import { isWholeVolumeName } from './formats.js';
 import { linkFault, placeholderFault } from './placeholders.js';
 
 /**
@@ -25,11 +26,11 @@ export class Obstacles {
 
   /**
    * @param purpose what the files are wanted for
-   * @param failsAlone whether a file can fail by itself, while all others are sent: see `takeAlone`
+   * @param failsAlone whether a volume fails by itself, while all others are sent: see `takeAlone`
    */
   constructor(
     readonly purpose: 'sent' | 'shown' = 'sent',
-    private readonly failsAlone: (target: string) => boolean = () => false,
+    readonly failsAlone = false,
   ) {}
 
   /** How many were found. */
@@ -39,7 +40,7 @@ export class Obstacles {
 
   /** @param why words that follow the path in a sentence */
   add(target: string, why: string): void {
-    if (this.failsAlone(target)) this.#alone.set(target, why);
+    if (this.failsAlone && isWholeVolumeName(target)) this.#alone.set(target, why);
     else this.#note(target, `${quotePath(target)} ${why}`);
   }
 

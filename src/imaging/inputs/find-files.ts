@@ -1,90 +1,142 @@
+import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Finding } from '../../client/case/index.js';
-import { UsageError } from '../../client/errors.js';
-import type { FoundFiles, NamedUnit, Unit } from '../../client/found-files.js';
+import type { FoundCase, FoundFiles, NamedUnit, Refused, Unit } from '../../client/found-files.js';
 import type { Submission } from '../../client/submission.js';
-import { quotePath, someOf } from '../../contract/index.js';
 import { divideIntoCases } from './cases.js';
-import { type CollectOptions, collectUnits } from './collect.js';
+import { type Collected, type CollectOptions, collectUnits } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
-import { isWholeVolumeName } from './formats.js';
-import { type Completed, checkHalves, completed } from './halves.js';
-import { areOfDifferent, pairCases, refuseIncomplete } from './incomplete.js';
-import type { Followed } from './leaving.js';
-import { namesOf, type Pairing, pairGroups, plainName, wantedPath, withoutHalves } from './names.js';
-import { notesOf } from './notes.js';
-import { checkReplaceable } from './replaceable.js';
+import { type Completed, checkNamesOfHalves, completed } from './halves.js';
+import { namesOf, wantedPath } from './names.js';
+import { type Besides, notesOf } from './notes.js';
+import { type Group, type Paired, pairCases, pairGroups } from './pairing.js';
 import { Selector } from './selection.js';
-import type { Collected } from './unit.js';
 
-/** Whether files are paired by their names, or in the order in which a person typed them. */
-const isTyped = ({ by, groups }: Pairing, typed: ReadonlySet<string>): boolean =>
-  by === 'name' || groups.flat().every((each) => typed.has(each));
+/** How the files of a submission become jobs. */
+interface Division {
+  /**
+   * Whether a volume that cannot be sent fails alone, with its case. What concerns several files stops everything. Names
+   * may then be those of other cases' files as well.
+   */
+  readonly failsAlone: boolean;
+  readonly pair: (groups: readonly Group[], typed: ReadonlySet<string>, skipsIncomplete: boolean) => Paired;
+  readonly divide: (volumes: FoundFiles['volumes']) => readonly FoundCase[];
+}
+
+/** All files are sent as one job. */
+const oneJob: Division = { failsAlone: false, pair: pairGroups, divide: () => [] };
+
+/** Each volume of the first group is a case, which is sent as a job of its own. */
+const oneJobPerCase: Division = { failsAlone: true, pair: pairCases, divide: divideIntoCases };
+
+/** A group of paths, with the files that were found there. */
+interface FoundGroup extends Group {
+  readonly collected: Collected;
+  readonly whole: Completed;
+}
+
+type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>;
 
 /**
- * Refuses groups whose files were found in directories if their names do not show which belong together: paired by order,
- * predictions would be compared with the ground truth of other cases. If a person typed the order, it is taken as
- * intended.
- * @throws UsageError with both lists
+ * Finds all files of a submission and the names under which they are sent.
+ * @throws UsageError for what cannot be sent
  */
-function checkPairing(pairing: Pairing, typed: ReadonlySet<string>): void {
-  const { by, groups } = pairing;
-  const [first, second] = groups;
-  if (isTyped(pairing, typed)) return;
-  const why =
-    by === 'count'
-      ? `they have ${first.length} and ${second.length} files`
-      : 'their names do not say which files belong together';
-  throw new UsageError(
-    `Two groups of files cannot be paired, since ${why}: ${someOf(first.map((each) => quotePath(each)))} with ` +
-      `${someOf(second.map((each) => quotePath(each)))}; ` +
-      'give the files of a case the same names in both, or name all files in the order in which they belong together',
-  );
-}
+export async function findFiles(submission: Searched, finding: Partial<Finding> = {}): Promise<FoundFiles> {
+  const { place = null, skipsIncomplete = false, listsRefused = false, isListed = false } = finding;
+  const { failsAlone, pair, divide } = finding.isEach ? oneJobPerCase : oneJob;
+  const damaged = new Obstacles('sent', failsAlone);
+  const obstacles = new Obstacles();
 
-/** @throws UsageError for files at one position of two groups that are of different people or sessions, unless a person typed both */
-function checkPersons(groups: readonly (readonly NamedUnit[])[], typed: ReadonlySet<string>): void {
-  const [first = [], ...others] = groups.map((group) => withoutHalves(group));
-  for (const group of others.filter(({ length }) => length === first.length)) {
-    const at = first.findIndex((unit, index) => {
-      const other = group[index];
-      return other && areOfDifferent(unit, other) && !(typed.has(unit.path) && typed.has(other.path));
-    });
-    if (at >= 0)
-      throw new UsageError(
-        `${quotePath(first[at]?.path ?? '')} and ${quotePath(group[at]?.path ?? '')} are of different subjects or sessions, and would be ` +
-          'one case; name both files, if they belong together',
-      );
+  const collected = await collectGroups(submission, finding, damaged);
+  const found: FoundGroup[] = [];
+  for (const group of collected) {
+    const whole = await completed(group.collected.units, obstacles, failsAlone);
+    found.push({ ...group, whole, units: nameUnits(whole, failsAlone ? null : obstacles) });
   }
+  const { archive } = submission;
+  const set = archive && (await findDataSet(archive.path, obstacles));
+  if (place?.mayReplace) {
+    const files = [...found.flatMap(({ units }) => units), ...(set ? [set] : [])].flatMap(filesOf);
+    checkReplaceable(files, place.directory, obstacles);
+  }
+
+  const refused = [...damaged.all, ...obstacles.all];
+  const groups = listsRefused ? withoutRefused(found, refused) : found;
+  if (!listsRefused) for (const each of [damaged, obstacles]) each.check();
+
+  const typed = new Set(submission.files.flatMap((field) => field.groups.flat()));
+  const paired = pair(groups, typed, skipsIncomplete);
+  const rest = [...paired.groups];
+  const volumes = submission.files.map(({ field, groups: { length } }) => ({
+    field,
+    groups: rest.splice(0, length),
+  }));
+
+  const besides = besidesOf(groups, set, paired);
+  const { skipped, copies, strays, followed, objects } = besides;
+  return {
+    volumes,
+    dataSet: archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } },
+    cases: divide(volumes),
+    notes: notesOf(paired.groups.flat(), isListed, besides),
+    ...{ refused, skipped, copies, strays, followed, objects },
+  };
 }
 
-/** Headers that name, in their content, the file that has their voxels. */
-const detachedHeader = /\.(mhd|nhdr)$/i;
+/** Collects what the paths of each group name. Damaged volumes are added to the obstacles. */
+async function collectGroups(
+  { files, allFiles = false, selection }: Searched,
+  { place, chooseSeries, takesSegmentations, reporter, signal }: Partial<Finding>,
+  obstacles: Obstacles,
+): Promise<(Omit<Group, 'units'> & { readonly collected: Collected })[]> {
+  const selector = new Selector(selection);
+  // Ground truth and masks have suffixes of their own.
+  const ofOthers = new Selector({ ...selection, suffixes: [] });
+  const shared = {
+    ...{ output: place?.directory ?? null, obstacles, allFiles },
+    onRead: (done: number, total: number) => {
+      signal?.throwIfAborted();
+      reporter?.progress('Reading', done, total);
+    },
+  };
+  const found = [];
+  for (const { field, groups } of files) {
+    for (const [index, paths] of groups.entries()) {
+      const collected = await collectUnits(paths, {
+        ...shared,
+        ...(field.role === 'paths'
+          ? {
+              selector,
+              choose: chooseSeries,
+              takesSegmentations: async () => (await takesSegmentations?.(index)) ?? false,
+            }
+          : { selector: ofOthers, takesSegmentations: async () => true }),
+      });
+      found.push({ field, number: index + 1, collected });
+    }
+  }
+  selector.check();
+  return found;
+}
 
-function nameUnits(group: Completed, obstacles: Obstacles): NamedUnit[] {
-  const { units, halves } = group;
+/**
+ * Gives the files of a group the names under which an app gets them.
+ * @param obstacles gets volumes that these names would damage; null if each is sent alone, under other names
+ */
+function nameUnits(group: Completed, obstacles: Obstacles | null): NamedUnit[] {
+  const { units, halves, faults } = group;
   const names = namesOf(units.map(wantedPath));
   const byUnit = new Map(units.map((unit, index) => [unit, names[index] ?? '']));
   const nameOf = (unit: Unit) => byUnit.get(unit) ?? '';
-  const headers = new Set(halves.map((each) => each.header));
+  if (obstacles) checkNamesOfHalves(group, nameOf, obstacles);
   const headersOf = new Map<Unit, string[]>();
   for (const { header, voxels } of halves) {
     for (const unit of voxels) headersOf.set(unit, [...(headersOf.get(unit) ?? []), header.path]);
   }
-  for (const unit of units) {
-    // It is ambiguous which file has its voxels: one of those that would be renamed.
-    if (headers.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
-      continue;
-    const why =
-      'shares its name with another file and says inside which file has its voxels, so neither can be renamed; ' +
-      'give them different names, or make one file of each (.mha, .nrrd)';
-    obstacles.add(unit.path, why);
-  }
-  checkHalves(group, nameOf, obstacles);
   return units.map((unit) => {
     const headers = headersOf.get(unit) ?? [];
-    return { ...unit, name: nameOf(unit), isHalf: headers.length > 0, headers };
+    return { ...withFault(unit, faults), name: nameOf(unit), isHalf: headers.length > 0, headers };
   });
 }
 
@@ -94,132 +146,92 @@ function filesOf(source: Unit | DataSet): string[] {
   return files ? files.map((file) => file.path) : [source.path];
 }
 
+/** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
+function identityOf(directory: string): string | null {
+  const stats = statSync(directory, { bigint: true, throwIfNoEntry: false });
+  return stats ? `${stats.dev}:${stats.ino}` : null;
+}
+
+/** Tells whether a directory is the wanted one or lies inside it, following links. */
+function insideOf(wanted: string): (directory: string) => boolean {
+  const known = new Map<string, boolean>();
+  const isInside = (directory: string): boolean => {
+    const found = known.get(directory);
+    if (found !== undefined) return found;
+    const above = path.dirname(directory);
+    const isIn = identityOf(directory) === wanted || (above !== directory && isInside(above));
+    known.set(directory, isIn);
+    return isIn;
+  };
+  return isInside;
+}
+
+/** Where a file is, by its path and after following links. Empty if it is gone: sending it reports that. */
+function placesOf(file: string): string[] {
+  try {
+    return [path.join(realpathSync(path.dirname(file)), path.basename(file)), realpathSync(file)];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results
+ * after their inputs, so the names would be the same.
+ */
+function checkReplaceable(files: readonly string[], output: string, obstacles: Obstacles): void {
+  const wanted = identityOf(output);
+  if (wanted === null) return;
+  const isInside = insideOf(wanted);
+  for (const file of files) {
+    if (!placesOf(file).some((place) => isInside(path.dirname(place)))) continue;
+    const why = 'is in the directory that results go to, where one of them could replace it; ';
+    obstacles.add(file, `${why}name another directory with --output`);
+  }
+}
+
+/** The groups without what cannot be sent. */
+function withoutRefused(groups: readonly FoundGroup[], refused: readonly Refused[]): FoundGroup[] {
+  const headers = groups.flatMap(({ whole }) => whole.incomplete);
+  const bad = new Set([...refused, ...headers].map((each) => each.path));
+  const isBad = ({ path: file, headers }: NamedUnit) =>
+    bad.has(file) || headers.some((header) => bad.has(header));
+  return groups.map((group) => ({ ...group, units: group.units.filter((unit) => !isBad(unit)) }));
+}
+
+/** What was found besides the volumes of all groups. */
+function besidesOf(
+  groups: readonly FoundGroup[],
+  set: DataSet | null,
+  { pairings, incomplete }: Paired,
+): Besides {
+  const found = groups.map(({ collected }) => collected);
+  const tree = set && set.files !== null ? set : { strays: [], followed: [] };
+  const sources = [...groups.flatMap(({ units }) => units), ...(set ? [set] : [])];
+  const sent = new Set(
+    sources.flatMap((each) => [each.path, ...filesOf(each)]).map((each) => path.resolve(each)),
+  );
+  const isSent = (file: string) => sent.has(path.resolve(file));
+  const followed = [...found, ...groups.map(({ whole }) => whole), tree].flatMap((each) => each.followed);
+  const links = new Map(followed.map((each) => [each.path, each]));
+  return {
+    // On its own, the voxel file of a header has no known format.
+    skipped: found.flatMap((each) => each.skipped).filter((each) => !isSent(each)),
+    copies: found.flatMap((each) => each.copies),
+    repeated: found.flatMap((each) => each.repeated),
+    strays: [...found, tree].flatMap((each) => each.strays),
+    followed: [...links.values()].filter((each) => isSent(each.path)),
+    objects: found.flatMap((each) => each.objects),
+    unknown: found.flatMap((each) => each.unknown),
+    headless: groups.flatMap(({ whole }) => whole.headless),
+    ...{ incomplete, pairings },
+  };
+}
+
 function archiveName(set: DataSet): string {
   const name = path.basename(path.resolve(set.path));
   return set.files === null ? name : `${name}.zip`;
 }
-
-/**
- * Finds all files of a submission and the names under which they are sent.
- * @throws UsageError for what cannot be sent
- */
-export async function findFiles(
-  submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>,
-  finding: Partial<Finding> = {},
-): Promise<FoundFiles> {
-  const { place = null, chooseSeries, takesSegmentations, isEach = false, isListed = false } = finding;
-  const { skipsIncomplete = false, listsRefused = false, reporter, signal } = finding;
-  const onRead = (done: number, total: number) => {
-    signal?.throwIfAborted();
-    reporter?.progress('Reading', done, total);
-  };
-  const output = place?.directory ?? null;
-  const { archive, allFiles = false } = submission;
-  const selector = new Selector(submission.selection);
-  // Ground truth and masks have suffixes of their own.
-  const ofOthers = new Selector({ ...submission.selection, suffixes: [] });
-  // With `isEach`, a damaged volume fails alone; what concerns several files stops everything.
-  const damaged = new Obstacles('sent', isEach ? isWholeVolumeName : undefined);
-  const obstacles = new Obstacles();
-  const found: Collected[] = [];
-  const headless: string[] = [];
-  const followed: Followed[] = [];
-  const named: NamedUnit[][] = [];
-  const incomplete: Unit[] = [];
-  for (const { field, groups } of submission.files) {
-    // Images to work on; the other groups are ground truth and masks.
-    const isOfImages = field.role === 'paths';
-    const choose = isOfImages ? chooseSeries : undefined;
-    for (const [index, group] of groups.entries()) {
-      const collected = await collectUnits(group, {
-        output,
-        obstacles: damaged,
-        allFiles,
-        failsAlone: isEach,
-        selector: isOfImages ? selector : ofOthers,
-        choose,
-        onRead,
-        takesSegmentations: async () => !isOfImages || ((await takesSegmentations?.(index)) ?? false),
-      });
-      found.push(collected);
-      const whole = await completed(collected.units, obstacles, isEach);
-      const faults = faultsOf(whole.refused);
-      followed.push(...collected.followed, ...whole.followed);
-      headless.push(...whole.headless);
-      incomplete.push(...whole.refused.map(({ header }) => header));
-      // Names may clash with those of other cases if each case is sent by itself.
-      const units = nameUnits(whole, isEach ? new Obstacles() : obstacles);
-      named.push(isEach ? units.map((unit) => ({ ...unit, ...withFault(unit, faults) })) : units);
-    }
-  }
-  const set = archive && (await findDataSet(archive.path, obstacles));
-  if (place?.mayReplace) {
-    const files = [...named.flat(), ...(set ? [set] : [])].flatMap(filesOf);
-    checkReplaceable(files, place.directory, obstacles);
-  }
-  selector.check();
-  const refused = [...damaged.all, ...obstacles.all];
-  if (listsRefused) {
-    const bad = new Set([...refused, ...incomplete].map((each) => each.path));
-    for (const [at, units] of named.entries()) named[at] = units.filter((unit) => !isPartOf(unit, bad));
-  } else {
-    damaged.check();
-    obstacles.check();
-  }
-  const dataSet = archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } };
-  const typed = new Set(submission.files.flatMap(({ groups }) => groups.flat()));
-  const fielded = submission.files
-    .flatMap(({ field, groups }) => groups.map((_, index) => ({ field, number: index + 1 })))
-    .map((each, index) => ({ ...each, units: named[index] ?? [] }));
-  const { groups: complete, lacking } = pairCases(fielded, typed);
-  const { groups: paired, pairings } = isEach ? { groups: complete, pairings: [] } : pairGroups(named);
-  // Where no names match, both lists of one job are shown.
-  const isPartial = (complete[0]?.length ?? 0) > 0 && pairings.some((pairing) => !isTyped(pairing, typed));
-  if (!skipsIncomplete && (isEach || isPartial)) refuseIncomplete(lacking, isEach);
-  if (isEach && paired[0]?.length === 0 && lacking.length > 0)
-    throw new UsageError(`No case has a file in each group: ${lacking.join('; ')}`);
-  for (const pairing of pairings) checkPairing(pairing, typed);
-  if (!isEach) checkPersons(paired, typed);
-  const rest = [...paired];
-  const volumes = submission.files.map(({ field, groups }) => ({
-    field,
-    groups: rest.splice(0, groups.length),
-  }));
-  // On its own, the voxel file of a header has no known format.
-  const sent = new Set(named.flat().map((unit) => path.resolve(unit.path)));
-  const skipped = found.flatMap((each) => each.skipped).filter((each) => !sent.has(path.resolve(each)));
-  const all = new Set(
-    [...named.flat(), ...(set ? [set] : [])].flatMap((each) => [each.path, ...filesOf(each)]),
-  );
-  const links = new Map([...followed, ...(treeOf(set)?.followed ?? [])].map((each) => [each.path, each]));
-  const besides = {
-    skipped,
-    copies: found.flatMap((each) => each.copies),
-    repeated: found.flatMap((each) => each.repeated),
-    strays: [...found.flatMap((each) => each.strays), ...(treeOf(set)?.strays ?? [])],
-    followed: [...links.values()].filter((each) => all.has(each.path)),
-    objects: found.flatMap((each) => each.objects),
-    unknown: found.flatMap((each) => each.unknown),
-    headless,
-    incomplete: skipsIncomplete ? lacking : [],
-    pairings,
-  };
-  const units = volumes.flatMap(({ groups }) => groups.flat());
-  return {
-    volumes,
-    dataSet,
-    cases: isEach ? divideIntoCases(volumes) : [],
-    notes: notesOf(units, isListed, besides),
-    refused,
-    ...besides,
-  };
-}
-
-/** Whether a unit is one of these paths, or the voxels of one. */
-const isPartOf = (unit: NamedUnit, paths: ReadonlySet<string>): boolean =>
-  paths.has(unit.path) || unit.headers.some((header) => paths.has(header));
-
-const treeOf = (set: DataSet | null | undefined | false) => (set && set.files !== null ? set : null);
 
 /**
  * Finds the volumes of paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and the
@@ -239,8 +251,7 @@ export async function findVolumes(
   });
   obstacles.check();
   // Whoever opens a volume reports what it lacks, but does not open what may not leave.
-  const { halves, refused } = await completed(units, new Obstacles('shown'));
-  const faults = faultsOf(refused);
+  const { halves, faults } = await completed(units, new Obstacles('shown'));
   const isListed = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
   return units.flatMap((unit) => {
     const place = path.resolve(unit.path);
@@ -251,16 +262,7 @@ export async function findVolumes(
   });
 }
 
-/** Why headers cannot be sent whose voxels do not leave, and these files themselves, by their paths. */
-const faultsOf = (refused: Completed['refused']): ReadonlyMap<string, string> =>
-  new Map(
-    refused.flatMap(({ header, file, why }) => [
-      [path.resolve(file), why] as const,
-      [path.resolve(header.path), `has its voxels in ${quotePath(file)}, which ${why}`] as const,
-    ]),
-  );
-
-function withFault(unit: Unit, faults: ReadonlyMap<string, string>): Unit {
+function withFault(unit: Unit, faults: Completed['faults']): Unit {
   if (unit.kind !== 'file') return unit;
   const fault = faults.get(path.resolve(unit.path)) ?? unit.doubt;
   return fault === undefined ? unit : { ...unit, fault };

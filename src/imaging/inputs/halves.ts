@@ -15,6 +15,7 @@ import { firstBytes, foldedName } from '../../files/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import { formatNameOf } from './formats.js';
 import { type Followed, verdictOn } from './leaving.js';
+import { plainName } from './names.js';
 import { volumeFault } from './recognise.js';
 
 /** A header, and the files that have its voxels. */
@@ -31,8 +32,10 @@ export interface Completed {
   readonly headless: readonly string[];
   /** Links of data files that were followed out of what was named. */
   readonly followed: readonly Followed[];
-  /** The header, and the file that does not leave with it: the words for why follow the path of the file. */
-  readonly refused: readonly { readonly header: Unit; readonly file: string; readonly why: string }[];
+  /** Headers whose voxels do not leave. */
+  readonly incomplete: readonly Unit[];
+  /** Why these headers and the files with their voxels cannot be sent, by their absolute paths, in words that follow the path. */
+  readonly faults: ReadonlyMap<string, string>;
 }
 
 const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit.path), name);
@@ -100,6 +103,7 @@ function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Uni
 class Joining {
   readonly halves: Halves[] = [];
   readonly followed: Followed[] = [];
+  /** Headers, each with the file that does not leave with it, and why: words that follow the path of the file. */
   readonly refused: { header: Unit; file: string; why: string }[] = [];
 
   constructor(
@@ -173,7 +177,7 @@ class Joining {
  * Adds to the volumes of a group the files that belong to them: the voxels of a header behind it, and the header of voxels,
  * from the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
  * their directories, so an app might take half of another volume for the missing half.
- * @param failsAlone whether what does not leave is no obstacle, but only told in `refused`
+ * @param failsAlone whether what does not leave is only a fault, and no obstacle
  */
 export async function completed(
   found: readonly Unit[],
@@ -198,8 +202,20 @@ export async function completed(
   });
   const isHeadless = (unit: Unit) => !voxels.has(unit);
   const alone = headless.filter(isHeadless).map((unit) => unit.path);
-  return { units, halves, headless: alone, followed, refused };
+  return {
+    ...{ units, halves, headless: alone, followed },
+    incomplete: refused.map(({ header }) => header),
+    faults: faultsOf(refused),
+  };
 }
+
+const faultsOf = (refused: Joining['refused']): ReadonlyMap<string, string> =>
+  new Map(
+    refused.flatMap(({ header, file, why }) => [
+      [path.resolve(file), why] as const,
+      [path.resolve(header.path), `has its voxels in ${quotePath(file)}, which ${why}`] as const,
+    ]),
+  );
 
 /** Whether an app finds the voxels of a header under the names that both files get. */
 function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string): boolean {
@@ -208,12 +224,25 @@ function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string)
   return pairStem(nameOf(header)) === pairStem(nameOf(voxels));
 }
 
+/** Headers that name, in their content, the file that has their voxels. */
+const detachedHeader = /\.(mhd|nhdr)$/i;
+
 /** Adds to the obstacles the volumes whose halves would not find each other by the names under which they are sent. */
-export function checkHalves(
+export function checkNamesOfHalves(
   { units, halves }: Completed,
   nameOf: (unit: Unit) => string,
   obstacles: Obstacles,
 ): void {
+  const joined = new Set(halves.map((each) => each.header));
+  for (const unit of units) {
+    // It is ambiguous which file has its voxels: one of those that would be renamed.
+    if (joined.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
+      continue;
+    const why =
+      'shares its name with another file and says inside which file has its voxels, so neither can be renamed; ' +
+      'give them different names, or make one file of each (.mha, .nrrd)';
+    obstacles.add(unit.path, why);
+  }
   for (const { header, voxels } of halves) {
     const strayed = voxels.find((each) => !areTogether(header, each, nameOf));
     if (!strayed) continue;

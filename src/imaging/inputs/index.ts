@@ -10,6 +10,6 @@ export {
   withoutVolumeEnding,
 } from './formats.js';
 export { splitPattern } from './glob.js';
-export { withoutSuffix } from './incomplete.js';
 export { commonLength, groupBy, namesOf, plainName } from './names.js';
+export { withoutSuffix } from './pairing.js';
 export { describeSeries, selectSeries } from './series.js';

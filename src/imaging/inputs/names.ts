@@ -1,16 +1,7 @@
 import path from 'node:path';
 import type { Unit } from '../../client/found-files.js';
 import { volumeSuffix } from '../../contract/index.js';
-import { differingParts, foldedName, freeName } from '../../files/index.js';
-import { withoutVolumeEnding } from './formats.js';
-
-/**
- * The parts that distinguish the names of one group: each name without the extension of a volume, and without the start
- * and end that all have in common. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
- */
-export function keysOf(names: readonly string[]): string[] {
-  return differingParts(names.map((name) => foldedName(withoutVolumeEnding(name))));
-}
+import { foldedName, freeName } from '../../files/index.js';
 
 /** A name up to its first dot: `vol` of `vol.hdr`, `vol.img` and `vol.nii.gz`. */
 const stemOf = (name: string): string => name.slice(0, Math.max(0, name.indexOf('.', 1)) || name.length);
@@ -120,87 +111,4 @@ export function namesOf(paths: readonly string[]): string[] {
     taken.add(foldedName(free));
     return free;
   });
-}
-
-interface NamedFile {
-  readonly path: string;
-  /** The name under which the app receives it. */
-  readonly name: string;
-  /** Whether another file of its group is its header, which counts for both. */
-  readonly isHalf: boolean;
-}
-
-/** How two groups belong together, if that is not obvious. */
-export interface Pairing {
-  /**
-   * `name`: the second group was put into the order of the first. `order`: the names do not say which files belong together.
-   * `count`: the groups have different numbers of files.
-   */
-  readonly by: 'name' | 'order' | 'count';
-  /** Paths of the files of both groups. */
-  readonly groups: readonly [readonly string[], readonly string[]];
-  /** Pairs of paths at the same position in both groups. */
-  readonly pairs: readonly (readonly [string, string])[];
-}
-
-/** A group as it is sent, with remarks about it. */
-interface Paired<T> {
-  readonly group: readonly T[];
-  readonly pairing: Pairing | null;
-}
-
-function pairingOf(by: Pairing['by'], first: readonly NamedFile[], other: readonly NamedFile[]): Pairing {
-  const common = Math.min(first.length, other.length);
-  const pairs = first.slice(0, common).map((file, at) => [file.path, other[at]?.path ?? ''] as const);
-  const groups = [first.map((file) => file.path), other.map((file) => file.path)] as const;
-  return { by, groups, pairs };
-}
-
-/** A group in the order of another one's keys; null if it does not have the same keys, or these have one twice. */
-function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: readonly string[]): T[] | null {
-  if (new Set(wanted).size < wanted.length) return null;
-  const byKey = new Map(group.map((file, at) => [keys[at], file]));
-  const ordered = wanted.flatMap((key) => byKey.get(key) ?? []);
-  return ordered.length === group.length ? ordered : null;
-}
-
-/** The volumes of a group: a header stands for its voxels. */
-export const withoutHalves = <T extends NamedFile>(files: readonly T[]): T[] =>
-  files.filter(({ isHalf }) => !isHalf);
-
-const keysOfFiles = (files: readonly NamedFile[]): string[] => keysOf(files.map(({ name }) => name));
-
-function pair<T extends NamedFile>(firstFiles: readonly T[], files: readonly T[]): Paired<T> {
-  const first = withoutHalves(firstFiles);
-  const group = withoutHalves(files);
-  // One file may be for all, such as a mask.
-  if (first.length < 2 || group.length < 2) return { group: files, pairing: null };
-  if (first.length !== group.length) return { group: files, pairing: pairingOf('count', first, group) };
-  const wanted = keysOfFiles(first);
-  const keys = keysOfFiles(group);
-  if (wanted.every((key, at) => key === keys[at])) return { group: files, pairing: null };
-  const ordered = inOrderOf(wanted, group, keys);
-  // Nobody wants to compare a file with itself, so they were crossed on purpose.
-  const isCrossed = ordered?.some(
-    (file, at) => path.resolve(file.path) === path.resolve(first[at]?.path ?? ''),
-  );
-  if (!ordered || isCrossed) return { group: files, pairing: pairingOf('order', first, group) };
-  const halves = files.filter(({ isHalf }) => isHalf);
-  return { group: [...ordered, ...halves], pairing: pairingOf('name', first, ordered) };
-}
-
-/**
- * Brings all groups of a submission into the order of the first. Apps treat the files at the same position in all groups
- * as one case, whether channels, predictions, ground truth or masks (docs/apps.md). The order is changed only if the
- * names leave no doubt.
- */
-export function pairGroups<T extends NamedFile>(
-  groups: readonly (readonly T[])[],
-): { readonly groups: readonly (readonly T[])[]; readonly pairings: readonly Pairing[] } {
-  const [first = [], ...others] = groups;
-  const paired = others.map((group) => pair(first, group));
-  return {
-    groups: [first, ...paired.map(({ group }) => group)],
-    pairings: paired.flatMap(({ pairing }) => pairing ?? []),
-  };
 }

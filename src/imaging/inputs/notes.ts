@@ -1,17 +1,19 @@
 import { contradictorySides } from '@remote-app/volumes/headers';
 import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
 import { oneLine, quotePath, someOf } from '../../contract/index.js';
-import { groupBy, type Pairing, plainName } from './names.js';
+import { groupBy, plainName } from './names.js';
+import type { Pairing } from './pairing.js';
 import { countSlices } from './recognise.js';
 import { describeSeries } from './series.js';
 
-function pairingNote({ by, groups: [first, second], pairs }: Pairing): string {
+function pairingNote({ by, groups: [first, second] }: Pairing): string {
   const why = {
     name: 'Files are paired by name, because the groups are in different orders',
     order: 'Files are paired by order, because their names do not match',
     count: `The groups have ${first.length} and ${second.length} files, which are paired by order`,
   }[by];
-  return `${why}: ${someOf(pairs.map((pair) => pair.join(' with ')))}`;
+  const pairs = first.slice(0, second.length).map((each, at) => `${each} with ${second[at]}`);
+  return `${why}: ${someOf(pairs)}`;
 }
 
 /** At most this many series, and this many renamed files, are listed. */

@@ -46,7 +46,7 @@ const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
 const nearlyStraight = 0.9;
 
 /** The anatomical plane of images of this orientation. */
-export function planeOf(header: DicomHeader | null | undefined): Series['plane'] {
+function planeOf(header: DicomHeader | undefined): Series['plane'] {
   if (!header?.orientation) return null;
   const normal = normalOf(header.orientation).map(Math.abs);
   const max = Math.max(...normal);

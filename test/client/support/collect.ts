@@ -1,6 +1,5 @@
-import { type CollectOptions, collectUnits } from '../../../src/imaging/inputs/collect.js';
+import { type Collected, type CollectOptions, collectUnits } from '../../../src/imaging/inputs/collect.js';
 import { Obstacles } from '../../../src/imaging/inputs/entries.js';
-import type { Collected } from '../../../src/imaging/inputs/unit.js';
 
 /** The volumes of paths as one group. Throws the error for files that cannot be sent. */
 export async function collect(

@@ -5,7 +5,6 @@ import { operationOf } from '../../../src/contract/operations.js';
 import { collectUnits } from '../../../src/imaging/inputs/collect.js';
 import { Obstacles } from '../../../src/imaging/inputs/entries.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
-import { pairGroups } from '../../../src/imaging/inputs/names.js';
 import { Selector } from '../../../src/imaging/inputs/selection.js';
 import { ownPlace } from '../../client/support/own-place.js';
 import { metaHeader } from '../../support/headers.js';
@@ -204,56 +203,13 @@ describe('what is collected', () => {
   });
 });
 
-test('Groups are paired with the first one, by name where the names say it', () => {
-  const file = (name: string, more: object = {}) => ({ path: `/x/${name}`, name, isHalf: false, ...more });
-  const group = (...names: readonly string[]) => names.map((name) => file(name));
-  const half = file('2_a.raw', { isHalf: true });
-  const { groups, pairings } = pairGroups([
-    group('1.nii', '2.nii'),
-    [...group('2_a.mhd', '1_a.mhd'), half],
-    group('1_b.nii', '2_b.nii'),
-    group('x.nii', 'y.nii', 'z.nii'),
-    group('x.nii', 'y.nii'),
-    group('one.nii'),
-  ]);
-  expect(groups.map((each) => each.map(({ name }) => name).join(' '))).toEqual([
-    ...[
-      '1.nii 2.nii',
-      '1_a.mhd 2_a.mhd 2_a.raw',
-      '1_b.nii 2_b.nii',
-      'x.nii y.nii z.nii',
-      'x.nii y.nii',
-      'one.nii',
-    ],
-  ]);
-  const first = ['/x/1.nii', '/x/2.nii'];
-  expect(pairings).toEqual([
-    {
-      ...{ by: 'name', groups: [first, ['/x/1_a.mhd', '/x/2_a.mhd']] },
-      pairs: [
-        ['/x/1.nii', '/x/1_a.mhd'],
-        ['/x/2.nii', '/x/2_a.mhd'],
-      ],
-    },
-    {
-      ...{ by: 'count', groups: [first, ['/x/x.nii', '/x/y.nii', '/x/z.nii']] },
-      pairs: [
-        ['/x/1.nii', '/x/x.nii'],
-        ['/x/2.nii', '/x/y.nii'],
-      ],
-    },
-    {
-      ...{ by: 'order', groups: [first, ['/x/x.nii', '/x/y.nii']] },
-      pairs: [
-        ['/x/1.nii', '/x/x.nii'],
-        ['/x/2.nii', '/x/y.nii'],
-      ],
-    },
-  ]);
-  const [uneven] = pairGroups([group('1.nii', '2.nii', '3.nii'), group('x.nii', 'y.nii')]).pairings;
-  expect(uneven?.pairs).toEqual([
-    ['/x/1.nii', '/x/x.nii'],
-    ['/x/2.nii', '/x/y.nii'],
-  ]);
-  expect(pairGroups([])).toEqual({ groups: [[]], pairings: [] });
+test('Voxels stay with their headers where a group is brought into the order of the first', async () => {
+  await plant(root.path, {
+    ...{ '1.nii': 'x', '2.nii': 'x', '1_a.raw': 'x', '2_a.raw': 'x' },
+    ...{ '1_a.mhd': metaHeader('1_a.raw'), '2_a.mhd': metaHeader('2_a.raw') },
+  });
+  const { volumes } = await find({ inputs: [['1.nii', '2.nii']], gt: [['2_a.mhd', '1_a.mhd']] });
+  const names = volumes.map(({ groups }) => groups.flat().map(({ name }) => name));
+  expect(names[1]?.slice(0, 2)).toEqual(['1_a.mhd', '2_a.mhd']);
+  expect(names[1]?.slice(2).toSorted()).toEqual(['1_a.raw', '2_a.raw']);
 });

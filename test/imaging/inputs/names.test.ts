@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commonLength, keysOf, namesOf } from '../../../src/imaging/inputs/names.js';
+import { commonLength, namesOf } from '../../../src/imaging/inputs/names.js';
 
 describe('the names under which files of one group are sent', () => {
   test.each<[string, string[], string[]]>([
@@ -94,32 +94,6 @@ describe('the names under which files of one group are sent', () => {
     const paths = Array.from({ length: 10_000 }, (_, index) => `sub-${index}/T1w.nii.gz`);
     expect(namesOf(paths)[9999]).toBe('sub-9999_T1w.nii.gz');
   });
-});
-
-test.each<[string[], string[]]>([
-  [
-    ['sub-01_seg.nii.gz', 'sub-02_seg.nii.gz'],
-    ['01', '02'],
-  ],
-  [
-    ['case1.nii', 'case12.nii', 'case123.nii'],
-    ['1', '12', '123'],
-  ],
-  [
-    ['x10.nii', 'x20.nii'],
-    ['10', '20'],
-  ],
-  [
-    ['t1b.nii', 't1c.nii'],
-    ['b', 'c'],
-  ],
-  [
-    ['A.NII', 'b.nii'],
-    ['a', 'b'],
-  ],
-  [['only.nii'], ['']],
-])('%j are told apart by the keys %j, in which numbers are whole', (names, keys) => {
-  expect(keysOf(names)).toEqual(keys);
 });
 
 test.each<[string[][], number]>([

@@ -26,6 +26,18 @@ const remarksOn = (files: readonly DicomFile[]) =>
   groupSeries(files).map(({ remarks }) => remarks.join(' | '));
 
 describe('a series', () => {
+  test('A series has a plane if it is nearly straight', () => {
+    const plane = (...orientation: number[]) =>
+      groupSeries([image('/in/a', 0, { orientation: orientation.length > 0 ? orientation : null })])[0]
+        ?.plane;
+    expect([plane(1, 0, 0, 0, 1, 0), plane(1, 0, 0, 0, 0, -1), plane(0, 1, 0, 0, 0, -1)]).toEqual([
+      'axial',
+      'coronal',
+      'sagittal',
+    ]);
+    expect([plane(1, 0, 0, 0, 0.8, 0.6), plane()]).toEqual(['oblique', null]);
+  });
+
   test('A series is what its headers say, its files as they are, and the order of their places', () => {
     const files = [image('/in/b', 2), image('/in/a', 0, { columns: 9 }), image('/in/c', 1)];
     expect(groupSeries(files)).toEqual([

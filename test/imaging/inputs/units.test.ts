@@ -15,12 +15,12 @@ import {
   isWholeVolumeName,
   withoutVolumeEnding,
 } from '../../../src/imaging/inputs/formats.js';
-import { pairCases, withoutSuffix } from '../../../src/imaging/inputs/incomplete.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { namesOf } from '../../../src/imaging/inputs/names.js';
+import { pairCases, withoutSuffix } from '../../../src/imaging/inputs/pairing.js';
 import { linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
 import { Selector } from '../../../src/imaging/inputs/selection.js';
-import { describeSeries, matches, planeOf, seriesName } from '../../../src/imaging/inputs/series.js';
+import { describeSeries, matches, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
@@ -189,17 +189,6 @@ describe('a series', () => {
     ).toBe('without a number (1 image)');
   });
 
-  test('A series has a plane if it is nearly straight', () => {
-    const plane = (...orientation: number[]) =>
-      planeOf({ orientation } as unknown as Parameters<typeof planeOf>[0]);
-    expect([plane(1, 0, 0, 0, 1, 0), plane(1, 0, 0, 0, 0, -1), plane(0, 1, 0, 0, 0, -1)]).toEqual([
-      'axial',
-      'coronal',
-      'sagittal',
-    ]);
-    expect([plane(1, 0, 0, 0, 0.8, 0.6), planeOf(null)]).toEqual(['oblique', null]);
-  });
-
   test.each([
     ['t1*', 'T1 MPRAGE', true],
     ['*a*b', 'xaxbxb', true],
@@ -243,22 +232,29 @@ test('What stands in the way is told once: the first with the reason, others by 
     /^'1\.nii' is empty; 6 more cannot be shown either: '2\.nii', '3\.nii', '4\.nii', '5\.nii', '6\.nii' and 1 more$/,
   );
   expect([someOf(['a\nb']), someOf(['1', '2', '3', '4', '5'])]).toEqual(['a\\x0ab', '1, 2, 3, 4, 5']);
-  const alone = new Obstacles('sent', (target) => target === 'a');
-  alone.add('a', 'is empty');
+  const alone = new Obstacles('sent', true);
+  alone.add('a.nii', 'is empty');
   alone.addMissing('b', '; look again');
   expect([alone.count, alone.all]).toEqual([
     2,
     [{ path: 'b', sentence: "No such file or directory: 'b'; look again" }],
   ]);
-  expect([[...alone.takeAlone()], alone.count, alone.takeAlone().size]).toEqual([[['a', 'is empty']], 1, 0]);
+  expect([[...alone.takeAlone()], alone.count, alone.takeAlone().size]).toEqual([
+    [['a.nii', 'is empty']],
+    1,
+    0,
+  ]);
 });
 
 describe('cases that lack a file', () => {
-  const withoutIncomplete = (groups: Parameters<typeof pairCases>[0]) => pairCases(groups, new Set());
+  const withoutIncomplete = (groups: Parameters<typeof pairCases>[0]) => pairCases(groups, new Set(), true);
   const { fields } = operationOf('evaluate');
   const fieldOf = (name: string) => fields.find((field) => field.name === name) ?? fields[0];
   const units = (...names: string[]) =>
-    names.map((name) => ({ path: `/in/${name}`, name, isHalf: false, headers: [] as string[] }));
+    names.map((name) => ({
+      ...{ kind: 'file' as const, size: 1, format: null },
+      ...{ path: `/in/${name}`, name, isHalf: false, headers: [] as string[] },
+    }));
   const group = (name: string, ...names: string[]) => ({
     field: fieldOf(name) as (typeof fields)[0],
     number: 1,
@@ -267,11 +263,11 @@ describe('cases that lack a file', () => {
 
   test('Cases that lack a file are named with what they lack, and what belongs to none', () => {
     const inputs = group('inputs', 'a_T1.nii', 'b_T1.nii', 'c_T1.nii');
-    const { lacking, groups } = withoutIncomplete([
+    const { incomplete, groups } = withoutIncomplete([
       inputs,
       group('gt', 'c_seg.nii', 'b_seg.nii', 'x_seg.nii'),
     ]);
-    expect(lacking).toEqual([
+    expect(incomplete).toEqual([
       "1 of 3 cases has no file in --gt: '/in/a_T1.nii'",
       "1 file of --gt belongs to no case: '/in/x_seg.nii'",
     ]);
@@ -281,7 +277,7 @@ describe('cases that lack a file', () => {
     ]);
     const second = { ...group('inputs', 'a_T2.nii'), number: 2 };
     expect(
-      withoutIncomplete([inputs, { ...second, units: units('a_T2.nii', 'z_T2.nii', 'y_T2.nii') }]).lacking,
+      withoutIncomplete([inputs, { ...second, units: units('a_T2.nii', 'z_T2.nii', 'y_T2.nii') }]).incomplete,
     ).toEqual([
       "2 of 3 cases have no file in group 2 of --inputs: '/in/b_T1.nii', '/in/c_T1.nii'",
       "2 files of group 2 of --inputs belong to no case: '/in/z_T2.nii', '/in/y_T2.nii'",
@@ -290,11 +286,13 @@ describe('cases that lack a file', () => {
 
   test('Cases that lack a file are all of them where names say nothing, and none where one file is for all', () => {
     const inputs = group('inputs', 'a.nii', 'b.nii');
-    expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).lacking).toEqual([]);
-    expect(withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')]).lacking).toHaveLength(2);
+    expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).incomplete).toEqual([]);
+    expect(() => withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')])).toThrow(
+      /^No case has a file in each group: 2 of 2 cases have no file in --gt: .*; 2 files of --gt belong to no case: /,
+    );
     // A person typed both groups, in an order.
     const typed = new Set(['a', 'b', 'x', 'y'].map((name) => `/in/${name}.nii`));
-    expect(pairCases([inputs, group('gt', 'x.nii', 'y.nii')], typed).lacking).toEqual([]);
+    expect(pairCases([inputs, group('gt', 'x.nii', 'y.nii')], typed, false).incomplete).toEqual([]);
     expect(withoutIncomplete([]).groups).toEqual([]);
     expect(['sub-01_t1w', 'case_0001', 'case_t1-x', 'a'].map(withoutSuffix)).toEqual([
       'sub-01',
@@ -306,7 +304,8 @@ describe('cases that lack a file', () => {
 
   test('Cases that lack a file keep the voxels of those that stay', () => {
     const inputs = group('inputs', 'a.hdr', 'b.hdr');
-    const half = { path: '/in/b.img', name: 'b.img', isHalf: true, headers: ['/in/b.hdr'] };
+    const [img] = units('b.img');
+    const half = { ...(img as NonNullable<typeof img>), isHalf: true, headers: ['/in/b.hdr'] };
     const all = {
       ...inputs,
       units: [...inputs.units, half, { ...half, path: '/in/a.img', headers: ['/in/a.hdr'] }],
