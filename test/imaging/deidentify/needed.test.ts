@@ -158,12 +158,15 @@ describe('private attributes', () => {
       PatientName: ['Meier'],
       NumberOfImagesInMosaic: ['14'],
       ...normal,
+      MosaicRefAcqTimes: ['0.00', '97.50'],
       B_value: ['Meier'],
     });
     const bytes = await leaving(await fileOf(mosaic(header)));
     expect(bytes.includes('Meier')).toBe(false);
-    for (const text of ['NumberOfImagesInMosaic\0', '14\0', 'SliceNormalVector\0', '0.98480775\0'])
+    for (const text of ['NumberOfImagesInMosaic\0', '14\0', 'SliceNormalVector\0', '0.98480775\0', '97.50\0'])
       expect(bytes.includes(text)).toBe(true);
+    // dcm2niix needs the number of slices before it reads their times.
+    expect(bytes.indexOf('MosaicRefAcqTimes')).toBeGreaterThan(bytes.indexOf('NumberOfImagesInMosaic'));
     const sent = await write(await workspace(), 'sent.dcm', bytes);
     expect(await identityIn(sent, async () => {})).toEqual({ attributes: [], isWhole: true });
     const given = await fileOf(mosaic(header));

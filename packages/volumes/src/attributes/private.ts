@@ -64,19 +64,21 @@ export function privateAttribute(creator: string, tag: string): Attribute | unde
 }
 
 /** What is kept of a CSA header of Siemens, with its value representation: numbers, and one word. */
-const ofCsa: Readonly<Record<string, string>> = {
-  B_matrix: 'FD',
-  B_value: 'IS',
-  BandwidthPerPixelPhaseEncode: 'FD',
-  DiffusionDirectionality: 'CS',
-  DiffusionGradientDirection: 'FD',
-  MosaicRefAcqTimes: 'FD',
-  NumberOfImagesInMosaic: 'US',
-  PhaseEncodingDirectionPositive: 'IS',
-  ProtocolSliceNumber: 'IS',
-  SliceMeasurementDuration: 'DS',
-  SliceNormalVector: 'FD',
-};
+const ofCsa = new Map(
+  Object.entries({
+    B_matrix: 'FD',
+    B_value: 'IS',
+    BandwidthPerPixelPhaseEncode: 'FD',
+    DiffusionDirectionality: 'CS',
+    DiffusionGradientDirection: 'FD',
+    MosaicRefAcqTimes: 'FD',
+    NumberOfImagesInMosaic: 'US',
+    PhaseEncodingDirectionPositive: 'IS',
+    ProtocolSliceNumber: 'IS',
+    SliceMeasurementDuration: 'DS',
+    SliceNormalVector: 'FD',
+  }),
+);
 
 const csaValue = /^(?:[-+\d.eE]{1,32}|DIRECTIONAL|BMATRIX|ISOTROPIC|NONE)$/;
 /** Bytes of the beginning of a header, of a tag, and of an item before its text. */
@@ -127,9 +129,12 @@ export function neutralCsa(
 ): { readonly bytes: Buffer; readonly names: readonly string[] } | null {
   const tags = csaTags(bytes);
   if (!tags) return null;
-  const kept = Object.entries(ofCsa).flatMap(([name, vr]) => {
-    const values = tags.get(name) ?? [];
-    return values.length > 0 && values.every((each) => csaValue.test(each)) ? [{ name, vr, values }] : [];
+  // In their order: dcm2niix reads the times of slices only after their number.
+  const kept = [...tags].flatMap(([name, values]) => {
+    const vr = ofCsa.get(name);
+    return vr && values.length > 0 && values.every((each) => csaValue.test(each))
+      ? [{ name, vr, values }]
+      : [];
   });
   const parts = kept.flatMap(({ name, vr, values }) => {
     const head = Buffer.alloc(csaTag);
