@@ -53,7 +53,7 @@ export interface AvailableApp
   /**
    * Changes with the app's files, and with nothing else: `sha256:` and a hash of their names and contents, or the commit
    * of a repository. Null while it is being computed, which a client that needs it waits for by asking again; absent for
-   * an app of too many files, and from a server of an earlier version.
+   * an app of too many files.
    */
   readonly version?: string | null;
 }

@@ -1,8 +1,3 @@
-/** Files that hold model weights (docs/http.md, Apps). */
-const weights = /\.(pt|pth|ckpt|onnx|safetensors|bin|h5)$/i;
-
-export const isWeights = (name: string): boolean => weights.test(name);
-
 /** Zip archives that one side makes and the other extracts. */
 
 /** File name of a result: in the job's directory, as a download, and where a client saves it (docs/http.md, Result). */

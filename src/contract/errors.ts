@@ -186,21 +186,6 @@ export class ServiceError extends Error {
   }
 }
 
-/** Most names of uploads in a sentence. */
-const maxNamed = 3;
-
-/** A submission names uploads that are not there, or not whole: 409, with all their names. */
-export class UploadsMissing extends ServiceError {
-  constructor(readonly uploads: readonly string[]) {
-    const named = uploads.slice(0, maxNamed).join(', ');
-    const more = uploads.length > maxNamed ? ` and ${uploads.length - maxNamed} more` : '';
-    super(
-      'uploadsMissing',
-      `The server does not have what the submission names: ${named}${more}; send ${uploads.length === 1 ? 'it' : 'them'}, and submit again`,
-    );
-  }
-}
-
 /** An internal error of the server itself; the details stay in the server's log. */
 export const internalError = (): ServiceError => new ServiceError('internal', 'Internal server error');
 

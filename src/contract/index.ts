@@ -20,7 +20,6 @@ export {
   bidsDescription,
   configName,
   defaultOutput,
-  isWeights,
   maxEntries,
   resultName,
   volumeSuffix,
@@ -37,7 +36,6 @@ export {
   internalError,
   ServiceError,
   shuttingDownDetail,
-  UploadsMissing,
   wireDetails,
 } from './errors.js';
 export {
@@ -163,4 +161,4 @@ export {
   unlabelled,
 } from './text.js';
 export type { Usage, UsageOfUploads, UsageRow } from './usage.js';
-export { readGroups, readOptions, readSizes, readText } from './values.js';
+export { readOption, readText } from './values.js';

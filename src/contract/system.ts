@@ -56,9 +56,9 @@ export interface Limits {
   readonly require_deidentified: boolean;
   /**
    * Whether files can be sent as uploads that submissions name, and how many seconds one is kept after its last use; null if
-   * this server takes them in forms alone. An older server does not report this.
+   * this server takes them in forms alone.
    */
-  readonly uploads?: { readonly keep: number } | null | undefined;
+  readonly uploads: { readonly keep: number } | null;
   /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
   readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
 }

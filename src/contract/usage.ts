@@ -10,10 +10,10 @@ export interface UsageRow {
   readonly bytes_in: number;
   /** Bytes of the results: of their archives, or of the files of results that are packed during the download. */
   readonly bytes_out: number;
-  /** Bytes that its jobs, including active ones, keep on the server's disk now. An older server does not report this. */
-  readonly bytes_kept?: number | undefined;
+  /** Bytes that its jobs, including active ones, keep on the server's disk now. */
+  readonly bytes_kept: number;
   /** When the last of them ended (ISO 8601); now, while one has not. */
-  readonly last_used?: string | undefined;
+  readonly last_used: string;
 }
 
 /** What the uploads of an owner keep, beside their jobs. */
@@ -30,6 +30,6 @@ export interface Usage {
   /** ISO 8601; null for everything on record. */
   readonly since: string | null;
   readonly usage: readonly UsageRow[];
-  /** Only owners that have some. An older server does not report this. */
-  readonly uploads?: readonly UsageOfUploads[] | undefined;
+  /** Only owners that have some. */
+  readonly uploads: readonly UsageOfUploads[];
 }

@@ -1,14 +1,6 @@
 import { FieldError } from './errors.js';
-import {
-  type Field,
-  type FieldValue,
-  type FieldValues,
-  maxDuration,
-  maxInteger,
-  optionsField,
-} from './fields.js';
-import type { Operation } from './operations.js';
-import { oneLine, quoteName, readDuration } from './text.js';
+import { type Field, type FieldValue, maxDuration, maxInteger, optionsField } from './fields.js';
+import { quoteName, readDuration } from './text.js';
 
 /** Longest text of one field, in characters: generous for a person, and short enough for a command line. */
 const maxText = 4096;
@@ -179,8 +171,8 @@ export function readText(field: Field, given: string): FieldValue | undefined {
   }
 }
 
-/** Reads one member of the `options` object. */
-function readOption(field: Field, value: unknown): FieldValue {
+/** Reads one member of the JSON object `options`. @throws FieldError naming the option */
+export function readOption(field: Field, value: unknown): FieldValue {
   const named = { ...field, name: `${optionsField}.${field.name}` };
   if (field.kind === 'integer') {
     if (typeof value !== 'number') throw new FieldError(named.name, 'must be an integer');
@@ -192,52 +184,4 @@ function readOption(field: Field, value: unknown): FieldValue {
     if (typeof item !== 'number') throw new FieldError(each.name, 'must be a list of integers');
     return integer(each, item);
   });
-}
-
-/**
- * Reads the JSON field `options` of an operation.
- * @throws FieldError for anything but a JSON object, an unknown key, one of another operation, or a bad value
- */
-export function readOptions(operation: Operation, json: string): FieldValues {
-  let given: unknown;
-  try {
-    given = json.trim() === '' ? {} : JSON.parse(json);
-  } catch (cause) {
-    throw new FieldError(optionsField, `must be a JSON object: ${oneLine(String(cause))}`);
-  }
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw new FieldError(optionsField, 'must be a JSON object');
-  }
-  const known = operation.fields.filter((field) => field.option);
-  const values: Record<string, FieldValue> = {};
-  for (const [name, value] of Object.entries(given)) {
-    const field = known.find((each) => each.name === name);
-    if (!field) {
-      const names = known.map((each) => each.name).join(', ') || 'none';
-      throw new FieldError(
-        optionsField,
-        `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`,
-      );
-    }
-    values[name] = readOption(field, value);
-  }
-  return values;
-}
-
-/** The sizes in a `*_groups` field; null if there are none. */
-export function readSizes(name: string, text: string | undefined): number[] | null {
-  const items = csv(text ?? '');
-  if (items.length === 0) return null;
-  return items.map((item) => integer({ name, kind: 'integers', help: '', min: 1 }, item));
-}
-
-/** Sizes of a `*_groups` field that must add up to `count` files (docs/http.md, Submission). */
-export function readGroups(name: string, text: string | undefined, count: number): number[] {
-  const sizes = readSizes(name, text);
-  if (sizes === null) return [count];
-  const sum = sizes.reduce((total, size) => total + size, 0);
-  if (sum !== count) {
-    throw new FieldError(name, `gives sizes that add up to ${sum}, but ${count} file(s) were sent`);
-  }
-  return sizes;
 }

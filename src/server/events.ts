@@ -13,7 +13,7 @@ export interface JobFacts {
 }
 
 export interface AcceptedJob extends JobFacts {
-  /** Bytes of the upload. */
+  /** Bytes of its submission. */
   readonly bytes: number;
 }
 
@@ -55,8 +55,8 @@ export interface EndedJob extends JobFacts {
   readonly acceptedAt: string;
   /** Seconds from then until it began, or until it ended without having begun. */
   readonly queued: number;
-  /** Bytes of its upload; null for a job of an earlier version. */
-  readonly received: number | null;
+  /** Bytes of its submission. */
+  readonly received: number;
   /** When its command ended (ISO 8601), or the job itself if it never ran. */
   readonly endedAt: string;
   /** Seconds that it ran; null if it never did. */

@@ -345,7 +345,16 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A route is thin: HTTP in, a call, HTTP out.',
   },
   'server/submissions': {
-    imports: ['server/http', 'server/uploads', 'server/jobs', 'archive', 'multipart', 'files', 'contract'],
+    imports: [
+      'server/http',
+      'server/uploads',
+      'server/jobs',
+      'server',
+      'archive',
+      'multipart',
+      'files',
+      'contract',
+    ],
     reason:
       'A submission becomes the files of a job; nothing here starts one. Of scans it reads only who they identify.',
   },

@@ -39,13 +39,13 @@ test('usage has a row for each owner and app, a total of several, and the upload
     { owner: null, uploads: 1, bytes_kept: 1024 },
     { owner: 'ana', uploads: 2, bytes_kept: 2048 },
   ];
-  const of = (usage: readonly object[], kept?: readonly object[]) =>
+  const of = (usage: readonly object[], kept: readonly object[] = []) =>
     describeUsage({ usage, uploads: kept } as unknown as Parameters<typeof describeUsage>[0]);
-  expect(of([full, { ...row, owner: null, jobs: 1 }], uploads)).toEqual([
+  expect(of([full, { ...full, owner: null, jobs: 1 }], uploads)).toEqual([
     'OWNER  APP     JOBS  GPU HOURS  UPLOADS  RESULTS  KEPT     LAST USE',
     'ana    tissue  2     1.50       1.0 KiB  2.0 KiB  4.0 KiB  never',
-    '-      tissue  1     1.50       1.0 KiB  2.0 KiB',
-    'all            3     3.00       2.0 KiB  4.0 KiB  4.0 KiB',
+    '-      tissue  1     1.50       1.0 KiB  2.0 KiB  4.0 KiB  never',
+    'all            3     3.00       2.0 KiB  4.0 KiB  8.0 KiB',
     '1 upload kept, 1.0 KiB',
     'ana: 2 uploads kept, 2.0 KiB',
   ]);

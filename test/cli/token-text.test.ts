@@ -60,7 +60,7 @@ test('A token is listed without its hash, with the last use and all bytes of its
   const usage = [
     { owner: 'ana', last_used: ago(2), bytes_kept: 1024 },
     { owner: 'ana', last_used: ago(1), bytes_kept: 1024 },
-    { owner: 'ana', last_used: ago(4) },
+    { owner: 'ana', last_used: ago(4), bytes_kept: 0 },
     { owner: 'ben', last_used: ago(0), bytes_kept: 4096 },
   ] as unknown as NonNullable<Parameters<typeof listedToken>[3]>['usage'];
   const told = { usage, limits: null };

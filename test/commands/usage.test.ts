@@ -124,7 +124,7 @@ test('usage counts back from the time of the server, and says of which time ther
     override: ({ url }, response) => {
       response.setHeader('Date', 'Thu, 02 Jan 2020 12:00:00 GMT');
       if (!url.startsWith('/usage')) return false;
-      json(response, 200, { since: null, usage: [] });
+      json(response, 200, { since: null, usage: [], uploads: [] });
       return true;
     },
   });

@@ -5,7 +5,6 @@ import {
   FieldError,
   internalError,
   ServiceError,
-  UploadsMissing,
 } from '../../src/contract/errors.js';
 
 describe('the errors', () => {
@@ -56,18 +55,4 @@ test('An error of the service has a code, one sentence and its cause', () => {
   const { field, problem, code: ofField } = new FieldError('a\nb', 'is bad');
   expect([field, problem, ofField]).toEqual(['a\nb', 'is bad', 'invalidField']);
   expect(new FieldError('a\nb', 'is bad').detail).toBe(String.raw`Field 'a\x0ab' is bad`);
-});
-
-test.for([
-  [['a'], 'a; send it, and submit again'],
-  [['a', 'b'], 'a, b; send them, and submit again'],
-  [['a', 'b', 'c'], 'a, b, c; send them, and submit again'],
-  [['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more; send them, and submit again'],
-] as const)('Uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
-  const { code, detail, uploads: all } = new UploadsMissing(uploads);
-  expect({ code, detail, all }).toEqual({
-    code: 'uploadsMissing',
-    detail: `The server does not have what the submission names: ${end}`,
-    all: uploads,
-  });
 });

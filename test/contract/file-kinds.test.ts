@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { isWeights } from '../../src/contract/archives.js';
 import { kindBytes, kindWithoutVolume } from '../../src/contract/file-kinds.js';
 
 const bytes = (text: string) => Buffer.from(text, 'latin1');
@@ -52,10 +51,4 @@ test.each([
   // Of what is no DICOM, or behind what is looked at, a number means nothing.
   expect(kindOf('a.dcm', `${'\0'.repeat(127)}DICM${uid}`)).toBeNull();
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132)}${uid}`)).toBeNull();
-});
-
-test('Weights are known by the ending of their name', () => {
-  const endings = ['pt', 'pth', 'ckpt', 'onnx', 'safetensors', 'bin', 'h5', 'PT'];
-  expect(endings.filter((ending) => !isWeights(`a.${ending}`))).toEqual([]);
-  expect(['a.txt', 'pt', 'a.ptx', 'a.pt.txt'].filter(isWeights)).toEqual([]);
 });

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FieldError } from '../../src/contract/errors.js';
 import type { Field, FieldKind } from '../../src/contract/fields.js';
-import { operationOf } from '../../src/contract/operations.js';
-import { numberOf, readGroups, readOptions, readSizes, readText } from '../../src/contract/values.js';
+import { numberOf, readOption, readText } from '../../src/contract/values.js';
 
 const field = (kind: FieldKind, more: Partial<Field> = {}): Field => ({ name: 'f', kind, help: '', ...more });
 
@@ -174,82 +173,19 @@ test('A number with other text around it is refused', () => {
   ]);
 });
 
-describe('options', () => {
-  test("Options are read by the operation's fields, not by inherited names of objects", () => {
-    const json = '{"patch_size": [96, 96], "batch_size": 2, "config_overrides": ["a=1", "b="]}';
-    expect(readOptions(operationOf('infer'), json)).toEqual({
-      patch_size: [96, 96],
-      batch_size: 2,
-      config_overrides: ['a=1', 'b='],
-    });
-    for (const none of ['', ' ']) expect(readOptions(operationOf('evaluate'), none)).toEqual({});
-    for (const key of ['toString', '__proto__', 'constructor']) {
-      expect(() => readOptions(operationOf('infer'), `{"${key}": [1]}`)).toThrow(key);
-    }
-  });
-
-  test('Options are refused if they have half of a character, which no program can be given', () => {
-    const half = String.raw`{"config_overrides": ["name=\ud800"]}`;
-    expect(() => readOptions(operationOf('infer'), half)).toThrow(
-      /config_overrides' holds half of a character/,
-    );
-    const whole = String.raw`{"config_overrides": ["name=\ud83e\uddea"]}`;
-    expect(readOptions(operationOf('infer'), whole)).toEqual({ config_overrides: ['name=🧪'] });
-  });
-
-  test.each(['null', '[]', '3', '"x"'])('Options are an object, not %s', (json) => {
-    expect(() => readOptions(operationOf('infer'), json)).toThrow("Field 'options' must be a JSON object");
-  });
-
-  test.each([
-    ['{"batch_size": "2"}', "'options.batch_size' must be an integer"],
-    ['{"batch_size": 1.5}', "'options.batch_size' must be an integer, got '1.5'"],
-    ['{"patch_size": 96}', "'options.patch_size' must be a non-empty list"],
-    ['{"patch_size": []}', "'options.patch_size' must not be an empty list"],
-    ['{"patch_size": ["96"]}', "'options.patch_size' must be a list of integers"],
-    ['{"config_overrides": [3]}', "'options.config_overrides' must be NAME=VALUE, got '3'"],
-    [
-      '{"tta": 1}',
-      "has the unknown key 'tta'; infer takes: patch_size, max_voxels, batch_size, config_overrides",
-    ],
-  ])('Options are of their kinds: %s', (json, problem) => {
-    expect(() => readOptions(operationOf('infer'), json)).toThrow(problem);
-  });
-
-  test('Options of an operation without any are refused by name', () => {
-    expect(() => readOptions(operationOf('evaluate'), '{"batch_size": 1}')).toThrow('evaluate takes: none');
-  });
-
-  test('Options have errors that name the option', () => {
-    expect(() => readOptions(operationOf('infer'), '{"batch_size": -1}')).toThrow(
-      "Field 'options.batch_size' must be at least 0, got -1",
-    );
-    expect(() => readOptions(operationOf('infer'), '{')).toThrow(
-      /^Field 'options' must be a JSON object: \S/,
-    );
-  });
-});
-
-describe('group sizes', () => {
-  test('Group sizes are read from a text, or are none', () => {
-    expect([undefined, '', ' , ', ' 2,,3 '].map((text) => readSizes('g', text))).toEqual([
-      ...[null, null, null, [2, 3]],
-    ]);
-    expect(() => readSizes('g', '2,0')).toThrow(new FieldError('g', 'must be at least 1, got 0'));
-    expect(() => readGroups('g', '1,3', 3)).toThrow(
-      new FieldError('g', 'gives sizes that add up to 4, but 3 file(s) were sent'),
-    );
-  });
-
-  test('Group sizes are one group if no sizes are given', () => {
-    expect(readGroups('g', undefined, 3)).toEqual([3]);
-    expect(readGroups('g', ' ', 3)).toEqual([3]);
-  });
-
-  test('Group sizes add up to the number of files', () => {
-    expect(readGroups('g', '1, 2', 3)).toEqual([1, 2]);
-    expect(() => readGroups('g', '1,1', 3)).toThrow("Field 'g' gives sizes that add up to 2, but 3 file(s)");
-    expect(() => readGroups('g', '3,0', 3)).toThrow('at least 1');
-    expect(() => readGroups('g', 'a', 1)).toThrow('integer');
-  });
+test('An option is read from JSON by its kind, and an error names it', () => {
+  expect(readOption(field('integer'), 2)).toBe(2);
+  expect(readOption(field('integers'), [96, 96])).toEqual([96, 96]);
+  expect(readOption(field('overrides'), ['a=1', 'b=🧪'])).toEqual(['a=1', 'b=🧪']);
+  for (const [kind, value, problem] of [
+    ['integer', '2', 'must be an integer'],
+    ['integer', 1.5, "must be an integer, got '1.5'"],
+    ['integers', 96, 'must be a non-empty list'],
+    ['integers', [], 'must not be an empty list'],
+    ['integers', ['96'], 'must be a list of integers'],
+    ['overrides', [3], "must be NAME=VALUE, got '3'"],
+    ['overrides', ['a=\ud800'], 'holds half of a character (an unpaired surrogate); send it whole'],
+  ] as const)
+    expect(() => readOption(field(kind), value)).toThrow(new FieldError('options.f', problem));
+  expect(() => readOption(field('integer', { min: 0 }), -1)).toThrow('must be at least 0, got -1');
 });

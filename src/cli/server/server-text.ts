@@ -50,25 +50,23 @@ export function lastUse(iso: string | null | undefined, now = Date.now()): strin
   return at === null ? 'never' : formatDistance(at, now);
 }
 
-const cells = (row: Omit<UsageRow, 'owner' | 'app'>) => [
+const figures = (row: Omit<UsageRow, 'owner' | 'app' | 'last_used'>) => [
   String(row.jobs),
   row.gpu_hours.toFixed(2),
   formatBytes(row.bytes_in),
   formatBytes(row.bytes_out),
-  // A server of an earlier version reports neither.
-  row.bytes_kept === undefined ? '' : formatBytes(row.bytes_kept),
-  row.last_used === undefined ? '' : lastUse(row.last_used),
+  formatBytes(row.bytes_kept),
 ];
 
 /** The usage as a table, with a total if there are several rows, and the uploads that are kept for later submissions. */
-export function describeUsage({ usage, uploads = [] }: Usage): string[] {
+export function describeUsage({ usage, uploads }: Usage): string[] {
   const kept = uploads.map(
     (each) =>
       `${each.owner === null ? '' : `${oneLine(each.owner)}: `}${counted(each.uploads, 'upload')} kept, ${formatBytes(each.bytes_kept)}`,
   );
   if (usage.length === 0) return kept;
   const sum = (name: 'jobs' | 'gpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
-    usage.reduce((total, row) => total + (row[name] ?? 0), 0);
+    usage.reduce((total, row) => total + row[name], 0);
   const total = {
     jobs: sum('jobs'),
     gpu_hours: sum('gpu_hours'),
@@ -79,8 +77,8 @@ export function describeUsage({ usage, uploads = [] }: Usage): string[] {
   const table = formatTable(
     ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
     [
-      ...usage.map((row) => [row.owner ?? '-', row.app, ...cells(row)]),
-      ...(usage.length > 1 ? [['all', '', ...cells(total)]] : []),
+      ...usage.map((row) => [row.owner ?? '-', row.app, ...figures(row), lastUse(row.last_used)]),
+      ...(usage.length > 1 ? [['all', '', ...figures(total)]] : []),
     ],
   );
   return [...table, ...kept];

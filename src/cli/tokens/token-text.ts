@@ -44,7 +44,7 @@ export const allowedLine = ({ limits, apps }: Pick<TokenEntry, 'limits' | 'apps'
 export interface ToldByServer {
   /** The usage of all owners. */
   readonly usage: readonly UsageRow[];
-  /** The limits for everybody; null for a server of an earlier version. */
+  /** The limits for everybody; null if the server does not report them. */
   readonly limits: { readonly max_jobs: number; readonly max_upload_size: number } | null;
 }
 
@@ -127,10 +127,10 @@ export function listedToken(
   const own = told.usage.filter(({ owner }) => owner === entry.name);
   const last_used =
     own
-      .map((row) => row.last_used ?? '')
+      .map((row) => row.last_used)
       .sort()
       .at(-1) || null;
-  const bytes_kept = own.reduce((sum, row) => sum + (row.bytes_kept ?? 0), 0);
+  const bytes_kept = own.reduce((sum, row) => sum + row.bytes_kept, 0);
   return { ...entry, state, inherited, last_used, bytes_kept };
 }
 

@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { type AppView, type AvailableApp, isWeights, type RepositoryState } from '../../contract/index.js';
+import type { AppView, AvailableApp, RepositoryState } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, filesBelow } from '../../files/index.js';
 import { HubError, hubSettings, type RepositoryName, TrackedRepository } from '../hub/index.js';
+import { isWeights } from '../weights.js';
 import {
   ManifestError,
   type ManifestFault,

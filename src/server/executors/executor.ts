@@ -131,7 +131,7 @@ export interface WorkerInfo {
 /** What an executor is given: a job directory and what the job asks for. */
 export interface RunOrder {
   readonly directory: JobRef & {
-    /** The uploaded files. */
+    /** The submitted files. */
     readonly input: string;
     /** Working directory of the command. */
     readonly workspace: string;
@@ -195,6 +195,8 @@ export interface Ended {
   readonly fault: Fault | null;
   /** A sentence for people, if the exit code is not enough. */
   readonly error: string | null;
+  /** The fault of the machine that failed it, as a sentence. */
+  readonly machineFault?: string;
   /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
   /** ISO 8601; absent if the runner did not report it. */

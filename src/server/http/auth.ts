@@ -52,7 +52,7 @@ export function limitRequests(max: number): Middleware {
     if (role === 'admin') return next();
     const requests = underWay.get(name) ?? 0;
     if (requests >= max) {
-      const detail = `Server busy: ${max} requests of ${ownerInWords(name)} are under way, the most there may be; try again soon`;
+      const detail = `Server busy: ${ownerInWords(name)} already has ${max} requests in progress; try again soon`;
       throw new ServiceError('tooManyConnections', detail);
     }
     underWay.set(name, requests + 1);

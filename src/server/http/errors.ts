@@ -9,11 +9,11 @@ import {
   mediaTypes,
   oneLine,
   ServiceError,
-  UploadsMissing,
 } from '../../contract/index.js';
 import { errorCode, isDiskFull, isFileTooLarge, isOutOfInodes, isShortage } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
+import { UploadsMissing } from '../uploads-missing.js';
 
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 

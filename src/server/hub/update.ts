@@ -2,8 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { formatBytes, isWeights, quoteName } from '../../contract/index.js';
+import { formatBytes, quoteName } from '../../contract/index.js';
 import { makeDirectory, replaceFile } from '../../files/index.js';
+import { isWeights } from '../weights.js';
 import type { Hub, RevisionName } from './hub.js';
 import { HubError } from './hub-error.js';
 import {

@@ -39,7 +39,7 @@ export class JobDirectory {
     readonly path: string,
   ) {}
 
-  /** The uploaded files. */
+  /** The submitted files. */
   get input(): string {
     return path.join(this.path, 'Input');
   }

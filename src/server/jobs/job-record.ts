@@ -55,8 +55,8 @@ const jobRecord = z.object({
   /** Whether the app refused its input; the error then gives the reason. */
   isRefused: z.boolean(),
   createdAt: time,
-  /** Bytes of its upload. */
-  uploadBytes: z.number().min(0).nullable(),
+  /** Bytes of its submission. */
+  uploadBytes: z.number().min(0),
   startedAt: time.nullable(),
   finishedAt: time.nullable(),
   /** Seconds that its command ran; null before its end, and if it never ran. */
@@ -120,7 +120,7 @@ export const newRecord = (
   jobId: string,
   request: JobRequest,
   createdAt: string,
-  uploadBytes: number | null = null,
+  uploadBytes: number,
 ): JobRecord => ({
   version: currentVersion,
   id: jobId,

@@ -57,7 +57,7 @@ export class JobTable {
   }
 
   /**
-   * Counts the bytes that a job keeps: for an active one, its upload with the content of its archives. What it writes while
+   * Counts the bytes that a job keeps: for an active one, its submission with the content of its archives. What it writes while
    * it runs counts once it has ended.
    */
   keep(job: Job, bytes: number): void {

@@ -69,15 +69,16 @@ const killSaveTimeout = 2000;
 
 /** The error message of a job whose command ended like this; null for success. */
 function endError(
-  { exitCode, signal, error }: Ended,
+  { exitCode, signal, error, machineFault }: Ended,
   explain: (code: number) => string | null,
 ): string | null {
-  if (error !== null) return error;
-  if (exitCode === 0) return null;
-  const meaning = exitCode === null ? null : explain(exitCode);
+  if (error === null && exitCode === 0) return null;
+  const meaning = error ?? (exitCode === null ? null : explain(exitCode));
   // The system sends this signal to a process that exceeds the server's file-size limit; the disk is not full.
   const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
-  return meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
+  const failure =
+    meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
+  return machineFault === undefined ? failure : `${failure}. ${machineFault}`;
 }
 
 /** The remaining run time of a job in milliseconds, since a job of an earlier server has used some. Null for no limit. */
@@ -315,9 +316,9 @@ export class Lifecycle {
     else await this.#finishKilled();
   }
 
-  /** The app's own message if it refused its input. After a signal or on a full disk, the cause is different. */
-  #refusal({ exitCode, signal, fault, error }: Ended): string | null {
-    const hasFailedItself = exitCode !== 0 && signal === null && fault === null && error === null;
+  /** The app's own message if it refused its input. After a signal, or a fault of the machine, the cause is different. */
+  #refusal({ exitCode, signal, fault, error, machineFault }: Ended): string | null {
+    const hasFailedItself = exitCode !== 0 && signal === null && !(fault ?? error ?? machineFault);
     return hasFailedItself ? readRefusal(this.job.directory.refusal) : null;
   }
 

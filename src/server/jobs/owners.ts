@@ -12,12 +12,12 @@ export interface OwnerLimits {
 
 /** What a submission in progress may take of its owner's space. */
 export interface Allowed {
-  /** Bytes that the upload may have; null if its owner has no such limit. */
+  /** Bytes that the submission may have; null if its owner has no such limit. */
   readonly bytes: number | null;
   /** The end of a sentence about that limit: whose limit it is. */
   readonly advice: string;
   /**
-   * Reports how much of its owner's space the upload takes, in bytes, including the content of its archives. Called again
+   * Reports how much of its owner's space the submission takes, in bytes, including the content of its archives. Called again
    * as more becomes known.
    * @throws ServiceError `keptFull`
    */
@@ -43,7 +43,7 @@ const maxWaiting = 1000;
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The error if the jobs of an owner keep too much for an upload. */
+/** The error if the jobs of an owner keep too much for a submission or an upload. */
 const keptFull = (owner: Owner, kept: number, { max, whose }: Limit): ServiceError =>
   new ServiceError(
     'keptFull',
@@ -204,7 +204,7 @@ export class Owners {
     );
   }
 
-  /** The smaller of what an upload may have and what its owner may still keep. */
+  /** The smaller of what a submission may have and what its owner may still keep. */
   #allowance({ name, limits: { max_kept, max_upload } }: Principal, use: Use, stated: number) {
     const ofUpload = { bytes: max_upload?.max ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
     if (max_kept === null) return ofUpload;

@@ -16,7 +16,7 @@ const trashName = new RegExp(`^${jobIdSource}\\.[0-9a-f]{8}$`);
 const retryPause = 10 * 60_000;
 
 /**
- * The only place where jobs and unaccepted uploads are deleted. A directory is first renamed into `DATA/trash`, so that
+ * The only place where jobs and unaccepted submissions are deleted. A directory is first renamed into `DATA/trash`, so that
  * it disappears in one step, and removed from there. Failed removals are reported, and tried again later and at the next
  * start.
  */
@@ -34,24 +34,24 @@ export class Trash {
   }
 
   /**
-   * Deletes the directory of a job that has expired, or a part of it that is no longer needed, or the directory of an upload
+   * Deletes the directory of a job that has expired, or a part of it that is no longer needed, or the directory of a submission
    * that was never accepted. Resolves when it is gone, or cannot be removed now. Never rejects.
-   * @param isUpload whether no app has written to it: then Node's own removal is safe, and needs no process
+   * @param isSubmission whether no app has written to it: then Node's own removal is safe, and needs no process
    * @param id the job's, if this is only a part of its directory
    */
-  async throwAway(directory: string, isUpload = false, id = path.basename(directory)): Promise<void> {
+  async throwAway(directory: string, isSubmission = false, id = path.basename(directory)): Promise<void> {
     const target = path.join(this.#directory, `${id}.${randomBytes(4).toString('hex')}`);
     try {
       moveOwn(directory, target);
       this.#stuck.delete(directory);
     } catch (cause) {
-      const again = () => this.throwAway(directory, isUpload, id);
+      const again = () => this.throwAway(directory, isSubmission, id);
       if (errorCode(cause) === 'ENOENT') this.#stuck.delete(directory);
       else this.#tryLater(directory, 'could not be moved to the trash', cause, again);
       return;
     }
     const isGone =
-      isUpload &&
+      isSubmission &&
       (await rm(target, { recursive: true }).then(
         () => true,
         () => false,

@@ -4,12 +4,13 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RouterContext } from '@koa/router';
 import { packListedTo, packTo } from '../../archive/index.js';
-import { type AppList, type AppView, configName, isWeights, mediaTypes } from '../../contract/index.js';
+import { type AppList, type AppView, configName, mediaTypes } from '../../contract/index.js';
 import { madeDirectories } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
 import { captured, goneSignal, principalOf } from '../http/index.js';
 import type { Report } from '../report.js';
+import { isWeights } from '../weights.js';
 import { workersFor } from './system.js';
 
 export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: RouterContext) => {

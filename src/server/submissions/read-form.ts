@@ -8,12 +8,12 @@ import {
   groupsField,
   maxNames,
   type Operation,
+  oneLine,
   operationNames,
   operationOf,
   optionsField,
-  readGroups,
-  readOptions,
-  readSizes,
+  quoteName,
+  readOption,
   readText,
   volumeSuffix,
 } from '../../contract/index.js';
@@ -91,17 +91,54 @@ function textOf(fields: readonly ReceivedField[], name: string, isList: boolean)
   return texts.length === 0 ? undefined : texts.join(',');
 }
 
+/**
+ * Reads the JSON field `options` of an operation.
+ * @throws FieldError for anything but a JSON object, an unknown key, one of another operation, or a bad value
+ */
+function readOptions(operation: Operation, json: string): FieldValues {
+  let given: unknown;
+  try {
+    given = json.trim() === '' ? {} : JSON.parse(json);
+  } catch (cause) {
+    throw new FieldError(optionsField, `must be a JSON object: ${oneLine(String(cause))}`);
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw new FieldError(optionsField, 'must be a JSON object');
+  }
+  const known = operation.fields.filter((field) => field.option);
+  const values: Record<string, FieldValue> = {};
+  for (const [name, value] of Object.entries(given)) {
+    const field = known.find((each) => each.name === name);
+    if (!field) {
+      const names = known.map((each) => each.name).join(', ') || 'none';
+      throw new FieldError(
+        optionsField,
+        `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`,
+      );
+    }
+    values[name] = readOption(field, value);
+  }
+  return values;
+}
+
+/** The sizes of the groups of a file field, and their sum; null if none are given. */
+function readSizes(field: Field, fields: readonly ReceivedField[]) {
+  const name = groupsField(field);
+  const text = textOf(fields, name, true)?.replace(/^[\s,]+$/, '') ?? '';
+  const sizes = readText({ name, kind: 'integers', help: '', min: 1 }, text) as number[] | undefined;
+  return sizes ? { sizes, sum: sizes.reduce((total, size) => total + size, 0) } : null;
+}
+
 /** Checks what the texts of a form say about a file field. */
 function checkFilesField(field: Field, fields: readonly ReceivedField[]): void {
   if (fields.some(({ name, text }) => name === field.name && text.trim() !== '')) {
     throw new FieldError(field.name, 'must be sent as a file');
   }
   if (field.kind !== 'files') return;
-  const name = groupsField(field);
-  const sizes = readSizes(name, textOf(fields, name, true));
-  const sum = sizes?.reduce((total, size) => total + size, 0) ?? 0;
+  const sum = readSizes(field, fields)?.sum ?? 0;
   if (sum > maxFiles) {
-    throw new FieldError(name, `gives sizes that add up to ${sum}; a form has at most ${maxFiles} files`);
+    const problem = `gives sizes that add up to ${sum}; a form has at most ${maxFiles} files`;
+    throw new FieldError(groupsField(field), problem);
   }
 }
 
@@ -184,8 +221,12 @@ export interface SubmissionForm {
 
 /** @throws FieldError if the sizes that were sent do not add up to the number of files (docs/http.md, Submission) */
 function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
-  const name = groupsField(field);
-  return readGroups(name, textOf(form.fields, name, true), count);
+  const { sizes, sum } = readSizes(field, form.fields) ?? { sizes: [count], sum: count };
+  if (sum === count) return sizes;
+  throw new FieldError(
+    groupsField(field),
+    `gives sizes that add up to ${sum}, but ${count} file(s) were sent`,
+  );
 }
 
 function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {

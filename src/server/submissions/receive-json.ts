@@ -9,11 +9,11 @@ import {
   type Operation,
   optionsField,
   ServiceError,
-  UploadsMissing,
   uploadNamePattern,
 } from '../../contract/index.js';
 import { checkCodings, contentLength, wholeRequest } from '../http/index.js';
 import type { HeldUploads } from '../uploads/index.js';
+import { UploadsMissing } from '../uploads-missing.js';
 import { maxFields, maxFiles, SubmissionQuota } from './limits.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
 import { type ReceiveContext, strictText } from './receive-form.js';

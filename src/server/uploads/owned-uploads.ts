@@ -1,8 +1,9 @@
 import { closeSync, lstatSync, mkdirSync, openSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Owner } from '../../access/index.js';
-import { FieldError, ServiceError, tus, UploadsMissing } from '../../contract/index.js';
+import { FieldError, ServiceError, tus } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
+import { UploadsMissing } from '../uploads-missing.js';
 import type { Reservation } from './disk-space.js';
 import type { Removals } from './removals.js';
 import { partFile, readFileName, Upload, type UploadPlace } from './upload.js';

@@ -30,7 +30,7 @@ const useOf = ({ id, owner, app, gpus, endedAt, seconds, received, bytes }: Ende
   owner,
   app,
   gpu_seconds: gpus.length * (seconds ?? 0),
-  bytes_in: received ?? 0,
+  bytes_in: received,
   bytes_out: bytes ?? 0,
 });
 
@@ -47,14 +47,14 @@ const keyOf = ({ owner, app }: { owner: string | null; app: string }) => JSON.st
 
 const nothing = { jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 } as const;
 
-const sumOf = (a: Required<UsageRow>, b: Required<UsageRow>): Required<UsageRow> => ({
+const sumOf = (a: UsageRow, b: UsageRow): UsageRow => ({
   ...a,
   jobs: a.jobs + b.jobs,
   gpu_hours: a.gpu_hours + b.gpu_hours,
   bytes_in: a.bytes_in + b.bytes_in,
   bytes_out: a.bytes_out + b.bytes_out,
-  bytes_kept: (a.bytes_kept ?? 0) + (b.bytes_kept ?? 0),
-  last_used: (a.last_used ?? '') > (b.last_used ?? '') ? a.last_used : b.last_used,
+  bytes_kept: a.bytes_kept + b.bytes_kept,
+  last_used: a.last_used > b.last_used ? a.last_used : b.last_used,
 });
 
 function parseLine(line: string): UsedByJob | null {
@@ -105,8 +105,8 @@ export class UsageLedger {
     isWanted: (owner: string | null) => boolean,
     kept: readonly KeptJob[],
   ): Promise<UsageRow[]> {
-    const rows = new Map<string, Required<UsageRow>>();
-    const add = (used: Required<UsageRow>) => {
+    const rows = new Map<string, UsageRow>();
+    const add = (used: UsageRow) => {
       if (!isWanted(used.owner)) return;
       const key = keyOf(used);
       const row = rows.get(key);

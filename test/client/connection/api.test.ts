@@ -82,7 +82,7 @@ describe('the jobs of a server', () => {
 });
 
 test('What was used is asked for since a time, or of all owners', async () => {
-  const nothing = () => [200, { since: null, usage: [] }] as const;
+  const nothing = () => [200, { since: null, usage: [], uploads: [] }] as const;
   expect((await ask(nothing, (connection) => usage(connection, '2026-01-01T00:00:00+01:00'))).asked).toEqual([
     'GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00',
   ]);

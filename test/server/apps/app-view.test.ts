@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { viewAppDirectory } from '../../../src/server/apps/index.js';
+import { isWeights } from '../../../src/server/weights.js';
 import { temporary } from '../../support/temporary.js';
 
 test('an app has its own checkpoints, and none of its packages or of its Python environment', async () => {
@@ -27,4 +28,10 @@ test('an app has its own checkpoints, and none of its packages or of its Python 
   ])
     writeFileSync(file, '');
   expect(await viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
+});
+
+test('Weights are known by the ending of their name', () => {
+  const endings = ['pt', 'pth', 'ckpt', 'onnx', 'safetensors', 'bin', 'h5', 'PT'];
+  expect(endings.filter((ending) => !isWeights(`a.${ending}`))).toEqual([]);
+  expect(['a.txt', 'pt', 'a.ptx', 'a.pt.txt'].filter(isWeights)).toEqual([]);
 });

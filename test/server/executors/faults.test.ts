@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { GpuInventory } from '../../../src/server/devices/gpu-inventory.js';
+import { NvidiaSmi } from '../../../src/server/devices/nvidia-smi.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import { MachineWatch } from '../../../src/server/executors/local/machine-watch.js';
 import { least, steps } from '../../support/form.js';
@@ -125,6 +126,29 @@ test('A GPU that other programs have filled is given last to jobs that may have 
   expect((await api.job(second)).assigned_gpus).toEqual([0]);
   for (const each of [gate, other]) each.open();
   for (const id of [first, second]) await api.ended(id);
+});
+
+test('A fault of a GPU is forgotten when another GPU takes its place', async () => {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const lists = (...ids: readonly number[]) => {
+    const rows = ids.map((id) => `echo '${id}, GPU-${id}, 10, 1000, NVIDIA H200'`);
+    writeFileSync(path.join(root.path, 'nvidia-smi'), `#!/bin/sh\n${rows.join('\n')}\n`, { mode: 0o755 });
+  };
+  lists(0, 1);
+  const smi = new NvidiaSmi(undefined, undefined, undefined, { PATH: `${root.path}:${process.env.PATH}` });
+  const gpus = new GpuInventory(undefined, smi);
+  await gpus.start();
+  const events = new ServerEvents(() => {});
+  const settings = { dataDirectory: root.path, gpus, sandbox: null, isIdle: () => true, events };
+  const watch = new MachineWatch(settings);
+  onTestFinished(() => watch.close());
+  watch.start();
+  lists(0);
+  expect(await watch.faultOf([1])).toContain('nvidia-smi does not list it any more');
+  lists(0, 2);
+  expect(await watch.faultOf([1])).toBeNull();
+  expect(watch.faults).toEqual([]);
 });
 
 const disk = smallDisk(16);

@@ -3,12 +3,13 @@ import { constants } from 'node:os';
 import { text } from 'node:stream/consumers';
 import Koa from 'koa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { errorKinds, ServiceError, UploadsMissing } from '../../../src/contract/index.js';
+import { errorKinds, ServiceError } from '../../../src/contract/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import { fromClient, proxyList } from '../../../src/server/http/client-address.js';
 import { endResponse, handleErrors, sendError } from '../../../src/server/http/errors.js';
 import { httpServer } from '../../../src/server/http/http-server.js';
 import { checkPorts, listen } from '../../../src/server/http/http-service.js';
+import { UploadsMissing } from '../../../src/server/uploads-missing.js';
 import { RawConnection } from '../../support/raw-http.js';
 import { until } from '../../support/until.mjs';
 
@@ -189,4 +190,18 @@ test('A port that is taken is named, and metrics have one of their own', async (
     await check('0.0.0.0', 9, ['127.0.0.1', 9]),
     await check('127.0.0.1', 9, ['::', 9]),
   ]).toEqual(['fine', 'fine', 'fine', 'fine', taken, taken, taken]);
+});
+
+test.for([
+  [['a'], 'a; send it, and submit again'],
+  [['a', 'b'], 'a, b; send them, and submit again'],
+  [['a', 'b', 'c'], 'a, b, c; send them, and submit again'],
+  [['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more; send them, and submit again'],
+] as const)('Uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
+  const { code, detail, uploads: all } = new UploadsMissing(uploads);
+  expect({ code, detail, all }).toEqual({
+    code: 'uploadsMissing',
+    detail: `The server does not have what the submission names: ${end}`,
+    all: uploads,
+  });
 });

@@ -123,7 +123,7 @@ test('A user has half of the connections at most, so that slow bodies do not kee
     expect([more.status, await more.json()]).toEqual([
       503,
       {
-        detail: `Server busy: ${half} requests of token 'ana' are under way, the most there may be; try again soon`,
+        detail: `Server busy: token 'ana' already has ${half} requests in progress; try again soon`,
       },
     ]);
     expect((await tokens.api(server, 'bob').fetch('/health')).status).toBe(200);

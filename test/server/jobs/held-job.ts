@@ -45,7 +45,7 @@ export async function makeJob(
   onTestFinished(() => root[Symbol.asyncDispose]());
   const directory = new HeldDirectory('0123456789ab', root.path);
   const asked: JobRequest = { ...request, owner: null, keep: 120, timeLimit: 600 };
-  const record = { ...newRecord(directory.id, asked, new Date().toISOString()), ...change };
+  const record = { ...newRecord(directory.id, asked, new Date().toISOString(), 0), ...change };
   directory.saveFirst(record, {});
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
   const shared = { areEndsNoticed: false, events: new ServerEvents(report), clock, report, ...context };

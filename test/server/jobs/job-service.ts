@@ -70,7 +70,7 @@ export async function serviceWith(
     writeFileSync(directory.logFile, '');
     const time = new Date(Date.now() - 60_000 + index * 1000).toISOString();
     const record = {
-      ...newRecord(directory.id, { ...request, owner: 'ana' }, time),
+      ...newRecord(directory.id, { ...request, owner: 'ana' }, time, 0),
       finishedAt: time,
     };
     directory.saveFirst({ ...record, state: 'done', ...end }, {});

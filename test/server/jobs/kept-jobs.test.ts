@@ -93,7 +93,7 @@ describe('the list of files of a job', () => {
     const directory = new JobDirectory(idOf(1), root.path);
     const files = { inputs: [['/data/ct.nii']] };
     directory.saveFirst(
-      newRecord(directory.id, { ...request, owner: null }, new Date().toISOString()),
+      newRecord(directory.id, { ...request, owner: null }, new Date().toISOString(), 0),
       files,
     );
     expect(JSON.stringify(directory.load())).not.toContain('ct.nii');

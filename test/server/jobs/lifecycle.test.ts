@@ -419,7 +419,7 @@ test('Each step of a job is announced once, with what an admin wants to know abo
         version: null,
         acceptedAt: createdAt,
         queued: 120,
-        received: null,
+        received: 0,
         bytes: null,
       },
     ],

@@ -48,7 +48,7 @@ async function keeper(grace = 60_000, report: Report = fail) {
     const directory = new JobDirectory(idOf(made), path.join(root, idOf(made)));
     directory.create();
     const now = new Date(clock.now()).toISOString();
-    const record = newRecord(directory.id, { ...request, owner: 'ana', keep }, now);
+    const record = newRecord(directory.id, { ...request, owner: 'ana', keep }, now, 0);
     const context = { areEndsNoticed: false, events, clock, report: fail };
     return new Job(directory, { ...record, state: 'done', finishedAt: now, ...change }, false, context);
   };

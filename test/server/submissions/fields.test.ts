@@ -168,3 +168,25 @@ test('A given value replaces the default, even if it is false or 0', () => {
   const { values } = readForm(operationOf('pipeline'), { fields: [], files, bytes: 0 });
   expect(values).toMatchObject({ uncertainty: true });
 });
+
+test('A refused form names what is wrong with its options and its groups', () => {
+  const files = ['a', 'b', 'c'].map((name) => ({ field: 'inputs', name, path: '/nothing' }));
+  const formWith = (name: string, text: string, operation: 'infer' | 'uncertainty' = 'infer') =>
+    readForm(operationOf(operation), { fields: [{ name, text }], files, bytes: 0 });
+  const sizes = (text: string) =>
+    [...formWith('inputs_groups', text).groups.values()][0]?.map((each) => each.length);
+  expect(['', ' , ', ' 2,,1 '].map(sizes)).toEqual([[3], [3], [2, 1]]);
+  for (const [name, text, problem] of [
+    [
+      'options',
+      '{"a": 1}',
+      "has the unknown key 'a'; infer takes: patch_size, max_voxels, batch_size, config_overrides",
+    ],
+    ['options', '{"toString": [1]}', "has the unknown key 'toString'"],
+    ['options', '[]', 'must be a JSON object'],
+    ['inputs_groups', '1,1', 'gives sizes that add up to 2, but 3 file(s) were sent'],
+    ['inputs_groups', '3,0', 'must be at least 1, got 0'],
+  ] as const)
+    expect(() => formWith(name, text)).toThrow(`Field '${name}' ${problem}`);
+  expect(() => formWith('options', '{"batch_size": 1}', 'uncertainty')).toThrow('uncertainty takes: none');
+});

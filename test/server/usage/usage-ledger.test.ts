@@ -11,7 +11,7 @@ test('jobs count by owner and app, those with the largest use of GPUs first, the
   const ledger = new UsageLedger(directory.path, () => {});
   ledger.follow(events);
   const ran = (owner: string, endedAt: string, more: Partial<EndedJob> = {}) => {
-    const facts = { id: '0123456789ab', app: 'a', gpus: [], seconds: null, received: null, bytes: null };
+    const facts = { id: '0123456789ab', app: 'a', gpus: [], seconds: null, received: 0, bytes: null };
     events.tell('ended', { ...facts, owner, endedAt, ...more } as unknown as EndedJob);
   };
   const [before, then, later] = ['2026-01-01', '2026-02-01', '2026-02-02'].map(

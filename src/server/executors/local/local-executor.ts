@@ -242,7 +242,7 @@ export class LocalExecutor implements Executor {
         this.#scheduler.release(grant, order.owner);
         run.ticket = this.#request({ ...order, isAccepted: true }, run.ticket.arrival);
       }
-      end = await this.#explain(run, end);
+      end = await this.#withMachineFault(run, end);
     } catch (cause) {
       if (!(cause instanceof TicketCancelled)) throw cause;
     } finally {
@@ -270,13 +270,12 @@ export class LocalExecutor implements Executor {
     return !isStopped && fault === 'notStarted' && (await this.#watch.isSandboxBroken());
   }
 
-  /** The end of a job, with the GPU that failed under it, if one did. */
-  async #explain({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
+  /** The end of a job, with the fault of its GPU if one failed under it. */
+  async #withMachineFault({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
     const { gpus } = await ticket.granted;
     if (isStopped || end.exitCode === 0 || gpus.length === 0) return end;
-    const fault = await this.#watch.faultOf(gpus);
-    const failure = end.error ?? `Subprocess failed (exit code ${end.exitCode})`;
-    return fault === null ? end : { ...end, error: `${failure}. ${fault}` };
+    const machineFault = await this.#watch.faultOf(gpus);
+    return machineFault === null ? end : { ...end, machineFault };
   }
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {

@@ -140,6 +140,9 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   /** @param idle GPUs that were idle before nvidia-smi was called */
   #noteGpus(idle = this.settings.gpus.current ?? []): void {
     const { gpus, isIdle } = this.settings;
+    const listed = (gpus.current ?? []).map(({ id }) => `GPU ${id}`);
+    for (const what of [...this.#faults.keys()])
+      if (what.startsWith('GPU ') && !listed.includes(what)) this.#set(what, null);
     for (const gpu of gpus.current ?? []) {
       const fault = gpus.faultOf(gpu);
       this.#set(`GPU ${gpu.id}`, fault && `GPU ${gpu.id} does not work (${fault}): it gets no jobs`);
