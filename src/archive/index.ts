@@ -1,7 +1,7 @@
 /** Writes and extracts zip archives within limits; used by client and server. */
 
 export { ArchiveError } from './errors.js';
-export { extractArchive } from './extract.js';
+export { type Extracted, extractArchive } from './extract.js';
 export { checkArchive } from './extract-plan.js';
 export { type ListedFile, packListed, packListedTo, packTo } from './pack.js';
 export { Packer } from './packer.js';

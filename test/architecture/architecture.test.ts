@@ -33,7 +33,7 @@ const onlyForTests: readonly string[] = [
   'cli/jobs/job-text.ts: listJobs',
   'client/case-names.ts: bidsNameOf',
   'client/connection/api.ts: ram',
-  'client/result/result.ts: saveResult',
+  'client/result/fetch-archive.ts: PrivateDirectory',
   'server/devices/nvidia-smi.ts: parseRows',
   'server/executors/local/fair-share.ts: longestPassedOver',
   'server/executors/slurm/cluster.ts: parseNodes',

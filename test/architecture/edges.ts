@@ -84,6 +84,7 @@ export const modules: Readonly<Record<string, Module>> = {
       'client/case',
       'imaging',
       'client/submit',
+      'client/result',
       'client/connection',
       'client',
       'files',
@@ -175,7 +176,15 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Files are found without a server.',
   },
   'client/cohort': {
-    imports: ['client/case', 'client/submit', 'client/connection', 'client', 'files', 'contract'],
+    imports: [
+      'client/case',
+      'client/submit',
+      'client/result',
+      'client/connection',
+      'client',
+      'files',
+      'contract',
+    ],
     reason: 'Many cases are each run as one; what is kept of them together is known here alone.',
   },
   'client/case': {

@@ -85,21 +85,16 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const [{ fetchResult }, { readFacts, readNames, recordLater }, { keepLog }, { imaging }] =
-    await Promise.all([
-      import('../../client/result/index.js'),
-      import('../../client/case/index.js'),
-      import('../../client/logs/index.js'),
-      import('../../imaging/index.js'),
-    ]);
-  const facts = isPartial ? null : readFacts(configDir, jobId, connection.server);
-  const complete = async (directory: string) => {
-    const log = await keepLog(connection, jobId, directory);
-    await imaging.finish(directory, { originals: readNames(configDir, jobId, connection.server) }, reporter);
-    if (facts) await recordLater(connection, jobId, facts, { directory, log }, reporter);
-  };
-  const options = { wait, isImpatient, isPartial, reporter, complete };
-  const fetched = await fetchResult(connection, jobId, destination, options);
+  const [{ readFacts, readNames, receiveResult }, { imaging }] = await Promise.all([
+    import('../../client/case/index.js'),
+    import('../../imaging/index.js'),
+  ]);
+  const originals = readNames(configDir, jobId, connection.server);
+  const facts = async () => (isPartial ? null : readFacts(configDir, jobId, connection.server));
+  const options = { wait, isImpatient, isPartial, reporter };
+  const { conversion: _none, ...fetched } = await receiveResult(connection, jobId, destination, options, {
+    ...{ imaging, originals, facts },
+  });
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {
     reporter.note(`Job ${jobId} did not get to its end (${view.status}): what it left may be incomplete`);

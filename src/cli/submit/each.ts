@@ -11,7 +11,7 @@ import { isToStdout } from '../jobs/index.js';
 import type { CommandIo } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
-import type { EachFlags } from './each-flags.js';
+import type { EachFlags } from './submit-flags.js';
 
 /** The flags that this reads. */
 type CohortFlags = Partial<EachFlags> & {

@@ -2,16 +2,15 @@
 
 export type { InputsDocument } from './dry-run.js';
 export { commandAgain } from './earlier-commands.js';
+export { SubmitCommand, type Submitted } from './submit-command.js';
 export {
   datasetArgs,
   runFlags,
-  SubmitCommand,
-  type Submitted,
   sendingFlags,
   showFlag,
   submitFlags,
   volumeArgs,
-} from './submit-command.js';
+} from './submit-flags.js';
 
 /** Shows what would be sent. Imported when it is used, to keep start-up fast. */
 export const loadShowInputs = () => import('./dry-run.js');

@@ -41,5 +41,12 @@ export {
   writeRecord,
 } from './record.js';
 export { recordLater, recordResult, serverFacts } from './recorder.js';
-export { askPatiently, causeOf, runCase } from './run-case.js';
-export { type FinishedJob, runJob, type StartedJob, startJob } from './run-job.js';
+export {
+  type AcceptedJob,
+  addLogAndNames,
+  type FinishedJob,
+  finishJob,
+  followJob,
+  receiveResult,
+  startJob,
+} from './run-job.js';

@@ -45,26 +45,14 @@ export async function killAndSay(
   }
 }
 
-/** Kills the job of one case of many without a note. Never throws. */
-export async function killQuietly(
-  connection: Connection,
-  jobId: string,
-  { reporter, killTimeout }: KillOptions,
-): Promise<void> {
-  reporter.waiting('Stopping the job');
-  await kill(connection, jobId, killTimeout).catch(() => {});
-}
-
 /**
  * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
  * interruption leaves it running.
- * @param isOneOfMany whether the command has other jobs: it then explains the interruption itself
  */
 export async function killedOnInterrupt<T>(
   connection: Connection,
   jobId: string,
   options: KillOptions,
-  isOneOfMany: boolean,
   wait: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -74,10 +62,6 @@ export async function killedOnInterrupt<T>(
     if (!connection.signal?.aborted) throw error;
     const { reason } = connection.signal;
     const interrupted = reason instanceof Interrupted ? reason : null;
-    if (isOneOfMany) {
-      if (!interrupted?.leavesJob) await killQuietly(connection, jobId, options);
-      throw reason;
-    }
     if (interrupted?.leavesJob) throw interrupted.with(goesOn(connection, jobId), { job_id: jobId });
     if (interrupted) interrupted.leaves = mayStillRun(connection, jobId);
     const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);

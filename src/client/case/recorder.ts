@@ -10,6 +10,7 @@ import {
 import { type FoundFiles, remarksOn } from '../found-files.js';
 import { recordName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
+import type { Case } from '../submit/index.js';
 import { stampIfThere } from './file-times.js';
 import type { Conversion, ResultFacts } from './imaging.js';
 import type { JobOptions } from './job-options.js';
@@ -26,7 +27,6 @@ import {
   type ServerFacts,
   writeRecord,
 } from './record.js';
-import type { Case } from './run-case.js';
 
 /** Seconds that a question for the record may take. Without an answer the record says less. */
 const maxWait = 10;
@@ -45,7 +45,9 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
 }
 
 /** The inputs of a result that may have to be converted, and how. */
-type Converting = Pick<JobOptions, 'imaging' | 'conversion' | 'reporter'> & { readonly found: FoundFiles };
+export type Converting = Pick<JobOptions, 'imaging' | 'conversion' | 'reporter'> & {
+  readonly found: FoundFiles;
+};
 
 /** What its description says of the app that made a result. */
 function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
@@ -161,22 +163,16 @@ export class BackgroundRecorder implements Disposable {
     };
   }
 
-  /**
-   * @param directory of the result, before it gets its place
-   * @returns what became of a conversion; null if none was asked for, and where no record is written
-   */
-  async write(jobId: string, directory: string, log: string | null): Promise<Conversion | null> {
+  /** What is known once the inputs are read; null where no record is written, with a note if they have changed. */
+  async facts(): Promise<InputFacts | null> {
     if (!this.#facts) return null;
-    const { signal } = this.connection;
-    const { reporter } = this.options;
     const facts = await this.#facts;
-    if (facts === null || !this.#isUnchanged) {
-      signal?.throwIfAborted();
-      reporter.note(`The inputs have changed since they were sent, so that no ${recordName} is written`);
-      return null;
-    }
-    const converting = { ...this.options, found: this.work.found };
-    return recordLater(this.connection, jobId, facts, { directory, log }, reporter, converting);
+    if (facts !== null && this.#isUnchanged) return facts;
+    this.connection.signal?.throwIfAborted();
+    this.options.reporter.note(
+      `The inputs have changed since they were sent, so that no ${recordName} is written`,
+    );
+    return null;
   }
 
   /** Stops reading the inputs, for example because the job has failed. */

@@ -1,19 +1,53 @@
-import { type JobEnvelope, type Operation, someOf } from '../../contract/index.js';
+import { exitCodes, type JobEnvelope, type Operation, someOf } from '../../contract/index.js';
 import { app, type Connection } from '../connection/index.js';
+import { ClientError } from '../errors.js';
 import type { FoundFiles } from '../found-files.js';
-import type { Outgoing } from '../outgoing.js';
+import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
+import { type OriginalNames, type Outgoing, withOriginals } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
-import type { Destination } from '../result/index.js';
+import type { AwaitOptions, Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
-import { checkOperation, preflight, type SentFiles, sentFilesOf } from '../submit/index.js';
-import { type Conversion, findInputs } from './imaging.js';
+import {
+  type Case,
+  checkOperation,
+  preflight,
+  type SentFiles,
+  sentFilesOf,
+  stage,
+  submit,
+  unacknowledged,
+} from '../submit/index.js';
+import { type Conversion, findInputs, type Imaging } from './imaging.js';
 import type { JobOptions } from './job-options.js';
-import { forgetFacts, keepNames } from './kept-facts.js';
-import { BackgroundRecorder } from './recorder.js';
-import { type Case, type Fetched, runCase, sendCase } from './run-case.js';
+import { forgetFacts, type InputFacts, keepNames } from './kept-facts.js';
+import { killAndSay, killedOnInterrupt } from './kill-job.js';
+import { BackgroundRecorder, type Converting, recordLater } from './recorder.js';
 
-/** A job that the server has accepted, and what was sent to it. */
-export type StartedJob = JobEnvelope & SentFiles;
+/** A job that the server has accepted. Disposing of it stops reading its inputs for the record. */
+class StartedJob implements Disposable {
+  constructor(
+    readonly work: Case,
+    readonly envelope: JobEnvelope,
+    readonly recorder: BackgroundRecorder,
+  ) {}
+
+  get id(): string {
+    return this.envelope.job_id;
+  }
+
+  /** What was sent, under the names by which it was sent. */
+  get sent(): SentFiles {
+    const { found, outgoing } = this.work;
+    return sentFilesOf(outgoing?.renamed ?? found);
+  }
+
+  [Symbol.dispose](): void {
+    this.recorder[Symbol.dispose]();
+  }
+}
+
+/** What a command prints of a job that it has sent. */
+export type AcceptedJob = JobEnvelope & SentFiles;
 
 /** A job that is done and whose result is on this machine. */
 export type FinishedJob = {
@@ -24,7 +58,67 @@ export type FinishedJob = {
   /** What was converted, and what was not; null if nobody asked for it. */
   readonly conversion: Conversion | null;
 } & SentFiles &
-  Fetched;
+  (SavedArchive | StreamedArchive);
+
+/**
+ * Submits a job. If the server did not acknowledge every option, or the command is interrupted, the job is killed.
+ * @param destination where its result will go; null if nobody waits for it
+ * @param onAccepted called as soon as the server has accepted it
+ */
+export async function startJob(
+  connection: Connection,
+  submission: Submission,
+  options: JobOptions,
+  destination: Destination | null,
+  onAccepted: (jobId: string) => void,
+): Promise<StartedJob> {
+  // Loaded before anything is sent: the program may be upgraded while the job runs.
+  if (destination) await import('../result/index.js');
+  const mayReplace = destination !== null && 'taken' in destination && destination.taken === 'replace';
+  const work = await onlyCase(connection, submission, options, mayReplace);
+  const recorder = new BackgroundRecorder(connection, work, options);
+  const envelope = await sendCase(connection, work, options.reporter);
+  const { job_id: jobId } = envelope;
+  onAccepted(jobId);
+  await killedOnInterrupt(connection, jobId, options, () =>
+    checkAcknowledged(connection, submission, envelope, options),
+  );
+  const { outgoing } = work;
+  // For commands that show its log, or fetch its result, later.
+  if (outgoing) keepNames(options.deidentify.configDir, jobId, connection.server, outgoing.originals);
+  recorder.begins(jobId);
+  return new StartedJob(work, envelope, recorder);
+}
+
+/** Follows a job to its end and brings its result where it belongs. An interruption kills the job, unless it is done already. */
+export async function finishJob(
+  connection: Connection,
+  { id, work, recorder, sent }: StartedJob,
+  options: JobOptions,
+  destination: Destination,
+): Promise<FinishedJob> {
+  const { reporter, wait } = options;
+  const { app: name, operation } = work.submission;
+  const originals = work.outgoing?.originals ?? {};
+  const followed = await killedOnInterrupt(connection, id, options, () =>
+    followJob(connection, id, originals, reporter),
+  );
+  const received = await receiveResult(
+    connection,
+    id,
+    destination,
+    { wait, reporter, isDone: true },
+    {
+      ...options,
+      originals,
+      followed,
+      facts: () => recorder.facts(),
+      converting: { ...options, found: work.found },
+    },
+  );
+  forgetFacts(options.deidentify.configDir, id);
+  return { job_id: id, status: 'done', app: name, operation: operation.segment, ...received, ...sent };
+}
 
 /**
  * The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server.
@@ -60,82 +154,89 @@ function tellNames({ volumes }: FoundFiles, outgoing: Outgoing, reporter: Report
   if (shown.length > 0) reporter.note(`Sent under neutral names: ${someOf(shown)}`);
 }
 
-/** Keeps the names that a person knows for commands that show the log of a job, or fetch its result, later. */
-const keepOriginals = (
-  { server }: Connection,
-  { outgoing }: Case,
-  { deidentify }: JobOptions,
+async function sendCase(connection: Connection, work: Case, reporter: Reporter): Promise<JobEnvelope> {
+  await using staged = await stage(work, reporter, connection.signal);
+  return await submit(connection, work.submission, staged, reporter);
+}
+
+/** Kills a job whose server did not acknowledge every option (docs/http.md, Submission). @throws ClientError for such a job */
+async function checkAcknowledged(
+  connection: Connection,
+  submission: Submission,
+  envelope: JobEnvelope,
+  options: JobOptions,
+): Promise<void> {
+  const { job_id } = envelope;
+  const ignored = unacknowledged(submission, envelope);
+  if (ignored.length === 0) return;
+  const { outcome } = await killAndSay(connection, job_id, 'The server did not read every option', options);
+  throw new ClientError(
+    `The server did not acknowledge: ${ignored.join(', ')}; ${outcome}`,
+    exitCodes.failed,
+    { job_id, ignored_options: ignored },
+  );
+}
+
+/** Follows the log of a job that was just accepted to its end. @throws JobFailed for a job without a result */
+export async function followJob(
+  connection: Connection,
   jobId: string,
-): void => {
-  if (outgoing) keepNames(deidentify.configDir, jobId, server, outgoing.originals);
-};
-
-const sentOf = ({ found, outgoing }: Case): SentFiles => sentFilesOf(outgoing?.renamed ?? found);
-
-/**
- * Submits a job that nobody waits for.
- * @param onAccepted called as soon as it is accepted
- * @param tellAccepted called next, before its inputs are read for the record
- */
-export async function startJob(
-  connection: Connection,
-  submission: Submission,
-  options: JobOptions,
-  { onAccepted, tellAccepted }: Pick<Running, 'onAccepted' | 'tellAccepted'>,
-): Promise<StartedJob> {
-  const work = await onlyCase(connection, submission, options, false);
-  using recorder = new BackgroundRecorder(connection, work, options);
-  const envelope = await sendCase(connection, work, options, { onAccepted });
-  keepOriginals(connection, work, options, envelope.job_id);
-  recorder.begins(envelope.job_id);
-  await tellAccepted(envelope.job_id);
-  await recorder.read();
-  return { ...envelope, ...sentOf(work) };
+  originals: OriginalNames,
+  reporter: Reporter,
+): Promise<FollowedLog> {
+  const followed = new FollowedLog();
+  const translate = (text: string) => withOriginals(text, originals);
+  const how = { persistent: true, readOn: true, isAnnounced: true, followed, translate };
+  await followToEnd(connection, jobId, { reporter, ...how });
+  return followed;
 }
 
-/** Where the result of a job goes, and who is told about the job. */
-interface Running {
-  readonly destination: Destination;
-  readonly onAccepted: (jobId: string) => void;
-  /** Prints or notes that a job is accepted. */
-  readonly tellAccepted: (jobId: string) => Promise<unknown>;
+/** What is added to a result before it has its place. */
+interface Addition {
+  readonly imaging: Imaging;
+  readonly originals: OriginalNames;
+  /** The log, if this command has followed it. */
+  readonly followed?: FollowedLog;
+  /** What is known for the record; null for no record. */
+  readonly facts: () => Promise<InputFacts | null>;
+  readonly converting?: Converting;
 }
 
-/** Runs one operation, as one job, from the files on this machine to the result on this machine. */
-export async function runJob(
+/** Adds the log of a job to its result, and restores the names that a person knows. @returns the name of the log, if there is one */
+export async function addLogAndNames(
   connection: Connection,
-  submission: Submission,
-  options: JobOptions,
-  { destination, onAccepted, tellAccepted }: Running,
-): Promise<FinishedJob> {
+  jobId: string,
+  directory: string,
+  { imaging, originals, followed }: Pick<Addition, 'imaging' | 'originals' | 'followed'>,
+  reporter: Reporter,
+): Promise<string | null> {
+  const log = await keepLog(connection, jobId, directory, followed);
+  await imaging.finish(directory, { originals }, reporter);
+  return log;
+}
+
+/** Fetches the result of a job, adds its log and its record, and moves all of it to its place. Nothing is added to a stream. */
+export async function receiveResult(
+  connection: Connection,
+  jobId: string,
+  destination: Destination,
+  options: AwaitOptions,
+  addition: Addition,
+): Promise<(SavedArchive | StreamedArchive) & { readonly conversion: Conversion | null }> {
+  const { ResultFetch } = await import('../result/index.js');
   const { reporter } = options;
-  const { app, operation } = submission;
-  const mayReplace = 'taken' in destination && destination.taken === 'replace';
-  const work = await onlyCase(connection, submission, options, mayReplace);
-  using recorder = new BackgroundRecorder(connection, work, options);
-  let conversion = null as Conversion | null;
-  const { jobId, received } = await runCase(connection, work, options, {
-    onAccepted,
-    onRunning: async (id) => {
-      keepOriginals(connection, work, options, id);
-      recorder.begins(id);
-      // Reported at once, even if the server's log does not say it.
-      reporter.note(`Job ${id} is accepted: ${operation.command} on ${app}`);
-      await tellAccepted(id);
-    },
-    receive: (fetch) => fetch(destination),
-    record: async (id, directory, log) => {
-      conversion = await recorder.write(id, directory, log);
-    },
-  });
-  forgetFacts(options.deidentify.configDir, jobId);
-  return {
-    job_id: jobId,
-    status: 'done',
-    app,
-    operation: operation.segment,
-    conversion,
-    ...received,
-    ...sentOf(work),
-  };
+  await using result = new ResultFetch(connection, jobId, destination, options);
+  try {
+    if ('stream' in destination) return { ...(await result.stream(destination.stream)), conversion: null };
+    await result.fetch();
+    const { directory } = result;
+    const log = await addLogAndNames(connection, jobId, directory, addition, reporter);
+    const facts = await addition.facts();
+    const at = { directory, log };
+    const conversion =
+      facts && (await recordLater(connection, jobId, facts, at, reporter, addition.converting));
+    return { ...(await result.place()), conversion };
+  } catch (error) {
+    throw result.explain(error);
+  }
 }

@@ -3,7 +3,6 @@ import { counted } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   areInputsUntouched,
-  askPatiently,
   type CaseRecord,
   type Computation,
   digestOf,
@@ -12,40 +11,27 @@ import {
   keyOf,
   type Preparation,
   type RecordedInput,
-  recordResult,
-  runCase,
   type ServerFacts,
   serverFacts,
   stampOfInputs,
 } from '../case/index.js';
-import { type AppAnswer, type Connection, type JobAnswer, kill } from '../connection/index.js';
-import { ClientError, Interrupted, JobFailed, UsageError, writing } from '../errors.js';
-import { type FoundCase, remarksOn } from '../found-files.js';
+import { type AppAnswer, type Connection, kill } from '../connection/index.js';
+import { ClientError, Interrupted, JobFailed, UsageError } from '../errors.js';
+import type { FoundCase } from '../found-files.js';
 import type { Submission } from '../submission.js';
 import type { ServerTerms } from '../submit/index.js';
-import { type PlacedRecord, renameForBids } from './bids-layout.js';
+import type { PlacedRecord } from './bids-layout.js';
+import { CaseRun, type PreparedCase, type SharedByCases } from './case-run.js';
 import { stateOfResult, upgraded } from './earlier-results.js';
 import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
 import type { CohortOptions, CohortSummary } from './options.js';
 import { type CasePlace, checkPlace } from './put-in-place.js';
-import { goOnLater, type ResultsDirectory } from './results-directory.js';
+import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable } from './table.js';
 
 /** How many results are fetched at most while as many jobs as allowed run. */
 const maxFetching = 4;
-
-/** A case that is to be computed. */
-interface Prepared {
-  readonly found: FoundCase;
-  readonly place: CasePlace;
-  readonly inputs: readonly RecordedInput[];
-  readonly key: string;
-  /** Of the inputs when they were read. */
-  readonly stamp: string;
-  /** The stamp for the record; null if a file was written too recently. */
-  readonly recordedStamp: string | null;
-}
 
 /** What a queue of cases needs. */
 interface CohortWork {
@@ -71,11 +57,11 @@ interface CohortWork {
 export class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
+  readonly #shared: SharedByCases;
   /** Aborted when no other case is begun any more. */
   readonly #stop = new AbortController();
   /** What the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
-  #server: Promise<ServerFacts> | undefined;
   /** Jobs that ran when the command was interrupted. */
   #leftJobs = 0;
   readonly #owners = new JobOwners();
@@ -89,6 +75,16 @@ export class Cohort {
     this.#table = new CaseTable(cases, others, results.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
+    let server: Promise<ServerFacts> | undefined;
+    this.#shared = {
+      ...work,
+      ...{ table: this.#table, known: this.#known, owners: this.#owners, stop: this.#stop.signal },
+      server: () => {
+        server ??= serverFacts(work.connection);
+        return server;
+      },
+      checkVersion: (version) => this.#checkVersion(version),
+    };
   }
 
   async run(): Promise<CohortSummary> {
@@ -168,9 +164,9 @@ export class Cohort {
   }
 
   /** Reads the inputs of a case. Null if it is done, or failed. */
-  async #prepare(found: FoundCase): Promise<Prepared | null> {
+  async #prepare(found: FoundCase): Promise<PreparedCase | null> {
     const { name, files, fault } = found;
-    const { connection, results, options, computation } = this.work;
+    const { connection, results, options, computation, preparation, numbers } = this.work;
     this.#table.change(name, { status: 'reading' });
     try {
       if (fault !== null) throw new UsageError(fault);
@@ -182,7 +178,9 @@ export class Cohort {
       checkPlace(results.directory, place, options.isForced);
       // Until its turn.
       this.#table.change(name, { status: 'waiting' });
-      return { found, place, inputs, key: keyOf(computation, digestOf(inputs)), stamp, recordedStamp };
+      const outgoing = preparation.outgoing(files, numbers.get(name));
+      const key = keyOf(computation, digestOf(inputs));
+      return { found, place, outgoing, inputs, key, stamp, recordedStamp };
     } catch (error) {
       // The file is named by the system's words.
       const isOfFile = isSystemError(error) && !connection.signal?.aborted;
@@ -192,76 +190,14 @@ export class Cohort {
     }
   }
 
-  /**
-   * Computes a case: sends it, or goes on with the job that an earlier command sent.
-   * @param release called when the job has ended
-   */
-  async #compute(prepared: Prepared, release: () => void): Promise<void> {
-    const { found, place, inputs, key, stamp } = prepared;
-    const { connection, submission, terms, app, options, results, computation } = this.work;
-    const { name, files } = found;
+  /** @param release called when the job has ended */
+  async #compute(prepared: PreparedCase, release: () => void): Promise<void> {
+    const { found, inputs, key } = prepared;
+    const { connection, options } = this.work;
+    const { name } = found;
     const reporter = new LastLine(options.watcher.reporterOf(name));
-    const caseOptions = { ...options, reporter };
-    const before = this.#known.get(name, key);
-    let job: JobAnswer | null = null;
     try {
-      const { received: record } = await runCase(
-        connection,
-        {
-          submission,
-          found: files,
-          terms,
-          outgoing: this.work.preparation.outgoing(files, this.work.numbers.get(name)),
-          many: {
-            key,
-            stamp,
-            attempt: before ? before.attempt + (before.isOver ? 1 : 0) : 1,
-            jobId: before?.isOver ? undefined : before?.jobId,
-            stop: this.#stop.signal,
-          },
-        },
-        caseOptions,
-        {
-          onSending: () => {
-            // That of an earlier attempt.
-            reporter.text = '';
-            this.#table.change(name, { status: 'sending' });
-          },
-          onAccepted: (jobId, attempt) => {
-            this.#owners.take(jobId, name, key);
-            this.#known.set(name, { key, attempt, jobId, isOver: false });
-          },
-          onRunning: (jobId) => this.#table.change(name, { status: 'running', jobId }),
-          receive: async (fetch, jobId) => {
-            job = await askPatiently(connection, jobId, reporter).catch(() => null);
-            this.#checkVersion(job?.version);
-            release();
-            this.#table.change(name, { status: 'fetching' });
-            const how = {
-              inputs: prepared.recordedStamp,
-              isForced: options.isForced,
-              rename: (complete: string) => {
-                if (place.prefix !== '') renameForBids(place, complete);
-              },
-            };
-            return results.receive(name, place, how, (directory) =>
-              fetch({ directory, taken: 'replace', isPrivate: true }),
-            );
-          },
-          record: async (jobId, directory, log) => {
-            this.#server ??= serverFacts(connection);
-            const { clientVersion } = options;
-            const remarks = remarksOn(files);
-            const facts = { computation, inputs, remarks, app, server: await this.#server, clientVersion };
-            await writing(directory, goOnLater, () =>
-              recordResult(directory, { ...facts, job, jobId, log }, connection.signal, {
-                ...caseOptions,
-                found: files,
-              }),
-            );
-          },
-        },
-      );
+      const record = await new CaseRun(this.#shared, prepared, reporter, release).run();
       if (record) await this.#done(record, found, true);
     } catch (error) {
       const last = this.#known.get(name, key);

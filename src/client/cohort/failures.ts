@@ -1,14 +1,11 @@
 import { errorKinds, excerpt, exitCodes, servicePrefix } from '../../contract/index.js';
-import {
-  type CaseRecord,
-  type Computation,
-  causeOf,
-  digestOf,
-  keyOf,
-  type RecordedInput,
-} from '../case/index.js';
-import { type ClientError, HttpError, isTransient, JobFailed, NoRoom, WriteError } from '../errors.js';
+import { type CaseRecord, type Computation, digestOf, keyOf, type RecordedInput } from '../case/index.js';
+import { ClientError, HttpError, isTransient, JobFailed, NoRoom, WriteError } from '../errors.js';
 import type { Reporter, TransferPhase } from '../reporter.js';
+
+/** The error under an error that says how to go on. */
+export const causeOf = (error: unknown): unknown =>
+  error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
 
 /** Whether the same would happen to every other case. */
 export function concernsAllCases(error: unknown): boolean {

@@ -1,7 +1,7 @@
 import { closeSync, constants, existsSync, lstatSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { quotePath, resultName } from '../../contract/index.js';
+import { quotePath } from '../../contract/index.js';
 import {
   isRealDirectory,
   lockPath,
@@ -13,15 +13,8 @@ import {
   syncTree,
   writeJsonFile,
 } from '../../files/index.js';
-import {
-  areUntouched,
-  type CaseRecord,
-  causeOf,
-  readRecord,
-  stampToRecord,
-  writeRecord,
-} from '../case/index.js';
-import { NoRoom, UsageError, WriteError, writing } from '../errors.js';
+import { areUntouched, type CaseRecord, readRecord, stampToRecord, writeRecord } from '../case/index.js';
+import { UsageError } from '../errors.js';
 import { tableName } from '../output-names.js';
 import {
   type CasePlace,
@@ -38,16 +31,6 @@ import {
 
 /** What to do once there is room on the disk. */
 export const goOnLater = 'give the same command again: finished cases are kept';
-
-/**
- * The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the
- * result in its place.
- */
-function withoutRoom(directory: string, error: unknown): unknown {
-  const cause = causeOf(error);
-  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
-  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
-}
 
 /** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
 function placeIn(old: string): CasePlace | null {
@@ -166,51 +149,25 @@ export class ResultsDirectory implements Disposable {
     return { changed, isMissing };
   }
 
-  /**
-   * Takes the result of a case.
-   * @param how.inputs what the record says of the times of the inputs
-   * @param how.isForced whether it is computed once more although it is there
-   * @param how.rename gives the files the names that they have in their place
-   * @param fetch saves the result and its record in a private directory, from which they get their place all at once
-   * @throws WriteError
-   */
-  async receive(
-    name: string,
-    place: CasePlace,
-    how: {
-      readonly inputs: string | null;
-      readonly isForced: boolean;
-      readonly rename: (complete: string) => void;
-    },
-    fetch: (directory: string) => Promise<unknown>,
-  ): Promise<CaseRecord | null> {
-    const own = await writing(this.directory, goOnLater, () => mkdtemp(path.join(this.own, 'new-')));
-    const complete = path.join(own, 'files');
-    try {
-      await fetch(complete).catch((error: unknown) => {
-        throw withoutRoom(place.directory, error);
-      });
-      return await writing(place.directory, goOnLater, async () => {
-        await rm(path.join(complete, resultName));
-        how.rename(complete);
-        const made = readRecord(complete, place.record);
-        if (made) await this.#finish(name, place, complete, made, how);
-        await this.#putInPlace(place, complete);
-        return this.record(place);
-      });
-    } finally {
-      await rm(own, { recursive: true, force: true });
-    }
+  /** A directory in which a result is completed. What is left in it is removed with it. */
+  async privateDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
+    const own = await mkdtemp(path.join(this.own, 'new-'));
+    return { path: own, [Symbol.asyncDispose]: () => rm(own, { recursive: true, force: true }) };
   }
 
-  /** Adds to a complete result what a person has changed in its place, and to its record what is known of files. */
-  async #finish(
+  /**
+   * Adds to a complete result what a person has changed in its place, and to its record what is known of files.
+   * @param inputs what the record says of the times of the inputs
+   * @param isForced whether it is computed once more although it is there
+   */
+  async finish(
     name: string,
     place: CasePlace,
     complete: string,
-    made: CaseRecord,
     { inputs, isForced }: { readonly inputs: string | null; readonly isForced: boolean },
   ): Promise<void> {
+    const made = readRecord(complete, place.record);
+    if (made === null) return;
     const isThere = isTaken(place) && isRealDirectory(place.directory);
     const edited = isThere ? await keepFiles(place, complete, made, isForced) : [];
     // Files that are moved one by one get other times.
@@ -225,7 +182,7 @@ export class ResultsDirectory implements Disposable {
   }
 
   /** Puts a complete result in its place, all at once. */
-  async #putInPlace(place: CasePlace, complete: string): Promise<void> {
+  async putInPlace(place: CasePlace, complete: string): Promise<void> {
     await syncTree(complete);
     let old: string | null = null;
     if (isTaken(place)) {

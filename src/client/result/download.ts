@@ -2,23 +2,20 @@ import type { FileHandle } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { exitCodes, quoteName } from '../../contract/index.js';
 import { errorCode } from '../../files/index.js';
-import {
-  AnswerError,
-  type Connection,
-  header,
-  type Patience,
-  type Reply,
-  type Watcher,
-} from '../connection/index.js';
+import { AnswerError, type Connection, header, type Patience, type Reply } from '../connection/index.js';
 import { ClientError, isTransient, TransportError, WriteError, writing } from '../errors.js';
+import type { Reporter } from '../reporter.js';
 
 /**
  * Where downloaded bytes go. Failed writes are thrown as a `WriteError`, so that they are not mistaken for a broken
  * connection.
  */
 export interface Sink {
-  /** Moves the position of the next byte to `offset`. False if the sink cannot go back. */
-  seek(offset: number): Promise<boolean>;
+  /**
+   * Moves the position of the next byte to `offset`, of `total` bytes (0 if not known). False if the sink cannot go back. May throw
+   * to refuse the size.
+   */
+  seek(offset: number, total: number): Promise<boolean>;
   /** Writes a piece. Resolves when the next one can be written, or with false if the reader has left. */
   write(chunk: Buffer): Promise<boolean>;
 }
@@ -68,14 +65,11 @@ export function streamSink(stream: Writable, name = 'stdout', next = 'run the co
   };
 }
 
-export interface DownloadOptions {
-  /** Bytes so far, and in all; 0 if that is not known. */
-  readonly onProgress?: ((bytes: number, total: number) => void) | undefined;
-  /** Called before the first byte is written, with the number of bytes (0 if not known). May throw to refuse. */
-  readonly onSize?: ((total: number) => Promise<void>) | undefined;
-  /** Shows a person that the server is being waited for. */
-  readonly watcher?: Watcher | undefined;
-}
+/** Sends a request with these additional headers. Throws for every refusal but 416. */
+export type DownloadRequest = (
+  headers: Readonly<Record<string, string>>,
+  patience: Patience,
+) => Promise<Reply>;
 
 /** How many times in a row a download may break without making progress. */
 const failuresAllowed = 6;
@@ -96,14 +90,13 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
  * Downloads the answer of `request` into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
  * is still the same file (`If-Range` with its `ETag`); otherwise it starts over. A server that is gone meanwhile is tried
  * again for as long as the connection has patience.
- * @param request sends the request with these additional headers; throws for every refusal but 416
  * @returns the number of bytes, or null if the sink's reader has left
  */
 export async function download(
   connection: Connection,
-  request: (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>,
+  request: DownloadRequest,
   sink: Sink,
-  options: DownloadOptions = {},
+  reporter: Pick<Reporter, 'note' | 'waiting' | 'progress'>,
 ): Promise<number | null> {
   let offset = 0;
   let tag: string | undefined;
@@ -112,7 +105,7 @@ export async function download(
   let total = 0;
   /** Bytes of the attempt that got furthest. Starting over and breaking earlier is not progress. */
   let farthest = 0;
-  const patience = connection.patience(options.watcher);
+  const patience = connection.patience(reporter);
   for (;;) {
     let hasBegun = false;
     try {
@@ -137,14 +130,13 @@ export async function download(
         throw new AnswerError(connection.server, `sent ${quoteName(type)} where an archive was asked for`);
       }
       const start = goesOn ? offset : 0;
-      if (!(await sink.seek(start))) {
+      total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
+      if (!(await sink.seek(start, total))) {
         await reply.body.dump();
         throw new ClientError('The download broke and cannot go on; start it again', exitCodes.notReached);
       }
       offset = start;
       tag = strongTag(reply);
-      total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
-      if (start === 0) await options.onSize?.(total);
       for await (const chunk of reply.body as AsyncIterable<Buffer>) {
         if (!(await sink.write(chunk))) return null;
         offset += chunk.length;
@@ -153,7 +145,7 @@ export async function download(
           failures = 0;
           patience.renew();
         }
-        options.onProgress?.(offset, total);
+        reporter.progress('Downloading', offset, total);
       }
       if (total > 0 && offset !== total) {
         throw new TransportError('broken', `The download ended after ${offset} of ${total} bytes`);

@@ -1,8 +1,3 @@
-export {
-  checkOutput,
-  type Destination,
-  foreseeOutput,
-  type OutputDirectory,
-} from './place.js';
-export { fetchResult, type StreamedArchive, saveAppConfig } from './result.js';
-export type { SavedArchive } from './save-archive.js';
+export type { SavedArchive } from './fetch-archive.js';
+export { checkOutput, type Destination, foreseeOutput, type OutputDirectory } from './output-directory.js';
+export { type AwaitOptions, ResultFetch, type StreamedArchive, saveAppConfig } from './result.js';

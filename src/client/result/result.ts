@@ -41,9 +41,9 @@ import {
   withResumeHint,
 } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import { download, streamSink } from './download.js';
-import { type Destination, hasFiles, type OutputDirectory } from './place.js';
-import { type SavedArchive, saveArchive } from './save-archive.js';
+import { type DownloadRequest, download, streamSink } from './download.js';
+import { ArchiveFetch, type SavedArchive } from './fetch-archive.js';
+import { type Destination, hasFiles, type OutputDirectory } from './output-directory.js';
 
 export interface AwaitOptions {
   /**
@@ -62,8 +62,6 @@ export interface AwaitOptions {
   readonly patience?: Patience | undefined;
   /** The command that fetches the result, if it is not the usual one. */
   readonly again?: string;
-  /** Adds files to the extracted ones, in this directory, before they are moved to their place. */
-  readonly complete?: ((directory: string) => Promise<void>) | undefined;
 }
 
 /** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
@@ -182,118 +180,110 @@ const isPlain = (text: string): boolean => isPlainWord(text) && !text.startsWith
 function fetchAgain(
   connection: Connection,
   jobId: string,
-  { directory, taken, isPrivate, withoutArchive }: OutputDirectory,
+  destination: Destination,
   { isPartial = false }: AwaitOptions,
 ): string {
+  const partial = isPartial ? ' --partial' : '';
+  if ('stream' in destination) return connection.nextCommand(`result ${jobId} -o -${partial}`);
+  const { directory, taken, isPrivate, withoutArchive } = destination;
   if (isPrivate) return connection.nextCommand(`result ${jobId} -o DIR`);
   const place = taken === 'number' ? '' : ` -o ${isPlain(directory) ? directory : 'DIR'}`;
-  const flags = [
-    ...(taken === 'replace' ? [' --force'] : []),
-    ...(isPartial ? [' --partial'] : []),
-    ...(withoutArchive ? [' --no-zip'] : []),
-  ].join('');
+  const flags = `${taken === 'replace' ? ' --force' : ''}${partial}${withoutArchive ? ' --no-zip' : ''}`;
   return connection.nextCommand(`result ${jobId}${place}${flags}`);
 }
 
-/** Asks for the result with these additional headers. */
-type Request = (headers: Readonly<Record<string, string>>, patience: Patience) => Promise<Reply>;
-
 /**
- * Fetches a result. If that is interrupted or given up, the error names the job and how to continue, because the result
- * stays on the server.
- * @param again the command that fetches it again
- * @param fetch gets a function that makes the request
+ * The result of a job on its way to this machine (docs/http.md, Result). `fetch` waits for it and extracts it in a private directory,
+ * where files can be added; `place` then moves all of them to their place. `stream` waits for it and writes the zip to a stream.
  */
-async function fetching<T>(
-  connection: Connection,
-  jobId: string,
-  again: string,
-  options: AwaitOptions,
-  fetch: (request: Request) => Promise<T>,
-): Promise<T> {
-  let isDone = options.isDone ?? false;
-  try {
-    return await fetch(async (headers, patience) => {
-      const reply = await awaitResult(connection, jobId, headers, { ...options, isDone, again, patience });
-      isDone = true;
-      return reply;
-    });
-  } catch (error) {
+export class ResultFetch implements AsyncDisposable {
+  /** The command that fetches it again. */
+  readonly #again: string;
+  readonly #archive: ArchiveFetch | null;
+  #isDone: boolean;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly jobId: string,
+    private readonly destination: Destination,
+    private readonly options: AwaitOptions,
+  ) {
+    const again = fetchAgain(connection, jobId, destination, options);
+    const { reporter, isDone = false } = options;
+    this.#again = again;
+    this.#isDone = isDone;
+    this.#archive =
+      'stream' in destination
+        ? null
+        : new ArchiveFetch({ reporter, name: resultName, output: destination, again });
+  }
+
+  /**
+   * @throws JobFailed for a job that ended without a result; ClientError (exit 3) when the wait is over; ArchiveError for an archive
+   * that must not be extracted
+   */
+  async fetch(): Promise<void> {
+    await this.#files.fetch(this.connection, this.#request);
+  }
+
+  /** The directory with the extracted files. */
+  get directory(): string {
+    return this.#files.directory;
+  }
+
+  async place(): Promise<SavedArchive> {
+    const saved = await this.#files.place();
+    const { directory } = this.destination as OutputDirectory;
+    const isElsewhere = saved.output !== path.resolve(directory);
+    const why = isElsewhere ? `, because ${quotePath(directory)} has other files` : '';
+    this.options.reporter.note(`Saved ${counted(saved.files, 'file')} in ${saved.output}${why}`);
+    return saved;
+  }
+
+  /** Writes the zip to a stream. A reader that closes it early is not an error. @throws what `fetch` throws */
+  async stream(stream: Writable): Promise<StreamedArchive> {
+    const { connection, options } = this;
+    const sink = streamSink(stream, 'stdout', `run '${this.#again}'`);
+    const bytes = await download(connection, this.#request, sink, options.reporter);
+    if (bytes === 0) throw new AnswerError(connection.server, 'sent an archive of 0 bytes');
+    return { bytes: bytes ?? 0 };
+  }
+
+  /**
+   * The error of a command that does not get the result: it names the job and, if the fetch was interrupted or given up, how to
+   * continue, because the result stays on the server.
+   */
+  explain(error: unknown): unknown {
+    const { connection, jobId } = this;
+    const [isDone, again] = [this.#isDone, this.#again];
+    let explained = error;
     if (connection.signal?.aborted) {
       const state = isDone ? 'is done' : 'goes on';
-      options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
-      throw ofJob(jobId, connection.signal.reason);
-    }
-    throw ofJob(
-      jobId,
-      connection.isMet ? withResumeHint(connection, jobId, error, { isDone, again }) : error,
-    );
+      this.options.reporter.note(`Job ${jobId} ${state}; '${again}' fetches its result`);
+      explained = connection.signal.reason;
+    } else if (error instanceof ArchiveError)
+      explained = new ClientError(error.message, exitCodes.failed, {}, { cause: error });
+    else if (connection.isMet) explained = withResumeHint(connection, jobId, error, { isDone, again });
+    return explained instanceof ClientError ? explained.about(jobId) : explained;
   }
-}
 
-/** The error with the job that it is about. */
-function ofJob(jobId: string, error: unknown): unknown {
-  if (error instanceof ClientError) return error.about(jobId);
-  if (!(error instanceof ArchiveError)) return error;
-  return new ClientError(error.message, exitCodes.failed, {}, { cause: error }).about(jobId);
-}
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#archive?.[Symbol.asyncDispose]();
+  }
 
-/**
- * Waits for a job's result, saves it as `result.zip` in a directory and extracts it there (docs/http.md, Result).
- * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over, and for an archive that must
- * not be extracted
- */
-export async function saveResult(
-  connection: Connection,
-  jobId: string,
-  destination: OutputDirectory,
-  options: AwaitOptions,
-): Promise<SavedArchive> {
-  const { reporter } = options;
-  const again = fetchAgain(connection, jobId, destination, options);
-  const saved = await fetching(connection, jobId, again, options, (request) =>
-    saveArchive(connection, request, {
-      reporter,
-      name: resultName,
-      output: destination,
-      again,
-      complete: options.complete,
-    }),
-  );
-  const isElsewhere = saved.output !== path.resolve(destination.directory);
-  const why = isElsewhere ? `, because ${quotePath(destination.directory)} has other files` : '';
-  reporter.note(`Saved ${counted(saved.files, 'file')} in ${saved.output}${why}`);
-  return saved;
-}
+  get #files(): ArchiveFetch {
+    if (this.#archive === null) throw new Error('A result that goes to a stream has no directory');
+    return this.#archive;
+  }
 
-/** Waits for a job's result and writes the zip to a stream. A reader that closes it early is not an error. */
-async function streamResult(
-  connection: Connection,
-  jobId: string,
-  stream: Writable,
-  options: AwaitOptions,
-): Promise<StreamedArchive> {
-  const again = connection.nextCommand(`result ${jobId} -o -${options.isPartial ? ' --partial' : ''}`);
-  const bytes = await fetching(connection, jobId, again, options, (request) =>
-    download(connection, request, streamSink(stream, 'stdout', `run '${again}'`), {
-      onProgress: (done, total) => options.reporter.progress('Downloading', done, total),
-      watcher: options.reporter,
-    }),
-  );
-  if (bytes === 0) throw new AnswerError(connection.server, 'sent an archive of 0 bytes');
-  return { bytes: bytes ?? 0 };
+  readonly #request: DownloadRequest = async (headers, patience) => {
+    const { connection, jobId, options } = this;
+    const asking = { ...options, isDone: this.#isDone, again: this.#again, patience };
+    const reply = await awaitResult(connection, jobId, headers, asking);
+    this.#isDone = true;
+    return reply;
+  };
 }
-
-/** Waits for a job's result and brings it to its destination. */
-export const fetchResult = (
-  connection: Connection,
-  jobId: string,
-  destination: Destination,
-  options: AwaitOptions,
-): Promise<SavedArchive | StreamedArchive> =>
-  'stream' in destination
-    ? streamResult(connection, jobId, destination.stream, options)
-    : saveResult(connection, jobId, destination, options);
 
 /**
  * Downloads an app's configuration files to a directory (docs/http.md, Apps). The server chooses their names.
@@ -318,10 +308,12 @@ export async function saveAppConfig(
     if (reply.statusCode < 300 || reply.statusCode === errorKinds.noSuchRange.status) return reply;
     throw await connection.refused(reply, asked);
   };
-  return saveArchive(connection, request, {
+  await using archive = new ArchiveFetch({
     reporter,
     name: configName,
     output: { directory, taken: isForced ? 'replace' : 'refuse' },
     again: connection.nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
+  await archive.fetch(connection, request);
+  return await archive.place();
 }

@@ -57,15 +57,22 @@ export interface StagedFile {
   discard(part: FilePart): Promise<void>;
 }
 
-/** A submission that is ready to be sent. */
-export interface Staged {
+/** What runs as one job: an operation on an app, with the files that are sent for it. */
+export interface Case {
+  readonly submission: Submission;
+  readonly found: FoundFiles;
+  readonly terms: ServerTerms;
+  /** How its files leave that are de-identified; null if they leave as they are. */
+  readonly outgoing: Outgoing | null;
+}
+
+/** A submission that is ready to be sent. Disposing of it removes the archives that were created for it. */
+export interface Staged extends AsyncDisposable {
   readonly fields: Readonly<Record<string, string>>;
   /** For a form: the files, which are all made. */
   readonly parts: readonly FilePart[];
   /** For uploads that the submission names: the files; null where a form is sent. */
   readonly uploads: readonly StagedFile[] | null;
-  /** Removes the archives that were created for it. */
-  remove(): Promise<void>;
 }
 
 interface Packing {
@@ -232,17 +239,14 @@ const claim = 'deidentified';
 /**
  * Turns a submission into what is sent. Every file and file name that leaves this machine passes through here. Packs directories into
  * a private temporary directory: for a form at once, so that the length of the request is known before it is sent.
- * @param outgoing how files leave that are de-identified; null if they leave as they are
  * @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified
  */
 export async function stage(
-  submission: Submission,
-  found: FoundFiles,
-  { checkKinds, checkSizes, fields: others, requiresDeidentified, takesUploads }: ServerTerms,
-  outgoing: Outgoing | null,
+  { submission, found, terms, outgoing }: Case,
   reporter: Reporter,
   signal: AbortSignal | undefined,
 ): Promise<Staged> {
+  const { checkKinds, checkSizes, requiresDeidentified, takesUploads } = terms;
   const { volumes, dataSet } = found;
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const all = [...units, ...(dataSet ? [dataSet.set] : [])];
@@ -283,17 +287,17 @@ export async function stage(
       discard: (part) => directory.discard(part.path),
     }),
   );
-  const fields: Record<string, string> = { ...others, ...submission.fields };
+  const fields: Record<string, string> = { ...terms.fields, ...submission.fields };
   if (outgoing?.note.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
-  const remove = () => directory.remove();
-  if (isByContent) return { fields, parts: [], uploads: files, remove };
+  const removal = { [Symbol.asyncDispose]: () => directory.remove() };
+  if (isByContent) return { fields, parts: [], uploads: files, ...removal };
   for (const { field, groups } of volumes)
     fields[groupsField(field)] = groups.map((each) => each.length).join(',');
   if (Object.keys(submission.options).length > 0) fields[optionsField] = JSON.stringify(submission.options);
   try {
     const parts: FilePart[] = [];
     for (const file of files) parts.push(await file.make());
-    return { fields, parts, uploads: null, remove };
+    return { fields, parts, uploads: null, ...removal };
   } catch (error) {
     await directory.remove();
     throw error;

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { conversionFlags } from '../../../src/cli/submit/conversion-flags.js';
-import { eachFlags } from '../../../src/cli/submit/each-flags.js';
-import { runFlags, submitFlags } from '../../../src/cli/submit/submit-command.js';
+import { runFlags, submitFlags } from '../../../src/cli/submit/submit-flags.js';
 import { type Field, type FieldKind, flagName, isTyped } from '../../../src/contract/fields.js';
 import { operationNames, operationOf } from '../../../src/contract/operations.js';
 import { request } from '../support/parse.js';
@@ -31,9 +29,15 @@ function required(fields: readonly Field[], besides: Field): string[] {
 
 describe.each(operationNames)('%s', (name) => {
   const fields = operationOf(name).fields.filter(isTyped);
+  /** The flags of all operations, of results that are converted, and of many cases. */
+  const shared = [
+    ...['app', 'as', 'strict', ...Object.keys(runFlags)],
+    ...Object.entries(submitFlags(name)).flatMap(([flag, { helpGroup }]) =>
+      helpGroup === 'EACH' ? flag : [],
+    ),
+  ];
 
   test('%s has one flag for each field of the table that a person sets, and no other', () => {
-    const shared = Object.keys({ app: null, ...runFlags, ...conversionFlags, ...eachFlags });
     const own = Object.keys(submitFlags(name)).filter((flag) => !shared.includes(flag));
     expect(own.sort()).toEqual(fields.map(flagName).sort());
     expect(operationOf(name).fields.filter((field) => !fields.includes(field))).toEqual([
@@ -43,7 +47,6 @@ describe.each(operationNames)('%s', (name) => {
 
   test('%s has no field whose flag or letter is also another flag', () => {
     const all = submitFlags(name) as Record<string, { char?: string }>;
-    const shared = Object.keys({ app: null, ...runFlags, ...conversionFlags, ...eachFlags });
     expect(fields.map(flagName).filter((flag) => shared.includes(flag))).toEqual([]);
     const letters = Object.values(all).flatMap((flag) => flag.char ?? []);
     expect(new Set(letters).size).toBe(letters.length);

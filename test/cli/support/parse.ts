@@ -1,6 +1,6 @@
 import { Parser } from '@oclif/core';
 import { readSubmission } from '../../../src/cli/submit/read-submission.js';
-import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit/submit-command.js';
+import { type ParsedSubmit, submitFlags, volumeArgs } from '../../../src/cli/submit/submit-flags.js';
 import type { Submission } from '../../../src/client/submission.js';
 import type { OperationName } from '../../../src/contract/operations.js';
 

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readFacts, readRecord } from '../../../src/client/case/index.js';
-import { runJob, startJob } from '../../../src/client/case/run-job.js';
+import { finishJob, startJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
@@ -38,9 +38,6 @@ async function run(
   await using directory = await temporary();
   await plant(directory.path, files);
   const input = path.join(directory.path, Object.keys(files)[0] ?? '');
-  const change = async () => {
-    if (changes) writeFileSync(input, 'another volume');
-  };
   const result = zipOf({ 'mask.nii': 'mask' });
   await using server = await fakeService({ result, onKill: () => killed.push(jobId), ...fake });
   await using connection = connectTo(server.url, { signal });
@@ -52,12 +49,15 @@ async function run(
   const configDir = path.join(directory.path, 'config');
   const deidentify = { ...asTheyAre, configDir };
   const how = { imaging, reporter, output, deidentify, wait: 30, killTimeout: 5, clientVersion: '1.2.3' };
-  const told = { onAccepted: () => {}, tellAccepted: change };
   const destination = { directory: output, taken: 'number' } as const;
-  const outcome = await (isStarted
-    ? startJob(connection, submission, how, told)
-    : runJob(connection, submission, how, { destination, ...told })
-  ).catch((error: unknown) => error);
+  const send = async () => {
+    using job = await startJob(connection, submission, how, isStarted ? null : destination, () => {});
+    if (changes) writeFileSync(input, 'another volume');
+    if (!isStarted) return finishJob(connection, job, how, destination);
+    await job.recorder.read();
+    return job.envelope;
+  };
+  const outcome = await send().catch((error: unknown) => error);
   const kept = readFacts(configDir, jobId, server.url);
   const { notes } = reporter;
   return { outcome, killed, notes, record: readRecord(output), kept, received: server.to('/apps/') };

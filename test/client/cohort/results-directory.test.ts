@@ -5,7 +5,6 @@ import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/r
 import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
 import { checkPlace, directoryPlace } from '../../../src/client/cohort/put-in-place.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
-import { WriteError } from '../../../src/client/errors.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
 import { silentFacts } from '../../support/record-facts.js';
@@ -22,19 +21,21 @@ const submission = {
 const placeIn = (results: ResultsDirectory) => directoryPlace(results.directory, 'A/t1');
 
 /** Puts a result of these files into the place of a case. @param key of the case */
-function receive(
+async function receive(
   results: ResultsDirectory,
   files: Readonly<Record<string, string>>,
   { key = 'k1', isForced = false } = {},
 ) {
-  const how = { inputs: null, isForced, rename: () => {} };
-  return results.receive('A/t1', placeIn(results), how, async (directory) => {
-    await plant(directory, files);
-    const outputs = await hashOutputs(directory);
-    const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
-    writeRecord(directory, { ...record, key });
-    await plant(directory, { 'result.zip': 'packed' });
-  });
+  await using own = await results.privateDirectory();
+  const directory = path.join(own.path, 'files');
+  await plant(directory, files);
+  const outputs = await hashOutputs(directory);
+  const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
+  writeRecord(directory, { ...record, key });
+  const place = placeIn(results);
+  await results.finish('A/t1', place, directory, { inputs: null, isForced });
+  await results.putInPlace(place, directory);
+  return results.record(place);
 }
 
 /** The files of the case and their contents, without the record. */
@@ -162,20 +163,6 @@ test.each([
   if (name === 'unknown') check(name, true);
   else expect(() => check(name, true)).toThrow(why);
   for (const free of ['empty', 'new', 'new/inside']) check(free, false);
-});
-
-test('A result that cannot be written says that the same command goes on, and leaves nothing', async () => {
-  await using root = await temporary();
-  using results = await ResultsDirectory.open(root.path);
-  const full = Object.assign(new Error('x'), { code: 'ENOSPC', errno: -28 });
-  const how = { inputs: null, isForced: false, rename: () => {} };
-  const fails = results.receive('A/t1', placeIn(results), how, () =>
-    Promise.reject(new WriteError('/private', full, 'x')),
-  );
-  await expect(fails).rejects.toThrow(
-    `Cannot write '${placeIn(results).directory}': no space left on device (ENOSPC); free some space, then give the same command again: finished cases are kept`,
-  );
-  expect(await readdir(results.own)).toEqual([]);
 });
 
 test('A description of a data set that cannot be read is not taken for that of our derivatives', async () => {

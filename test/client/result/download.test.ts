@@ -5,13 +5,12 @@ import path from 'node:path';
 import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import type { Watcher } from '../../../src/client/connection/index.js';
 import type { ClientError } from '../../../src/client/errors.js';
 import { download, fileSink, type Sink, streamSink } from '../../../src/client/result/download.js';
 import { type Handler, ScriptedServer } from '../../support/scripted-server.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
-import { connectTo } from '../support/connect.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
 
 const content = randomBytes(300_000);
 const other = randomBytes(200_000);
@@ -28,11 +27,12 @@ function renewBegun(): void {
   });
 }
 
-/** A sink whose writes set `position` and resolve `begun`. */
-function watched(sink: Sink): Sink {
-  const seek = (offset: number) => {
+/** A sink whose writes set `position` and resolve `begun`. It keeps the sizes with which a download begins. */
+function watched(sink: Sink, sizes: number[] = []): Sink {
+  const seek = (offset: number, total: number) => {
     position = offset;
-    return sink.seek(offset);
+    if (offset === 0) sizes.push(total);
+    return sink.seek(offset, total);
   };
   const write = async (chunk: Buffer) => {
     const taken = await sink.write(chunk);
@@ -77,7 +77,11 @@ async function fetchAll(...handlers: Handler[]) {
   const sizes: number[] = [];
   const moves: [number, number][] = [];
   const told: (string | null)[] = [];
-  const watcher: Watcher = { note: (text) => told.push(text), waiting: (text) => told.push(text) };
+  const reporter = {
+    note: (text: string) => told.push(text),
+    waiting: (text: string | null) => told.push(text),
+    progress: (_: unknown, ...move: [number, number]) => moves.push(move),
+  };
   await using directory = await temporary();
   await using server = await ScriptedServer.start(async (...request) => {
     await (remaining.shift() ?? ((_, response) => void response.writeHead(404).end()))(...request);
@@ -89,8 +93,8 @@ async function fetchAll(...handlers: Handler[]) {
     const bytes = await download(
       connection,
       (headers) => connection.send('/', { headers }),
-      watched(fileSink(file, target, 'run it again')),
-      { onSize: async (total) => void sizes.push(total), onProgress: (...move) => moves.push(move), watcher },
+      watched(fileSink(file, target, 'run it again'), sizes),
+      reporter,
     );
     const ranges = server.received.map(({ headers }) => headers.range);
     return {
@@ -290,6 +294,7 @@ describe('a download', () => {
         connection,
         (headers) => connection.send('/', { headers }),
         watched(streamSink(pipe)),
+        memoryReporter(),
       );
       await done.then(
         async () => {
@@ -311,7 +316,7 @@ describe('a download', () => {
     });
     await using connection = connectTo(server.url);
     const sink: Sink = { seek: async () => true, write: async () => true };
-    const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+    const end = download(connection, (headers) => connection.send('/', { headers }), sink, memoryReporter());
     await expect(end).rejects.toMatchObject({ fault: 'broken' });
     expect(begun.count).toBeLessThan(10);
   });
@@ -340,7 +345,7 @@ describe('a download', () => {
       await using connection = connectTo(server.url);
       const sink: Sink = { seek: async () => true, write: async () => true };
       await expect(
-        download(connection, (headers) => connection.send('/', { headers }), sink),
+        download(connection, (headers) => connection.send('/', { headers }), sink, memoryReporter()),
       ).rejects.toThrow(
         `${server.url} sent '${type}' where an archive was asked for; is it a remote-app server?`,
       );
@@ -358,7 +363,9 @@ describe('a download', () => {
       throw await connection.refused(reply, '/');
     };
     const sink: Sink = { seek: async () => true, write: async () => true };
-    await expect(download(connection, request, sink)).rejects.toMatchObject({ status: 502 });
+    await expect(download(connection, request, sink, memoryReporter())).rejects.toMatchObject({
+      status: 502,
+    });
     expect(asked).toHaveLength(1);
   });
 
@@ -371,7 +378,12 @@ describe('a download', () => {
       const fault = Object.assign(new Error(`${code}: in other words`), { code, errno });
       const file = { truncate: async () => {}, write: () => Promise.reject(fault) };
       const sink = fileSink(file as unknown as FileHandle, '/x/result.zip', "run 'remote-app result ab'");
-      const end = download(connection, (headers) => connection.send('/', { headers }), sink);
+      const end = download(
+        connection,
+        (headers) => connection.send('/', { headers }),
+        sink,
+        memoryReporter(),
+      );
       await expect(end).rejects.toMatchObject({
         exitCode: 1,
         message: expect.stringMatching(
@@ -394,11 +406,11 @@ test('A file that takes less than it is given gets the rest, each byte once and 
     },
   };
   const sink = fileSink(file as unknown as FileHandle, 'x', 'go on');
-  await sink.seek(0);
+  await sink.seek(0, 10);
   expect(await sink.write(Buffer.from([5, 6, 7, 8, 9]))).toBe(true);
   expect(await sink.write(Buffer.from([4, 3]))).toBe(true);
   expect([...bytes]).toEqual([5, 6, 7, 8, 9, 4, 3, 0, 0, 0]);
-  expect(await sink.seek(2)).toBe(true);
+  expect(await sink.seek(2, 10)).toBe(true);
   await sink.write(Buffer.from([1]));
   expect([...bytes]).toEqual([5, 6, 1, 0, 0, 0, 0, 0, 0, 0]);
 });
@@ -416,5 +428,5 @@ test('A pipe whose reader has left ends without an error, and one that is full d
   await expect(write('ENOSPC')).rejects.toThrow(/^Cannot write 'stdout': .* then run the command again$/);
   const sink = streamSink(new PassThrough().resume());
   await sink.write(Buffer.from('abc'));
-  expect([await sink.seek(3), await sink.seek(0)]).toEqual([true, false]);
+  expect([await sink.seek(3, 3), await sink.seek(0, 10)]).toEqual([true, false]);
 });

@@ -3,19 +3,19 @@ import { readdir, readFile, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
+import { PrivateDirectory } from '../../../src/client/result/fetch-archive.js';
 import {
   checkOutput,
   foreseeOutput,
   hasFiles,
   type OutputDirectory,
-  PrivateDirectory,
-} from '../../../src/client/result/place.js';
-import { saveResult } from '../../../src/client/result/result.js';
+} from '../../../src/client/result/output-directory.js';
 import { openBelow } from '../../support/open-files.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { saveResult } from '../support/save-result.js';
 
 /** An output directory of a test, and the entries beside it. */
 async function world(taken: OutputDirectory['taken'] = 'number') {

@@ -5,12 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { OutputDirectory } from '../../../src/client/result/index.js';
-import {
-  type AwaitOptions,
-  fetchResult as fetchAnywhere,
-  saveAppConfig,
-  saveResult,
-} from '../../../src/client/result/result.js';
+import { type AwaitOptions, saveAppConfig } from '../../../src/client/result/result.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
@@ -18,6 +13,7 @@ import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 import { connectTo, memoryReporter } from '../support/connect.js';
+import { saveResult, streamResult } from '../support/save-result.js';
 
 const zip = zipOf({ 'Predictions/a.nii': 'mask' });
 const send =
@@ -31,7 +27,11 @@ const notYet =
 const unfinished = notYet('running');
 
 /** Fetches a result from a server that answers like this, request by request; the last answer repeats. */
-async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOptions> = {}) {
+async function fetchResult(
+  handlers: Handler[],
+  wait = 30,
+  { complete, ...more }: Partial<AwaitOptions> & { complete?: (directory: string) => Promise<void> } = {},
+) {
   let next = 0;
   await using directory = await temporary();
   await using server = await ScriptedServer.start((...request) =>
@@ -51,6 +51,7 @@ async function fetchResult(handlers: Handler[], wait = 30, more: Partial<AwaitOp
     'ab',
     { directory: output, taken: 'number' },
     { wait, reporter, ...more },
+    complete,
   ).catch((error: unknown) => error);
   const names = (await readdir(output, { recursive: true }).catch((): string[] => [])).sort();
   const mask = await readFile(path.join(output, 'Predictions', 'a.nii'), 'utf8').catch(() => null);
@@ -327,9 +328,7 @@ describe('a result', () => {
       const pipe = new PassThrough();
       const read = buffer(pipe);
       const how = { wait: 5, reporter: memoryReporter(), isPartial: true };
-      const result = await fetchAnywhere(connection, 'ab', { stream: pipe }, how).catch(
-        (error: unknown) => error,
-      );
+      const result = await streamResult(connection, 'ab', pipe, how).catch((error: unknown) => error);
       pipe.end();
       return {
         result,
@@ -373,7 +372,7 @@ describe('a result', () => {
       write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code, errno: -5 })),
     }).on('error', () => {});
     const how = { wait: 5, reporter: memoryReporter() };
-    const result = await fetchAnywhere(connection, 'ab', { stream }, how).catch((error: unknown) => error);
+    const result = await streamResult(connection, 'ab', stream, how).catch((error: unknown) => error);
     expect(result).toEqual(expected);
   });
 

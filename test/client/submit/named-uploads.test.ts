@@ -79,7 +79,7 @@ async function send(
 ) {
   await using connection = connectTo(server.url, { signal });
   const reporter = memoryReporter();
-  const staged = { fields, parts: [], uploads, remove: async () => {} };
+  const staged = { fields, parts: [], uploads, [Symbol.asyncDispose]: async () => {} };
   const end = await submit(connection, given, staged, reporter).catch((error: Error) => error);
   return { end, ...reporter };
 }

@@ -83,7 +83,7 @@ class Upload implements AsyncDisposable {
         (error: unknown) => error,
       );
     } finally {
-      await staged.remove();
+      await staged[Symbol.asyncDispose]();
     }
   }
 

@@ -63,7 +63,7 @@ describe('staging', () => {
       'inputs 1.nii',
       'gt gt.nii',
     ]);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
   });
 
   test('Staging packs a series without, and a store with, its hidden files, and removes the archives', async () => {
@@ -90,7 +90,7 @@ describe('staging', () => {
       ['1.dcm'],
       ['.zgroup', '0', ...['.zarray', '0'].map((name) => path.join('0', name))],
     ]);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
     expect(staged.parts.some((part) => existsSync(part.path))).toBe(false);
   });
 
@@ -120,8 +120,12 @@ describe('staging', () => {
       };
       const terms = { ...unknownTerms, takesUploads: true, checkSizes };
       const found = await findFiles(given);
-      const staged = await stageFound(given, found, terms, null, memoryReporter(), undefined);
-      await staged.remove();
+      const staged = await stageFound(
+        { submission: given, found, terms, outgoing: null },
+        memoryReporter(),
+        undefined,
+      );
+      await staged[Symbol.asyncDispose]();
       return [staged.parts.length, staged.uploads?.length ?? null];
     };
     expect(await stageWith(3 << 20)).toEqual([0, 1]);
@@ -141,7 +145,11 @@ describe('staging', () => {
       if (packed.length > 1) throw new UsageError('It is too large');
     };
     const terms = { ...unknownTerms, checkSizes };
-    const staged = stageFound(given, await findFiles(given), terms, null, memoryReporter(), undefined);
+    const staged = stageFound(
+      { submission: given, found: await findFiles(given), terms, outgoing: null },
+      memoryReporter(),
+      undefined,
+    );
     await expect(staged).rejects.toThrow('It is too large');
     expect(packed).toEqual([[], [expect.any(String)]]);
     expect(await readdir(path.join(directory.path, 'tmp'))).toEqual([]);
@@ -173,7 +181,11 @@ describe('staging', () => {
       },
     };
     const reporter = memoryReporter();
-    const staged = await stageFound(given, found, all, leaving, reporter, undefined);
+    const staged = await stageFound(
+      { submission: given, found, terms: all, outgoing: leaving },
+      reporter,
+      undefined,
+    );
     return { staged, sizes, notes: reporter.notes };
   }
   const mebibyte = 1 << 20;
@@ -188,10 +200,10 @@ describe('staging', () => {
     });
     const small = await stageFor(directory.path, [['small.nii'], ['ct']], { takesUploads: true });
     expect([small.staged.uploads, small.staged.parts.length]).toEqual([null, 2]);
-    await small.staged.remove();
+    await small.staged[Symbol.asyncDispose]();
     const form = await stageFor(directory.path, [['large.nii'], ['ct']]);
     expect(form.staged.uploads).toBeNull();
-    await form.staged.remove();
+    await form.staged[Symbol.asyncDispose]();
     const { staged, sizes } = await stageFor(directory.path, [['large.nii'], ['ct']], { takesUploads: true });
     const at = (name: string) => path.join(directory.path, name);
     expect(staged.uploads).toMatchObject([
@@ -210,7 +222,7 @@ describe('staging', () => {
       { mode: 'names' },
     );
     expect(neutral.sizes).toEqual([entries, [mebibyte + 1, 0]]);
-    await neutral.staged.remove();
+    await neutral.staged[Symbol.asyncDispose]();
     const part = await staged.uploads?.[1]?.make();
     expect(sizes.slice(2)).toEqual([[mebibyte + 1, part?.size]]);
     expect(existsSync(part?.path ?? '')).toBe(true);
@@ -219,7 +231,7 @@ describe('staging', () => {
     const scan = await staged.uploads?.[0]?.make();
     if (scan) await staged.uploads?.[0]?.discard(scan);
     expect(existsSync(at('large.nii'))).toBe(true);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
   });
 
   test('Staging sends the fields of the command before those of the server, and says what is de-identified', async () => {
@@ -231,7 +243,7 @@ describe('staging', () => {
         fields,
         ...(mode && { mode }),
       });
-      await staged.remove();
+      await staged[Symbol.asyncDispose]();
       return staged.fields;
     };
     const terms = { fields: { keep: '60', tta: '9' } };
@@ -253,7 +265,7 @@ describe('staging', () => {
       await utimes(path.join(directory.path, 'mr.zarr/0/0'), time, time);
       const { staged } = await stageFor(directory.path, [['mr.zarr']], {}, mode && { mode });
       const archive = await readFile(staged.parts[0]?.path ?? '');
-      await staged.remove();
+      await staged[Symbol.asyncDispose]();
       return archive;
     };
     expect((await archiveOf(1e9, 'names')).equals(await archiveOf(1.5e9, 'names'))).toBe(true);
@@ -270,7 +282,7 @@ describe('staging', () => {
       await expect(stageFor(directory.path, [['in']], terms)).rejects.toThrow(/kinds|sizes/);
     const { staged, notes, sizes } = await stageFor(directory.path, [['in']]);
     expect([notes.length, sizes]).toEqual([1, [[1]]]);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
   });
 
   test('Staging refuses a data set that is to be de-identified', async () => {
@@ -296,9 +308,13 @@ describe('staging', () => {
     const leaving = (await outgoing(at('config')))(found);
     const reporter = memoryReporter();
     const planned = await planSending(found, leaving, { add: () => {} }, reporter);
-    const staged = await stageFound(given, found, unknownTerms, leaving, memoryReporter(), undefined);
+    const staged = await stageFound(
+      { submission: given, found, terms: unknownTerms, outgoing: leaving },
+      memoryReporter(),
+      undefined,
+    );
     const { bytes } = await extractArchive(staged.parts[0]?.path ?? '', at('out'), bounds);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
     expect(planned).toMatchObject([{ path: at('ct'), name: 'case-0001', files: 2, bytes }]);
     expect([bytes, readdirSync(at('tmp'))]).toEqual([expect.any(Number), []]);
     expect(reporter.moves.at(-1)).toEqual(['Reading', expect.any(Number), 0]);
@@ -324,9 +340,13 @@ describe('staging', () => {
         dataSet: { ...dataSet, set: { ...dataSet.set, files: all } },
       } as typeof found;
       const terms = { ...unknownTerms, takesUploads: true };
-      const staged = await stageFound(given, turned, terms, null, memoryReporter(), undefined);
+      const staged = await stageFound(
+        { submission: given, found: turned, terms, outgoing: null },
+        memoryReporter(),
+        undefined,
+      );
       const archive = await readFile((await staged.uploads?.[0]?.make())?.path ?? '');
-      await staged.remove();
+      await staged[Symbol.asyncDispose]();
       return archive.toString('latin1');
     };
     expect(await archiveOf(files?.toReversed() ?? null)).toBe(await archiveOf(files));
@@ -344,10 +364,7 @@ describe('staging', () => {
       const terms = { ...unknownTerms, takesUploads: true };
       const found = { volumes, ...nothing } as unknown as Awaited<ReturnType<typeof findFiles>>;
       const { uploads, parts } = await stageFound(
-        submission('evaluate', {}),
-        found,
-        terms,
-        null,
+        { submission: submission('evaluate', {}), found, terms, outgoing: null },
         memoryReporter(),
         undefined,
       );
@@ -420,10 +437,10 @@ describe('staging', () => {
     expect(packed.parts[0]).toMatchObject({ field: 'dataset', filename: 'set.zip' });
     await extractArchive(packed.parts[0]?.path ?? '', path.join(directory.path, 'out'), bounds);
     expect(await readdir(path.join(directory.path, 'out'))).toEqual(['case']);
-    await packed.remove();
+    await packed[Symbol.asyncDispose]();
     const sent = await stage(submission('fine_tune', at('set.zip')), memoryReporter(), undefined);
     expect(sent.parts[0]).toMatchObject({ path: path.join(directory.path, 'set.zip'), size: zip.length });
-    await sent.remove();
+    await sent[Symbol.asyncDispose]();
     expect(existsSync(path.join(directory.path, 'set.zip'))).toBe(true);
   });
 

@@ -45,7 +45,7 @@ async function send(
     const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
     return { result, received: server.received, reporter, waits };
   } finally {
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
   }
 }
 
@@ -113,7 +113,7 @@ describe('a submission', () => {
     const [, sent = 0, length = 0] = reporter.moves.at(-1) ?? [];
     expect(length).toBe(1.5 * 2 ** 30);
     expect(sent).toBeLessThan(length / 2);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
   });
 
   test('A submission that is interrupted while its body is sent ends at once', async () => {
@@ -194,7 +194,7 @@ describe('a submission', () => {
     const staged = await stage(infer([file]), reporter, undefined);
     await rm(file);
     const result = await submit(connection, infer([file]), staged, reporter).catch((error: unknown) => error);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
     expect(result).toMatchObject({ exitCode: 1, message: expect.stringMatching(/ct\.nii' cannot be read/) });
     expect(reporter.notes).toEqual([]);
   });

@@ -38,15 +38,11 @@ export async function send(
   const leaving = keyIn === undefined ? null : (await outgoing(keyIn))(found);
   const reporter = memoryReporter();
   const told = progress ? { ...reporter, progress } : reporter;
-  const staged = await stage(submission, found, terms, leaving, told, options.signal);
-  try {
-    // A server that has answered before is waited for.
-    await (await connection.send('/health')).body.dump();
-    const { job_id: id } = await submit(connection, submission, staged, told);
-    return { id, reporter };
-  } finally {
-    await staged.remove();
-  }
+  await using staged = await stage({ submission, found, terms, outgoing: leaving }, told, options.signal);
+  // A server that has answered before is waited for.
+  await (await connection.send('/health')).body.dump();
+  const { job_id: id } = await submit(connection, submission, staged, told);
+  return { id, reporter };
 }
 
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');

@@ -16,6 +16,6 @@ export async function stageInputs(root: string, groups: string[][], allFiles = f
   const reporter = memoryReporter();
   const submission = { operation, app: 'x', fields: {}, options: {}, files, archive: null, allFiles };
   const staged = await stage(submission, reporter, undefined);
-  await staged.remove();
+  await staged[Symbol.asyncDispose]();
   return { staged, reporter };
 }

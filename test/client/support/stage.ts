@@ -26,6 +26,7 @@ export async function stage(
   outgoingOf: (found: FoundFiles) => Outgoing | null = () => null,
 ): Promise<Staged & { readonly sending: SentFiles }> {
   const found = await findFiles(submission, { ...finding, reporter });
-  const staged = await stageFound(submission, found, unknownTerms, outgoingOf(found), reporter, signal);
+  const work = { submission, found, terms: unknownTerms, outgoing: outgoingOf(found) };
+  const staged = await stageFound(work, reporter, signal);
   return { ...staged, sending: sentFilesOf(found) };
 }

@@ -34,7 +34,7 @@ async function leaving(
   const neutral = await outgoing(path.join(directory.path, 'config'), mode);
   const staged = await stage(submission, memoryReporter(), undefined, {}, neutral);
   const sent = new Map(staged.parts.map((part) => [part.filename, bytesOf(part)]));
-  await staged.remove();
+  await staged[Symbol.asyncDispose]();
   return sent;
 }
 

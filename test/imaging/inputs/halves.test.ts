@@ -28,7 +28,7 @@ async function send(files: Files, groups: readonly (readonly string[])[]) {
   const short = (text: string) => text.replaceAll(`${root.path}${path.sep}`, '');
   try {
     const staged = await stage(submission, reporter, undefined);
-    await staged.remove();
+    await staged[Symbol.asyncDispose]();
     const groupsSent = staged.sending.sent.inputs ?? [];
     return {
       sent: groupsSent.map((group) => group.map((each) => `${short(each.path)} ${each.name}`)),

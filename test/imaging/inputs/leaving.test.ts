@@ -36,7 +36,7 @@ async function sent(files: Files, links: Links, named: readonly string[], allFil
   const reporter = memoryReporter();
   const result = await stage(submission, reporter, undefined).then(
     async (staged) => {
-      await staged.remove();
+      await staged[Symbol.asyncDispose]();
       return (staged.sending.sent.inputs ?? []).flat().map((each) => root.short(each.path));
     },
     (error: Error) => root.short(error.message),

@@ -153,14 +153,18 @@ describe('links to files and directories', () => {
     expect(await units(root.path, 'in')).toEqual(['store in/ct.zarr', 'series in/mr']);
     const operation = operationOf('infer');
     const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[root.at('in')]] }];
-    const { parts, remove } = await stage(
+    await using staged = await stage(
       { operation, app: 'x', fields: {}, options: {}, files, archive: null },
       memoryReporter(),
       undefined,
     );
-    expect(await sent(parts[0]?.path, root.at('store'))).toEqual(['.zattrs', '.zgroup', '0/.zarray', '0/0']);
-    expect(await sent(parts[1]?.path, root.at('series'))).toEqual(['IM1', 'IM2']);
-    await remove();
+    expect(await sent(staged.parts[0]?.path, root.at('store'))).toEqual([
+      '.zattrs',
+      '.zgroup',
+      '0/.zarray',
+      '0/0',
+    ]);
+    expect(await sent(staged.parts[1]?.path, root.at('series'))).toEqual(['IM1', 'IM2']);
   });
 
   test('Links to files and directories of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
@@ -176,12 +180,11 @@ describe('links to files and directories', () => {
       },
     );
     for (const name of ['set', 'link']) {
-      const { parts, remove } = await stageDataSet(root.at(name));
-      expect(await sent(parts[0]?.path, root.at(`copy-${name}`))).toEqual([
+      await using staged = await stageDataSet(root.at(name));
+      expect(await sent(staged.parts[0]?.path, root.at(`copy-${name}`))).toEqual([
         'sub-01/T1w.nii.gz',
         'sub-02/b.nii',
       ]);
-      await remove();
     }
   });
 });

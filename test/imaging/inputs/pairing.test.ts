@@ -24,7 +24,7 @@ async function send(name: OperationName, given: Groups, made: readonly string[] 
   const reporter = memoryReporter();
   const submission = { operation, app: 'x', fields: {}, options: {}, files, archive: null };
   const staged = await stage(submission, reporter, undefined);
-  await staged.remove();
+  await staged[Symbol.asyncDispose]();
   const short = (text: string) => text.replaceAll(`${root.path}${path.sep}`, '');
   const groups = Object.values(staged.sending.sent).flat();
   return {

@@ -1,6 +1,5 @@
 import {
   closeSync,
-  existsSync,
   lstatSync,
   mkdtempSync,
   openSync,
@@ -9,11 +8,10 @@ import {
   type Stats,
   statSync,
 } from 'node:fs';
-import { mkdir, mkdtemp, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import path from 'node:path';
 import type { Writable } from 'node:stream';
 import { quotePath, resultName } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, isOutOfInodes, makeDirectory, replaceFile } from '../../files/index.js';
+import { errorCode, faultWithoutPath, isOutOfInodes, makeDirectory } from '../../files/index.js';
 import { UsageError } from '../errors.js';
 import { numberedDirectory } from '../output-names.js';
 
@@ -23,7 +21,7 @@ export interface OutputDirectory {
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
-  /** Whether its maker removes it unless the result is complete: an archive that cannot be extracted is not kept there. */
+  /** Whether the result is completed here and then taken elsewhere: an archive that cannot be extracted whole is not kept. */
   readonly isPrivate?: boolean;
   /** Whether the archive is left out once all of it is extracted. */
   readonly withoutArchive?: boolean | undefined;
@@ -33,7 +31,7 @@ export interface OutputDirectory {
 export type Destination = OutputDirectory | { readonly stream: Writable };
 
 /** The names of private directories begin with this; six random characters follow. */
-const privatePrefix = '.remote-app-';
+export const privatePrefix = '.remote-app-';
 
 /** Files of version control, of file managers and of file systems, and private directories: these are no results. */
 const ofNobody =
@@ -52,7 +50,10 @@ export function hasFiles(directory: string): boolean {
 }
 
 /** The first directory without files among `Output`, `Output-2`, `Output-3` and so on. */
-function firstFree(directory: string, number = 1): { readonly place: string; readonly number: number } {
+export function firstFree(
+  directory: string,
+  number = 1,
+): { readonly place: string; readonly number: number } {
   const target = path.resolve(directory);
   for (let each = number; ; each += 1) {
     const place = numberedDirectory(target, each);
@@ -146,111 +147,5 @@ export function checkOutput(directory: string): void {
       `Results cannot be saved in ${quotePath(target)}: ${place}${faultWithoutPath(cause, existing)}; ${remedy}`,
       { cause },
     );
-  }
-}
-
-/**
- * Moves everything in one directory into another.
- * @param mayReplace whether files that are there may be replaced
- * @returns the number of files whose place something else has; these stay where they are
- */
-async function moveInto(from: string, to: string, mayReplace: boolean): Promise<number> {
-  let unplaced = 0;
-  for (const entry of await readdir(from, { withFileTypes: true })) {
-    const [source, target] = [path.join(from, entry.name), path.join(to, entry.name)];
-    const there = lstatSync(target, { throwIfNoEntry: false });
-    if (!there || (mayReplace && !entry.isDirectory() && !there.isDirectory())) {
-      replaceFile(source, target);
-    } else if (entry.isDirectory() && there.isDirectory()) {
-      unplaced += await moveInto(source, target, mayReplace);
-    } else if (entry.isDirectory()) {
-      const inside = await readdir(source, { recursive: true, withFileTypes: true });
-      unplaced += inside.filter((each) => !each.isDirectory()).length;
-    } else {
-      unplaced += 1;
-    }
-  }
-  return unplaced;
-}
-
-/** Errors of a move onto a directory that exists. */
-const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'EPERM', 'EINVAL', 'EBUSY']);
-
-/**
- * A private directory in which a result is completed before it is moved to its place. It is on the same file system as
- * that place: beside it, or inside it if it exists.
- */
-export class PrivateDirectory {
-  /** Holds the files that will be moved to the final place. */
-  readonly files: string;
-
-  private constructor(
-    /** For files that are not moved. */
-    readonly directory: string,
-    /** Parents that were created for it, the innermost first. */
-    private readonly made: readonly string[],
-  ) {
-    this.files = path.join(directory, 'files');
-  }
-
-  /** @param place where the files will probably go */
-  static async make(place: string): Promise<PrivateDirectory> {
-    const parent = existsSync(place) ? place : path.dirname(place);
-    const made: string[] = [];
-    for (let each = parent; !existsSync(each); each = path.dirname(each)) made.push(each);
-    makeDirectory(parent);
-    const own = new PrivateDirectory(await mkdtemp(path.join(parent, privatePrefix)), made);
-    // A subdirectory gives the files the usual permissions, while the private directory keeps others out.
-    await mkdir(own.files);
-    return own;
-  }
-
-  /**
-   * Moves the files to their place. If another command has used that in the meantime, a numbered directory beside it is
-   * taken, so that two results are never mixed.
-   * @param first the file that is moved first
-   * @returns the directory, and the number of files that stay, because something else has their places
-   */
-  async place(
-    { directory, taken }: OutputDirectory,
-    first: string,
-  ): Promise<{ readonly output: string; readonly unplaced: number }> {
-    if (taken === 'replace') {
-      const output = path.resolve(directory);
-      makeDirectory(output);
-      return { output, unplaced: await moveInto(this.files, output, true) };
-    }
-    for (let next = 1; ; ) {
-      const { place, number } = firstFree(directory, next);
-      const unplaced = await this.#take(place, first);
-      if (unplaced !== null) return { output: place, unplaced };
-      next = number + 1;
-    }
-  }
-
-  /** @returns null if another command has filled this place in the meantime */
-  async #take(place: string, first: string): Promise<number | null> {
-    try {
-      // Takes the place of an empty directory as well.
-      await rename(this.files, place);
-      return 0;
-    } catch (cause) {
-      if (!existsAlready.has(errorCode(cause)) || !existsSync(place)) throw cause;
-    }
-    try {
-      // Only one of two commands can create this file.
-      await (await open(path.join(place, first), 'wx')).close();
-    } catch (cause) {
-      if (errorCode(cause) === 'EEXIST') return null;
-      throw cause;
-    }
-    replaceFile(path.join(this.files, first), path.join(place, first));
-    return moveInto(this.files, place, false);
-  }
-
-  /** Removes the directory with all that is left in it, and the parents that were made for it if they are empty. Never throws. */
-  async remove(): Promise<void> {
-    await rm(this.directory, { recursive: true, force: true }).catch(() => {});
-    for (const each of this.made) await rmdir(each).catch(() => {});
   }
 }

@@ -1,13 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { stampOfInputs } from '../../../src/client/case/file-times.js';
-import type { JobOptions } from '../../../src/client/case/index.js';
-import { type OneOfMany, runCase } from '../../../src/client/case/run-case.js';
+import { computationOf, hashInputs, stampOfInputs } from '../../../src/client/case/index.js';
+import { CaseRun, type SharedByCases } from '../../../src/client/cohort/case-run.js';
+import { LastLine } from '../../../src/client/cohort/failures.js';
+import type { CohortOptions, CohortWatcher } from '../../../src/client/cohort/index.js';
+import { JobOwners, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
+import { directoryPlace } from '../../../src/client/cohort/put-in-place.js';
+import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
+import { CaseTable } from '../../../src/client/cohort/table.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
+import { logName } from '../../../src/client/output-names.js';
+import type { Reporter } from '../../../src/client/reporter.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { errorKinds } from '../../../src/contract/errors.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
+import { namesIn } from '../../../src/files/index.js';
 import { imaging } from '../../../src/imaging/index.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { type Fake, fakeService, jobId } from '../../support/fake-service.js';
@@ -18,10 +26,21 @@ import { connectTo, memoryReporter } from '../support/connect.js';
 import { asTheyAre } from '../support/stage.js';
 import { unknownTerms } from '../support/terms.js';
 
-/** Runs one case of many on a service that behaves like this, and tells with which idempotency keys it was sent. */
+/** What an earlier command, or this one, did before the case is computed. */
+interface Before {
+  /** The number of the attempt, counted from 1. */
+  readonly attempt?: number;
+  /** The job of that attempt, if an earlier command sent it. */
+  readonly jobId?: string;
+  readonly stop?: AbortSignal;
+  /** The stamp of the inputs. */
+  readonly stamp?: string;
+}
+
+/** Computes a case on a service that behaves like this, and tells with which idempotency keys it was sent. */
 async function run(
   fake: Fake,
-  many: Partial<OneOfMany> = {},
+  { attempt = 1, jobId: earlier, stop = new AbortController().signal, ...before }: Before = {},
   {
     submitted = {},
     isRead = true,
@@ -37,40 +56,63 @@ async function run(
   const files = [{ field: fieldWithRole(operation, 'paths'), groups }];
   const submission = { operation, app: 'tissue', fields: {}, options: submitted, files, archive: null };
   const found = await findFiles(submission);
-  const stop = new AbortController();
-  const accepted: number[] = [];
+  const inputs = await hashInputs(found);
   const told: string[] = [];
   const waits: unknown[] = [];
-  const work = {
-    ...{ submission, found, terms: unknownTerms, outgoing: null },
-    many: { key: 'key', stamp: stampOfInputs(found), attempt: 1, stop: stop.signal, ...many },
+  const reporter: Reporter = {
+    ...memoryReporter(),
+    line: async () => isRead,
+    waiting: (what, isNews) => waits.push(isNews ? [what] : what),
   };
-  const how: JobOptions = {
-    imaging,
-    reporter: {
-      ...memoryReporter(),
-      line: async () => isRead,
-      waiting: (what, isNews) => waits.push(isNews ? [what] : what),
-    },
-    ...{ output: directory.path, deidentify: asTheyAre, clientVersion: '1', killTimeout: 5, wait: 5 },
+  const output = path.join(directory.path, 'Output');
+  using results = await ResultsDirectory.open(output);
+  const known = new KnownJobs(path.join(results.own, 'jobs.jsonl'));
+  if (attempt > 1 || earlier !== undefined)
+    known.set('ct', {
+      ...{ key: 'key', jobId: earlier ?? 'old', isOver: earlier === undefined },
+      attempt: earlier === undefined ? attempt - 1 : attempt,
+    });
+  const watcher: CohortWatcher = {
+    reporterOf: () => reporter,
+    began: () => {},
+    changed: ({ status, jobId: id }) => told.push(status === 'running' ? `running ${id}` : status),
   };
-  const outcome = await runCase(connection, work, how, {
-    onAccepted: (_, attempt) => accepted.push(attempt),
-    onSending: () => told.push('sending'),
-    onRunning: async (id) => void told.push(`running ${id}`),
-    receive: (fetch) => {
-      told.push('receiving');
-      return fetch({ directory: path.join(directory.path, 'Output'), taken: 'refuse' });
-    },
-    record: async (id, at, log) => {
-      await Promise.resolve();
-      told.push(
-        `record of ${id} among ${readdirSync(at)}, log: ${log && readFileSync(path.join(at, log), 'utf8')}`,
-      );
-    },
-  }).catch((error: Error) => error);
+  const cohortOptions: CohortOptions = {
+    ...{ imaging, reporter, output, deidentify: asTheyAre, clientVersion: '1', killTimeout: 5, wait: 5 },
+    ...{ layout: 'cases', maxJobs: 1, isForced: false, keepsVersion: false, skipsIncomplete: false },
+    ...{ failsFast: false, watcher },
+  };
+  const computation = computationOf(submission, null, null);
+  const one = { name: 'ct', subject: null, session: null, files: found, fault: null };
+  const place = directoryPlace(results.directory, 'ct');
+  const table = new CaseTable([one], [], results.directory, watcher, () => {});
+  const facts = { address: server.url, version: null, devices: new Map() };
+  const shared: SharedByCases = {
+    ...{ connection, submission, options: cohortOptions, terms: unknownTerms, results, app: null },
+    ...{ computation, table, known, owners: new JobOwners(), stop },
+    server: async () => facts,
+    checkVersion: () => {},
+  };
+  const stamp = before.stamp ?? stampOfInputs(found);
+  const prepared = { found: one, place, outgoing: null, inputs, key: 'key', stamp, recordedStamp: null };
+  const onJobEnd = () => told.push('ended');
+  const lastLine = new LastLine(reporter);
+  const outcome = await new CaseRun(shared, prepared, lastLine, onJobEnd)
+    .run()
+    .catch((error: Error) => error);
   const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);
-  return { outcome, keys, accepted, told, waits };
+  const names = namesIn(place.directory);
+  const log = names.includes(logName) ? readFileSync(path.join(place.directory, logName), 'utf8') : null;
+  return {
+    outcome,
+    keys,
+    accepted: known.get('ct', 'key')?.attempt,
+    told,
+    waits,
+    names,
+    log,
+    left: namesIn(results.own),
+  };
 }
 
 const failed: Fake = {
@@ -92,15 +134,12 @@ const losesJob = (times: number, status = 404): Pick<Fake, 'override'> => {
   };
 };
 
-test('A case is told of as it goes, and its result has its record before it has its place', async () => {
-  const { outcome, told } = await run({ lines: ['one'] });
-  expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
-  expect(told).toEqual([
-    'sending',
-    `running ${jobId}`,
-    'receiving',
-    `record of ${jobId} among mask.nii, log: null`,
-  ]);
+test('The states of a case are told as it goes, and its result comes to its place with its record', async () => {
+  const { outcome, told, names, left } = await run({ lines: ['one'] });
+  expect(outcome).toMatchObject({ job_id: jobId, case: 'ct' });
+  expect(told).toEqual(['sending', `running ${jobId}`, 'ended', 'fetching']);
+  expect(names.sort()).toEqual(['mask.nii', 'remote-app-record.json']);
+  expect(left).toEqual(['jobs.jsonl']);
 });
 
 test('The log of a server that gives it once is kept as it was followed', async () => {
@@ -110,10 +149,24 @@ test('The log of a server that gives it once is kept as it was followed', async 
     response.end('data: one\n\ndata: two\n\ndata: __DONE__\n\n');
     return true;
   };
-  const record = `record of ${jobId} among mask.nii,remote-app-log.txt, log: one\ntwo\n`;
-  expect((await run({ override })).told.at(-1)).toBe(record);
+  expect(await run({ override })).toMatchObject({ log: 'one\ntwo\n', outcome: { log: logName } });
   // Also where nobody reads it here any more.
-  expect((await run({ override }, {}, { isRead: false })).told.at(-1)).toBe(record);
+  expect(await run({ override }, {}, { isRead: false })).toMatchObject({ log: 'one\ntwo\n' });
+});
+
+test('A result that the disk has no room for says that the same command goes on, and leaves nothing', async () => {
+  const override: Fake['override'] = ({ url }, response) => {
+    if (!url.endsWith('/result')) return false;
+    response.writeHead(200, { 'content-length': 2 ** 52 }).write('PK');
+    return true;
+  };
+  const { outcome, left } = await run({ override });
+  expect(outcome).toMatchObject({
+    message: expect.stringMatching(
+      /will have 4.* are free there; free some space, then give the same command again: finished cases are kept$/,
+    ),
+  });
+  expect(left).toEqual(['jobs.jsonl']);
 });
 
 test.each([
@@ -145,9 +198,9 @@ test('A case whose job the server loses is sent again, with another key', async 
   expect(told.filter((each) => each === 'sending' || each.startsWith('running'))).toEqual([
     ...['sending', 'sending', 'sending', `running ${jobId}`],
   ]);
-  expect(outcome).toMatchObject({ jobId, received: { files: 1 } });
+  expect(outcome).toMatchObject({ job_id: jobId });
   expect(keys).toEqual(['key', 'key-2', 'key-3']);
-  expect(accepted).toEqual([1, 2, 3]);
+  expect(accepted).toBe(3);
 });
 
 test('A server that always answers with an old job that failed is asked six times, and that failure is reported', async () => {
@@ -185,7 +238,7 @@ test('A place is waited for, and that a server takes jobs again, which is told, 
   };
   const waitsFor = async (status: number) => {
     const { outcome, waits } = await run({ override: refusedOnce(status) }, {}, { patience: 0 });
-    expect(outcome).toMatchObject({ jobId });
+    expect(outcome).toMatchObject({ job_id: jobId });
     const at = waits.findIndex((each) => String(each).startsWith('Waiting'));
     return waits.slice(at, at + 3);
   };
@@ -214,7 +267,7 @@ test('A server that is away when it is asked about the job, or for its log, is w
   const [job, log] = await Promise.all(
     [`/jobs/${jobId}`, `/jobs/${jobId}/logs`].map((url) => run({ override: away(url) })),
   );
-  expect([job?.outcome, log?.outcome]).toMatchObject([{ jobId }, { jobId }]);
+  expect([job?.outcome, log?.outcome]).toMatchObject([{ job_id: jobId }, { job_id: jobId }]);
 });
 
 test('A result that does not come once the log has ended is waited for no longer than the command waits', async () => {
@@ -240,7 +293,7 @@ test('A server that is not known to make one job of a key is not sent a case aga
 
 test('A job that an earlier command sent is gone on with, and its failure is reported', async () => {
   const done = await run({}, { jobId, attempt: 2 });
-  expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ jobId }), []]);
+  expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ job_id: jobId }), []]);
   const ended = await run(failed, { jobId, attempt: 2 });
   expect([ended.outcome, ended.keys]).toEqual([expect.objectContaining({ state: 'error' }), []]);
 });
@@ -276,7 +329,7 @@ test('A job of which the server did not read every option is killed, and the cas
   expect([keys, killed, told]).toEqual([['key'], [jobId], ['sending']]);
 });
 
-test.each<[string, Fake, Partial<OneOfMany>, number]>([
+test.each<[string, Fake, Before, number]>([
   ['is done since long ago', { view: { finished_at: '2020-01-01T00:00:00Z' } }, {}, 1],
   ['failed after it was sent', { ...failed, view: { finished_at: '2100-01-01T00:00:00Z' } }, {}, 1],
   ['failed, nobody knows when', { ...failed, view: {} }, {}, 1],

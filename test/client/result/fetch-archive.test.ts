@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { ArchiveFetch } from '../../../src/client/result/fetch-archive.js';
 import type { OutputDirectory } from '../../../src/client/result/index.js';
-import { saveArchive } from '../../../src/client/result/save-archive.js';
 import { formatBytes } from '../../../src/contract/index.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -42,12 +42,15 @@ async function save(
       .replaceAll(/\b\d+\.\d [GT]iB that are free|\b\d+\.\d [GT]iB are free/g, (found) =>
         found.replace(/.*iB/, 'SIZE'),
       );
-  const result: unknown = await saveArchive(connection, (headers) => connection.send('/', { headers }), {
+  await using archive = new ArchiveFetch({
     reporter,
     name,
     output: { directory: path.join(root.path, 'Output'), taken: 'number', ...output },
     again: 'app again',
-  }).then(
+  });
+  const fetched = archive.fetch(connection, (headers) => connection.send('/', { headers }));
+  const saved = fetched.then(() => archive.place()).finally(() => archive[Symbol.asyncDispose]());
+  const result: unknown = await saved.then(
     (saved) => JSON.parse(plainly(JSON.stringify(saved))),
     (error: Error) => {
       const { fault, details } = error as { fault?: string; details?: unknown };
@@ -142,7 +145,7 @@ test('An archive that cannot be extracted is not kept in a private directory', a
   });
 });
 
-test('An archive of which something has no place is saved with the rest, and the error counts it', async () => {
+test('An archive of which something has no place is saved with the rest, and refused in a private directory', async () => {
   const rest = { 'Output/a/b': 'b', 'Output/all.zip': 'all', 'Output/good.nii': 'good' };
   const why = 'only a part of it is extracted: something else is in the place of';
   const lost = "'a' was not extracted: something else is in its place";
@@ -153,10 +156,9 @@ test('An archive of which something has no place is saved with the rest, and the
     notes: [lost],
   });
   const own = { isPrivate: true, taken: 'replace', withoutArchive: true } as const;
-  const there = { 'Output/good.nii/mine': 'mine' };
-  expect(await save(contradictory, own, { there })).toMatchObject({
-    result: [`The result is not whole: ${why} 2 files; ${saves}`, 'unplaced'],
-    files: { 'Output/a/b': 'b', 'Output/all.zip': 'all', ...there },
+  expect(await save(contradictory, own)).toMatchObject({
+    result: [`The result is not whole: ${why} 1 file; ${saves}`, 'unplaced'],
+    files: {},
   });
 });
 

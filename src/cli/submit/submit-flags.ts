@@ -1,0 +1,264 @@
+import type { Interfaces } from '@oclif/core';
+import * as Args from '@oclif/core/args';
+import * as Flags from '@oclif/core/flags';
+import type { ConversionRequest } from '../../client/case/index.js';
+import { resultFormats } from '../../client/result-formats.js';
+import {
+  type Field,
+  type FieldKind,
+  flagName,
+  isOfService,
+  isTyped,
+  type OperationName,
+  operationOf,
+} from '../../contract/index.js';
+import {
+  appFlag,
+  type ConnectionFlags,
+  deidentifyFlags,
+  killTimeoutFlag,
+  noZipFlag,
+  outputFlags,
+  waitFlag,
+  wholeNumber,
+} from '../command/index.js';
+import { selectionFlags } from './choose-files.js';
+import { seriesFlags } from './choose-series.js';
+import type { Word } from './path-order.js';
+
+/** The placeholder of a value in help texts, by the field's kind. */
+const placeholders: Readonly<Record<FieldKind, string>> = {
+  files: 'PATH[,PATH]',
+  archive: 'PATH',
+  integer: 'N',
+  number: 'X',
+  boolean: '',
+  name: 'NAME',
+  path: 'FILE',
+  paths: 'NAME[,NAME]',
+  gpus: 'ID[,ID]',
+  integers: 'N[,N]',
+  overrides: 'NAME=VALUE',
+  text: 'TEXT',
+  duration: 'TIME',
+};
+
+/** Whether people use a field's flag often: these head the help, in the order in which they are named here. */
+const often = ['inputs', 'gt', 'mask', 'dataset', 'gpu', 'cpu', 'config_overrides'];
+
+/** The section of the help text that lists a field's flag. */
+function helpGroup(field: Field): { helpGroup?: string } {
+  if (often.includes(field.name)) return {};
+  return { helpGroup: isOfService(field) ? 'JOB' : 'APP' };
+}
+
+/** The form's spelling of a flag, with underscores. */
+function aliases(field: Field): string[] {
+  const name = flagName(field);
+  return field.name === name ? [] : [field.name];
+}
+
+/**
+ * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
+ * one value each time, so that it never takes a path that follows it.
+ */
+function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unknown> {
+  const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
+  const shared = {
+    aliases: aliases(field),
+    exclusive: fields.filter(({ name }) => name === field.alternative).map(flagName),
+    description: field.help + known,
+    ...helpGroup(field),
+    ...(field.char ? { char: field.char as Interfaces.AlphabetLowercase } : {}),
+  };
+  if (field.kind === 'boolean')
+    return Flags.boolean({ ...shared, allowNo: true }) as Interfaces.Flag<unknown>;
+  const helpValue = placeholders[field.kind];
+  const repeats = field.kind === 'files' || field.kind === 'overrides';
+  return (
+    repeats
+      ? Flags.string({ ...shared, helpValue, multiple: true, multipleNonGreedy: true })
+      : Flags.string({ ...shared, helpValue })
+  ) as Interfaces.Flag<unknown>;
+}
+
+/** The flags of an operation: one for each field in the operations table that a person sets, and no other; those that people use often come first. */
+function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
+  const fields = operationOf(name).fields.filter(isTyped);
+  const known = often.flatMap((each) => fields.filter((field) => field.name === each));
+  return Object.fromEntries(
+    [...new Set([...known, ...fields])].map((field) => [flagName(field), fieldFlag(field, fields)]),
+  );
+}
+
+/** Moves a less common flag to a later section of the help. */
+const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
+
+/** The flags that choose which files of directories are sent. */
+export const sendingFlags = {
+  'all-files': Flags.boolean({
+    default: false,
+    helpGroup: 'JOB',
+    description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
+  }),
+  ...seriesFlags,
+  ...selectionFlags,
+};
+
+/** What every submission takes besides the fields of its operation. */
+export const runFlags = {
+  ...outputFlags,
+  force: less(outputFlags.force),
+  'no-zip': less(noZipFlag),
+  wait: less(waitFlag),
+  'kill-timeout': less(killTimeoutFlag),
+  ...sendingFlags,
+  ...deidentifyFlags,
+  'dry-run': Flags.boolean({
+    helpGroup: 'PRIVACY',
+    description:
+      'Print what would leave this machine: files, names, what is kept and removed, sizes. Sends nothing, and needs no server',
+  }),
+  yes: Flags.boolean({
+    char: 'y',
+    helpGroup: 'JOB',
+    description: 'Ask nothing: of a directory with several DICOM series send all',
+  }),
+  detach: Flags.boolean({
+    // These flags concern the result, which --detach does not fetch.
+    exclusive: ['output', 'force', 'wait', 'no-zip'],
+    description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
+  }),
+  'on-end': Flags.string({
+    helpGroup: 'JOB',
+    helpValue: 'COMMAND',
+    exclusive: ['detach'],
+    description:
+      'Command that a shell runs when this one has ended, whatever came of it, with a JSON document about it on stdin',
+  }),
+};
+
+/** Draws the result on a terminal. */
+export const showFlag = {
+  show: Flags.boolean({
+    helpGroup: 'JOB',
+    exclusive: ['detach', 'each'],
+    description: "On a terminal, draw the scans with the result at the end, as 'remote-app show' does",
+  }),
+};
+
+/** What results are converted to. */
+const conversionFlags = {
+  as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true })({
+    helpGroup: 'JOB',
+    exclusive: ['detach'],
+    description:
+      'Also convert what comes back for viewers, beside the original; several times for several formats: a DICOM segmentation ' +
+      '(dicom-seg, or with all labels in one frame dicom-labelmap) or contours (rtstruct) in the study of the scan, ' +
+      'a segmentation of 3D Slicer (nrrd), nifti, or of intensities a derived series (dicom)',
+  }),
+  strict: Flags.boolean({
+    helpGroup: 'JOB',
+    dependsOn: ['as'],
+    description:
+      'With --as, refuse a label map on another grid than its scan; otherwise the nearest labels are taken',
+  }),
+};
+
+type ConversionFlags = Partial<Interfaces.InferredFlags<typeof conversionFlags>>;
+
+/** What was asked for with these flags. */
+export const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRequest | undefined =>
+  as.length === 0 ? undefined : { formats: [...new Set(as)], isStrict: strict ?? false };
+
+/** The flags of the operations that can run one job for each case. */
+const eachFlags = {
+  each: Flags.boolean({
+    helpGroup: 'EACH',
+    exclusive: ['detach'],
+    description:
+      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes ' +
+      'to --output under the path of its input. What is done already is not sent again: the same command goes on where it ended',
+  }),
+  'at-most': wholeNumber({
+    helpGroup: 'EACH',
+    helpValue: 'N',
+    min: 1,
+    max: 256,
+    dependsOn: ['each'],
+    description: 'Most jobs at once, fewer where the server allows fewer [default: 4]',
+  }),
+  'fail-fast': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'End at the first case that fails; otherwise the others go on',
+  }),
+  'keep-version': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    exclusive: ['force'],
+    description:
+      'After an upgrade of the app, keep the results of the earlier version and compute only the other cases; --force computes all again',
+  }),
+  'skip-incomplete': Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description: 'Leave out the cases that do not have a file in each group; otherwise nothing is sent',
+  }),
+  layout: Flags.option({ options: ['cases', 'bids'] as const })({
+    helpGroup: 'EACH',
+    dependsOn: ['each'],
+    description:
+      'How results lie in --output: in a directory for each case, or as derivatives of BIDS, whose data set --output then is ' +
+      '[default: cases]',
+  }),
+  watch: Flags.boolean({
+    helpGroup: 'EACH',
+    dependsOn: ['each', 'json'],
+    description:
+      'With --json, print every change of a case while the command runs, as one JSON document per line; the last line is about all cases',
+  }),
+};
+
+/** The parsed flags of `eachFlags`. */
+export type EachFlags = Interfaces.InferredFlags<typeof eachFlags>;
+
+type RunFlags = Interfaces.InferredFlags<typeof runFlags & { app: typeof appFlag }>;
+
+/** The parsed command line of an operation. */
+export interface ParsedSubmit {
+  readonly flags: ConnectionFlags &
+    RunFlags &
+    ConversionFlags &
+    Partial<EachFlags> &
+    Readonly<Record<string, unknown>>;
+  readonly args: { readonly paths?: readonly string[] | undefined };
+  /** Flags and arguments, in their order. */
+  readonly raw: readonly Word[];
+}
+
+/** All flags of an operation's command: those of its fields, and those that all operations share. */
+export const submitFlags = (name: OperationName) => ({
+  app: appFlag,
+  ...operationFlags(name),
+  ...runFlags,
+  ...(operationOf(name).paths === 'dataSet' ? {} : { ...conversionFlags, ...eachFlags }),
+});
+
+/** The volumes: all arguments that are not flags. */
+export const volumeArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description: 'Files, patterns or directories; a DICOM series or a .zarr store is sent whole',
+  }),
+};
+
+/** The data set of a fine-tuning. */
+export const datasetArgs = {
+  paths: Args.string({
+    multiple: true,
+    ignoreStdin: true,
+    description: 'The data set: a directory, or a zip archive of one',
+  }),
+};

@@ -1,0 +1,290 @@
+import { errorKinds, exitCodes, isFinal, killErrors } from '../../contract/index.js';
+import {
+  addLogAndNames,
+  type CaseRecord,
+  type Computation,
+  followJob,
+  type RecordedInput,
+  recordResult,
+  type ServerFacts,
+  stampOfInputs,
+} from '../case/index.js';
+import {
+  type AppAnswer,
+  job as askJob,
+  backoff,
+  type Connection,
+  type JobAnswer,
+  kill,
+  pause,
+  untilAnswered,
+} from '../connection/index.js';
+import {
+  ClientError,
+  HttpError,
+  Interrupted,
+  isBusy,
+  isExpiredJob,
+  isUnknownJob,
+  JobFailed,
+  JobForgotten,
+  NoRoom,
+  WriteError,
+  writing,
+} from '../errors.js';
+import { type FoundCase, remarksOn } from '../found-files.js';
+import type { Outgoing } from '../outgoing.js';
+import { ResultFetch } from '../result/index.js';
+import type { Submission } from '../submission.js';
+import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
+import { renameForBids } from './bids-layout.js';
+import { causeOf, type LastLine } from './failures.js';
+import type { JobOwners, KnownJobs } from './known-jobs.js';
+import type { CohortOptions } from './options.js';
+import type { CasePlace } from './put-in-place.js';
+import { goOnLater, type ResultsDirectory } from './results-directory.js';
+import type { CaseTable } from './table.js';
+
+/** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
+const maxRepeats = 5;
+/** Seconds for a question about a job. */
+const maxWait = 30;
+
+/** A case that is to be computed. */
+export interface PreparedCase {
+  readonly found: FoundCase;
+  readonly place: CasePlace;
+  /** How its files leave that are de-identified; null if they leave as they are. */
+  readonly outgoing: Outgoing | null;
+  readonly inputs: readonly RecordedInput[];
+  readonly key: string;
+  /** Of the inputs when they were read. */
+  readonly stamp: string;
+  /** The stamp for the record; null if a file was written too recently. */
+  readonly recordedStamp: string | null;
+}
+
+/** What the cases of a cohort share while they are computed. */
+export interface SharedByCases {
+  readonly connection: Connection;
+  readonly submission: Submission;
+  readonly options: CohortOptions;
+  readonly terms: ServerTerms;
+  readonly results: ResultsDirectory;
+  readonly app: AppAnswer | null;
+  readonly computation: Computation;
+  readonly table: CaseTable;
+  readonly known: KnownJobs;
+  readonly owners: JobOwners;
+  /** Aborted when no further job is to begin. */
+  readonly stop: AbortSignal;
+  readonly server: () => Promise<ServerFacts>;
+  /** Called with the version of the app that a job has run, before its result is fetched. */
+  readonly checkVersion: (version: string | null | undefined) => void;
+}
+
+/** Whether a server, and no proxy, answers that it takes no job now: it is busy, being drained, or has to be restarted after an upgrade. */
+const takesNoJobNow = (cause: unknown): boolean =>
+  cause instanceof HttpError &&
+  !cause.isOfProxy &&
+  [errorKinds.busy.status, errorKinds.draining.status].some((status) => status === cause.status);
+
+/** Whether a server does not have a job that it accepted. */
+const isJobGone = (error: unknown): boolean =>
+  error instanceof JobForgotten || isUnknownJob(causeOf(error)) || isExpiredJob(causeOf(error));
+
+/** Whether a job was killed because its server was stopped. */
+const isKilledWithServer = (error: unknown): boolean =>
+  error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
+
+/**
+ * The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the
+ * result in its place.
+ */
+function withoutRoom(directory: string, error: unknown): unknown {
+  const cause = causeOf(error);
+  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
+  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
+}
+
+/** Computes one case: sends it, or goes on with the job that an earlier command sent, and brings the result to its place. */
+export class CaseRun {
+  constructor(
+    private readonly shared: SharedByCases,
+    private readonly prepared: PreparedCase,
+    private readonly reporter: LastLine,
+    /** Called when a job has ended, and before its result is fetched. */
+    private readonly onJobEnd: () => void,
+  ) {}
+
+  /**
+   * Sends the case up to `maxRepeats` times more, with a number after its key, if its job is lost or outdated. What becomes of the
+   * last job is what becomes of the case. An interruption kills the job, unless it is done already; another failure leaves it.
+   */
+  async run(): Promise<CaseRecord | null> {
+    const { connection, known, stop } = this.shared;
+    const { found, key } = this.prepared;
+    const before = known.get(found.name, key);
+    const first = before ? before.attempt + (before.isOver ? 1 : 0) : 1;
+    let earlier = before?.isOver ? undefined : before?.jobId;
+    for (let attempt = first; ; attempt += 1) {
+      const mayRepeat = () => attempt - first < maxRepeats && !stop.aborted;
+      try {
+        const sentAt = earlier === undefined ? connection.now() : undefined;
+        const jobId = earlier ?? (await this.#send(attempt));
+        const isOutdated = await this.#killedOnInterrupt(
+          jobId,
+          async () => mayRepeat() && (await this.#isOutdated(jobId, sentAt)),
+        );
+        if (!isOutdated) return await this.#receive(jobId, await this.#follow(jobId));
+      } catch (error) {
+        if (!(mayRepeat() && (isJobGone(error) || isKilledWithServer(error)))) throw error;
+      }
+      earlier = undefined;
+    }
+  }
+
+  /** Sends the case. Kills its job if the server did not acknowledge every option, or if the files changed after they were read. */
+  async #send(attempt: number): Promise<string> {
+    const { connection, submission, terms, table, owners, known } = this.shared;
+    const { found, outgoing, key, stamp } = this.prepared;
+    const { name, files } = found;
+    // That of an earlier attempt.
+    this.reporter.text = '';
+    table.change(name, { status: 'sending' });
+    await using staged = await stage(
+      { submission, found: files, terms, outgoing },
+      this.reporter,
+      connection.signal,
+    );
+    const ofAttempt = attempt === 1 ? key : `${key}-${attempt}`;
+    // The key is made of the contents and names of the files: whoever has them could recognise it.
+    const envelope = await this.#submit(staged, outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt);
+    const { job_id: jobId } = envelope;
+    owners.take(jobId, name, key);
+    known.set(name, { key, attempt, jobId, isOver: false });
+    await this.#killedOnInterrupt(jobId, async () => {
+      const isChanged = stampOfInputs(files) !== stamp;
+      const ignored = unacknowledged(submission, envelope);
+      if (!isChanged && ignored.length === 0) return;
+      await this.#kill(jobId);
+      throw new ClientError(
+        isChanged
+          ? 'Its files changed while they were sent; run the command again'
+          : `The server did not acknowledge: ${ignored.join(', ')}`,
+        exitCodes.failed,
+      );
+    });
+    return jobId;
+  }
+
+  /** Submits what is staged. A server that takes no job now is waited for without a limit. */
+  async #submit(staged: Staged, key: string): ReturnType<typeof submit> {
+    const { connection, submission, terms, stop } = this.shared;
+    const { reporter } = this;
+    for (let round = 0; ; round += 1) {
+      try {
+        return await submit(connection, submission, staged, reporter, key, terms.knowsKeys);
+      } catch (error) {
+        const cause = causeOf(error);
+        if (!takesNoJobNow(cause) || stop.aborted) throw error;
+        const { message } = error as Error;
+        // A full server takes it when another job has ended; otherwise somebody may have to do something.
+        if (isBusy(cause)) reporter.waiting(`Waiting for a place: ${message}`);
+        else reporter.waiting(`Waiting until the server takes jobs again: ${message}`, true);
+        await pause(backoff(round, 1000, 15_000), connection.signal);
+        reporter.waiting(null);
+      }
+    }
+  }
+
+  /**
+   * Whether a job will bring no result: the server has lost it, somebody killed the job of an earlier command, or the server answered
+   * with an old job of the same key that failed. A job of an earlier command that failed by itself is not outdated: nobody has been
+   * told of its failure yet.
+   * @param sentAt by the server's clock; undefined for the job of an earlier command
+   */
+  async #isOutdated(jobId: string, sentAt: number | undefined): Promise<boolean> {
+    try {
+      const { status, finished_at } = await this.#ask(jobId);
+      if (sentAt === undefined) return status === 'killed';
+      return isFinal(status) && status !== 'done' && Date.parse(finished_at ?? '') < sentAt;
+    } catch (error) {
+      if (isJobGone(error)) return true;
+      throw error;
+    }
+  }
+
+  async #follow(jobId: string): ReturnType<typeof followJob> {
+    const { connection, table, stop } = this.shared;
+    const { found, outgoing } = this.prepared;
+    return this.#killedOnInterrupt(jobId, async () => {
+      table.change(found.name, { status: 'running', jobId });
+      if (stop.aborted) await this.#kill(jobId);
+      return followJob(connection, jobId, outgoing?.originals ?? {}, this.reporter);
+    });
+  }
+
+  /** Completes the result of a job in a private directory, and puts it in its place. */
+  async #receive(jobId: string, followed: Awaited<ReturnType<typeof followJob>>): Promise<CaseRecord | null> {
+    const { connection, options, results, table, app, computation } = this.shared;
+    const { found, place, outgoing, inputs, recordedStamp } = this.prepared;
+    const { reporter } = this;
+    const { wait, clientVersion, imaging, isForced } = options;
+    const { name, files } = found;
+    const job = await this.#ask(jobId).catch(() => null);
+    this.shared.checkVersion(job?.version);
+    this.onJobEnd();
+    table.change(name, { status: 'fetching' });
+    await using own = await writing(results.directory, goOnLater, () => results.privateDirectory());
+    const output = { directory: own.path, taken: 'replace', isPrivate: true } as const;
+    await using result = new ResultFetch(connection, jobId, output, { wait, reporter, isDone: true });
+    try {
+      await result.fetch();
+      const { directory } = result;
+      return await writing(place.directory, goOnLater, async () => {
+        const addition = { imaging, originals: outgoing?.originals ?? {}, followed };
+        const log = await addLogAndNames(connection, jobId, directory, addition, reporter);
+        const server = await this.shared.server();
+        const remarks = remarksOn(files);
+        const facts = { computation, inputs, remarks, app, server, clientVersion, job, jobId, log };
+        const converting = { ...options, reporter, found: files };
+        await recordResult(directory, facts, connection.signal, converting);
+        if (place.prefix !== '') renameForBids(place, directory);
+        await results.finish(name, place, directory, { inputs: recordedStamp, isForced });
+        await results.putInPlace(place, directory);
+        return results.record(place);
+      });
+    } catch (error) {
+      throw withoutRoom(place.directory, result.explain(error));
+    }
+  }
+
+  /** Asks about a job. A server that is away is waited for. */
+  #ask(jobId: string): Promise<JobAnswer> {
+    const { connection } = this.shared;
+    const patience = connection.patience(this.reporter);
+    return untilAnswered(connection, patience, () => askJob(connection, jobId, maxWait));
+  }
+
+  /** Kills a job without a note. Never throws. */
+  async #kill(jobId: string): Promise<void> {
+    const { connection, options } = this.shared;
+    this.reporter.waiting('Stopping the job');
+    await kill(connection, jobId, options.killTimeout).catch(() => {});
+  }
+
+  /** Runs a wait for a job. If it is interrupted, the job is killed, unless the interruption leaves it running. */
+  async #killedOnInterrupt<T>(jobId: string, wait: () => Promise<T>): Promise<T> {
+    const { signal } = this.shared.connection;
+    try {
+      signal?.throwIfAborted();
+      return await wait();
+    } catch (error) {
+      if (!signal?.aborted) throw error;
+      const { reason } = signal;
+      if (!(reason instanceof Interrupted && reason.leavesJob)) await this.#kill(jobId);
+      throw reason;
+    }
+  }
+}
