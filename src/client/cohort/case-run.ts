@@ -64,8 +64,8 @@ export interface PreparedCase {
   readonly recordedStamp: string | null;
 }
 
-/** What the cases of a cohort share while they are computed. */
-export interface SharedByCases {
+/** What is the same for all cases of a cohort. */
+export interface SharedWork {
   readonly connection: Connection;
   readonly submission: Submission;
   readonly options: CohortOptions;
@@ -73,6 +73,10 @@ export interface SharedByCases {
   readonly results: ResultsDirectory;
   readonly app: AppAnswer | null;
   readonly computation: Computation;
+}
+
+/** What the cases of a cohort share while they are computed. */
+export interface SharedByCases extends SharedWork {
   readonly table: CaseTable;
   readonly known: KnownJobs;
   readonly owners: JobOwners;

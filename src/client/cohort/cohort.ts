@@ -4,7 +4,6 @@ import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import {
   areInputsUntouched,
   type CaseRecord,
-  type Computation,
   digestOf,
   hashInputs,
   inputStampToRecord,
@@ -15,17 +14,15 @@ import {
   serverFacts,
   stampOfInputs,
 } from '../case/index.js';
-import { type AppAnswer, type Connection, kill } from '../connection/index.js';
+import { kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
-import type { Submission } from '../submission.js';
-import type { ServerTerms } from '../submit/index.js';
 import type { PlacedRecord } from './bids-layout.js';
-import { CaseRun, type PreparedCase, type SharedByCases } from './case-run.js';
+import { CaseRun, type PreparedCase, type SharedByCases, type SharedWork } from './case-run.js';
 import { stateOfResult, upgraded } from './earlier-results.js';
 import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
-import type { CohortOptions, CohortSummary } from './options.js';
+import type { CohortSummary } from './options.js';
 import { type CasePlace, checkPlace } from './put-in-place.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable } from './table.js';
@@ -34,16 +31,9 @@ import { type CaseState, CaseTable } from './table.js';
 const maxFetching = 4;
 
 /** What a queue of cases needs. */
-interface CohortWork {
-  readonly connection: Connection;
-  readonly submission: Submission;
-  readonly options: CohortOptions;
+interface CohortWork extends SharedWork {
   readonly cases: readonly FoundCase[];
   readonly placeOf: (found: FoundCase) => CasePlace;
-  readonly results: ResultsDirectory;
-  readonly terms: ServerTerms;
-  readonly app: AppAnswer | null;
-  readonly computation: Computation;
   /** All results that are there, and the rows of those that are no cases of this command. */
   readonly records: readonly PlacedRecord[];
   readonly others: readonly CaseState[];

@@ -66,5 +66,5 @@ export { backoff, type Patience, pause, untilAnswered, type Watcher } from './pa
 export { defaultProfile, listProfiles, type Profile, readProfile, writeProfile } from './profiles.js';
 export { bodyOf, header, type Reply, retryAfter } from './reply.js';
 export { type Transport, wasClosed } from './transport.js';
-export { appendUpload, beginUpload, type UploadBytes, uploadState } from './uploads.js';
+export { appendUpload, beginUpload, type UploadBytes, uploadState } from './tus.js';
 export type { Connection, ConnectionOptions };

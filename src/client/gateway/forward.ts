@@ -116,7 +116,7 @@ async function ask(
       query,
       headers: passedOn(request.headers, ofGateway),
       signal,
-      // An upload has no time limit.
+      // Sending a body has no time limit.
       ...(body ? { body, headTimeout: 0 } : {}),
     })
     .catch((error) => {

@@ -19,7 +19,7 @@ const answerWait = 5000;
  * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
  * and only the answer has its id, so the answer is awaited. Also ends it after `idle` seconds of silence.
  */
-export class UploadWatch {
+export class RequestWatch {
   readonly #controller = new AbortController();
   readonly #onAbort = () => this.#interrupted();
   #timer: NodeJS.Timeout | undefined;
@@ -168,7 +168,7 @@ export class Attempts {
   /**
    * Waits after an attempt that failed, whose bytes are counted.
    * @param allBytesSent whether the server may have everything, so that only its answer is missing
-   * @throws the error with which the upload is given up
+   * @throws the error with which the sending is given up
    */
   async after(error: unknown, allBytesSent: boolean): Promise<void> {
     const isFirst = this.isFirst;
@@ -188,7 +188,7 @@ export class Attempts {
     });
   }
 
-  /** The error with which an upload is given up: what became of it, and how to go on. */
+  /** The error with which the sending is given up: what became of it, and how to go on. */
   #givenUp(error: unknown, why: string, allBytesSent: boolean): unknown {
     if (error instanceof Interrupted) return interrupted(this.connection, error, allBytesSent);
     if (!(error instanceof ClientError) || !isTransient(error)) return error;

@@ -10,63 +10,19 @@ import { type Connection, pause, submissionAnswer } from '../connection/index.js
 import { HttpError, Interrupted, isBusy } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
-import { Attempts, mayBeAccepted, UploadWatch } from './attempts.js';
+import { Attempts, mayBeAccepted, RequestWatch } from './attempts.js';
 import { Multipart, uniqueText } from './multipart.js';
+import { FileSender } from './send-files.js';
 import type { Staged, StagedFile } from './staging.js';
-import { Uploads } from './uploads.js';
 
 /**
- * How long a repeated upload waits before it sends its body, in milliseconds. A server may refuse a request by its head
+ * How long a repeated submission waits before it sends its body, in milliseconds. A server may refuse a request by its head
  * alone; while a body is sent at full speed, the connection may be cut before that refusal is read.
  */
 const holdBack = 1000;
 
 /** The body of a submission, which can be sent again. */
 type Body = Pick<Multipart, 'contentType' | 'length' | 'fileBytes' | 'stream'>;
-
-/** One attempt to send the body. */
-interface Attempt {
-  readonly path: string;
-  readonly body: Body;
-  readonly key: string;
-  readonly isFirst: boolean;
-  /** Called with the bytes that have been handed out, and with how many of these belong to files. */
-  readonly onBytes: (sent: number, ofFiles: number) => void;
-  /** Called when an interruption arrives while only the answer is missing. */
-  readonly onAnswerWait: () => void;
-}
-
-async function send(
-  connection: Connection,
-  { path, body, key, isFirst, onBytes, onAnswerWait }: Attempt,
-): Promise<JobEnvelope> {
-  const { readTimeout, signal, server } = connection;
-  const answer = await submissionAnswer();
-  const upload = new UploadWatch(body.length, readTimeout, signal, server, onAnswerWait);
-  const onPiece = (sent: number, ofFiles: number) => {
-    // The body may hand out one more piece after the request has ended.
-    if (upload.isDone) return;
-    upload.moved(sent);
-    onBytes(sent, ofFiles);
-  };
-  try {
-    const reply = await connection.send(path, {
-      method: 'POST',
-      headers: {
-        'content-type': body.contentType,
-        'content-length': String(body.length),
-        [parameters.idempotencyKey.name]: key,
-      },
-      body: body.stream(onPiece, isFirst ? undefined : () => pause(holdBack, upload.signal)),
-      headTimeout: 0,
-      signal: upload.signal,
-    });
-    const { job_id, accepted_options } = await connection.read(reply, path, answer, upload.signal);
-    return jobEnvelope(job_id, accepted_options);
-  } finally {
-    upload.done();
-  }
-}
 
 /** A file in a submission of JSON (docs/http.md, Submission). */
 interface Reference {
@@ -79,7 +35,7 @@ function jsonBody(
   { operation, options }: Submission,
   { fields }: Staged,
   files: readonly StagedFile[],
-  uploads: Uploads,
+  sender: FileSender,
 ): Body {
   const document: Record<string, unknown> = { ...fields };
   if (Object.keys(options).length > 0) document[optionsField] = options;
@@ -88,7 +44,7 @@ function jsonBody(
     for (const file of files) {
       if (file.field !== name) continue;
       groups[file.group] ??= [];
-      groups[file.group]?.push({ upload: uploads.nameOf(file), name: file.filename });
+      groups[file.group]?.push({ upload: sender.uploadOf(file), name: file.filename });
     }
     if (groups.length > 0) document[name] = kind === 'archive' ? groups[0]?.[0] : groups;
   }
@@ -126,12 +82,12 @@ export async function submit(
   const how = { key, isRepeatable };
   if (staged.uploads === null)
     return sendBody(connection, submission, new Multipart(staged.fields, staged.parts), reporter, how);
-  const uploads = new Uploads(connection, staged.uploads, reporter);
+  const sender = new FileSender(connection, staged.uploads, reporter);
   let missing: readonly string[] = [];
   for (let round = 1; ; round += 1) {
-    await uploads.send(missing);
+    await sender.send(missing);
     try {
-      const body = jsonBody(submission, staged, staged.uploads, uploads);
+      const body = jsonBody(submission, staged, staged.uploads, sender);
       return await sendBody(connection, submission, body, reporter, how);
     } catch (error) {
       if (!(error instanceof HttpError) || error.missing.length === 0 || round >= maxRounds) throw error;
@@ -147,35 +103,38 @@ async function sendBody(
   reporter: Reporter,
   { key, isRepeatable }: { readonly key: string; readonly isRepeatable: boolean },
 ): Promise<JobEnvelope> {
+  const { server, signal, readTimeout } = connection;
   const path = submitPath(submission.app, submission.operation.segment);
   const next = 'run the command again once the server can be reached, or raise --patience';
   const attempts = new Attempts(connection, reporter, { size: body.length, isRepeatable, next });
+  const onAnswerWait = () => {
+    reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
+    if (signal?.reason instanceof Interrupted) signal.reason.leaves = mayBeAccepted(connection);
+  };
   let farthest = 0;
   for (;;) {
+    const watch = new RequestWatch(body.length, readTimeout, signal, server, onAnswerWait);
     let sent = 0;
     const onBytes = (count: number, ofFiles: number) => {
+      // The body may hand out one more piece after the request has ended.
+      if (watch.isDone) return;
+      watch.moved(count);
       if (sent === 0 && !attempts.isFirst)
-        reporter.note(`${connection.server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
+        reporter.note(`${server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
       if (count > farthest) attempts.patience.renew();
       sent = count;
       if (body.fileBytes > 0) reporter.progress('Uploading', ofFiles, body.fileBytes);
       // The last bytes are still on their way, and the server checks the whole submission before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
-    const onAnswerWait = () => {
-      reporter.waiting('Interrupted: waiting for the id of the job, to kill it');
-      const reason: unknown = connection.signal?.reason;
-      if (reason instanceof Interrupted) reason.leaves = mayBeAccepted(connection);
-    };
+    const ready = attempts.isFirst ? undefined : () => pause(holdBack, watch.signal);
     try {
-      return await send(connection, {
-        path,
-        body,
-        key,
-        isFirst: attempts.isFirst,
-        onBytes,
-        onAnswerWait,
-      }).finally(() => reporter.waiting(null));
+      return await post(connection, path, key, body, body.stream(onBytes, ready), watch.signal).finally(
+        () => {
+          watch.done();
+          reporter.waiting(null);
+        },
+      );
     } catch (error) {
       const reached = Math.max(farthest, sent);
       // A busy server has refused what it took.
@@ -184,6 +143,31 @@ async function sendBody(
       await attempts.after(error, reached === body.length);
     }
   }
+}
+
+/** Sends a submission once. */
+async function post(
+  connection: Connection,
+  path: string,
+  key: string,
+  { contentType, length }: Body,
+  stream: AsyncIterable<Buffer>,
+  signal: AbortSignal,
+): Promise<JobEnvelope> {
+  const answer = await submissionAnswer();
+  const reply = await connection.send(path, {
+    method: 'POST',
+    headers: {
+      'content-type': contentType,
+      'content-length': String(length),
+      [parameters.idempotencyKey.name]: key,
+    },
+    body: stream,
+    headTimeout: 0,
+    signal,
+  });
+  const { job_id, accepted_options } = await connection.read(reply, path, answer, signal);
+  return jobEnvelope(job_id, accepted_options);
 }
 
 /** Names of the options that were sent and that the server did not say it read (docs/http.md, Submission). */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkAppId, checkJobId } from '../../../src/client/connection/identifiers.js';
-import { appendUpload, type UploadBytes } from '../../../src/client/connection/uploads.js';
+import { appendUpload, type UploadBytes } from '../../../src/client/connection/tus.js';
 import { UsageError } from '../../../src/client/errors.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Connection, Patience } from '../../../src/client/connection/index.js';
 import { HttpError, TransportError } from '../../../src/client/errors.js';
-import { Attempts, UploadWatch } from '../../../src/client/submit/attempts.js';
+import { Attempts, RequestWatch } from '../../../src/client/submit/attempts.js';
 import { memoryReporter } from '../support/connect.js';
 
 const cut = new TransportError('broken', 'It broke');
@@ -32,18 +32,18 @@ describe('Attempts', () => {
     ['a refusal', refused(422)],
     ['a proxy that refuses', refused(413, 'x', true)],
     ['something else', new Error('x')],
-  ])('After %s, an upload is not sent again.', async (_, error) => {
+  ])('After %s, nothing is sent again.', async (_, error) => {
     const { fails, waited } = attempts();
     expect([await fails(error, nothing), waited]).toEqual([error, []]);
   });
 
-  test('A server counts as reached once it has taken a part of the upload.', async () => {
+  test('A server counts as reached once it has taken a part of the sending.', async () => {
     const { fails } = attempts({ isMet: false });
     expect(await fails(cut, nothing)).toBeUndefined();
     expect(await fails(new TransportError('unreached', 'x'), nothing)).toBeUndefined();
   });
 
-  test('An upload is given up once a server has not got its bytes four times, but not because connections break.', async () => {
+  test('Sending is given up once a server has not got its bytes four times, but not because connections break.', async () => {
     const { fails, waited } = attempts();
     for (let time = 1; time <= 9; time += 1) expect(await fails(cut, nothing)).toBeUndefined();
     for (let time = 1; time <= 20; time += 1) expect(await fails(cut, half)).toBeUndefined();
@@ -68,62 +68,62 @@ describe('Attempts', () => {
   });
 });
 
-describe('UploadWatch', () => {
+describe('RequestWatch', () => {
   /** A watch over ten bytes, and a clock that a test moves. */
   function watch(outer?: AbortSignal) {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const waits: string[] = [];
-    const upload = new UploadWatch(10, 60, outer, 'the server', () => waits.push('waits'));
-    return { upload, waits };
+    const sending = new RequestWatch(10, 60, outer, 'the server', () => waits.push('waits'));
+    return { sending, waits };
   }
 
-  test('An upload ends after a minute in which nothing moved.', () => {
-    const { upload } = watch();
+  test('A request ends after a minute in which nothing moved.', () => {
+    const { sending } = watch();
     vi.advanceTimersByTime(59_999);
-    upload.moved(1);
+    sending.moved(1);
     vi.advanceTimersByTime(59_999);
-    expect(upload.signal.aborted).toBe(false);
+    expect(sending.signal.aborted).toBe(false);
     vi.advanceTimersByTime(1);
-    expect(upload.signal.reason).toMatchObject({
+    expect(sending.signal.reason).toMatchObject({
       fault: 'timeout',
       message: 'the server accepted no data for 60 seconds',
     });
   });
 
-  test('Nothing is sent if the command was interrupted before the upload began.', () => {
+  test('Nothing is sent if the command was interrupted before the request began.', () => {
     const reason = new Error('stop');
-    expect(watch(AbortSignal.abort(reason)).upload.signal.reason).toBe(reason);
+    expect(watch(AbortSignal.abort(reason)).sending.signal.reason).toBe(reason);
   });
 
-  test('An interruption after the upload is done changes nothing.', () => {
+  test('An interruption after the request is done changes nothing.', () => {
     const controller = new AbortController();
-    const { upload, waits } = watch(controller.signal);
-    upload.moved(10);
-    upload.done();
+    const { sending, waits } = watch(controller.signal);
+    sending.moved(10);
+    sending.done();
     controller.abort();
     vi.advanceTimersByTime(1e6);
-    expect([upload.isDone, upload.signal.aborted, waits, vi.getTimerCount()]).toEqual([true, false, [], 0]);
+    expect([sending.isDone, sending.signal.aborted, waits, vi.getTimerCount()]).toEqual([true, false, [], 0]);
   });
 
-  test('An interruption before the last byte ends the upload at once.', () => {
+  test('An interruption before the last byte ends the request at once.', () => {
     const controller = new AbortController();
-    const { upload, waits } = watch(controller.signal);
-    upload.moved(9);
+    const { sending, waits } = watch(controller.signal);
+    sending.moved(9);
     controller.abort(new Error('stop'));
-    expect([upload.signal.reason, waits, vi.getTimerCount()]).toEqual([controller.signal.reason, [], 0]);
+    expect([sending.signal.reason, waits, vi.getTimerCount()]).toEqual([controller.signal.reason, [], 0]);
   });
 
   test('An interruption after the last byte leaves five seconds for the answer.', () => {
     const controller = new AbortController();
-    const { upload, waits } = watch(controller.signal);
-    upload.moved(10);
+    const { sending, waits } = watch(controller.signal);
+    sending.moved(10);
     controller.abort(new Error('stop'));
     vi.advanceTimersByTime(4000);
-    upload.moved(10);
+    sending.moved(10);
     vi.advanceTimersByTime(999);
-    expect([upload.signal.aborted, waits]).toEqual([false, ['waits']]);
+    expect([sending.signal.aborted, waits]).toEqual([false, ['waits']]);
     vi.advanceTimersByTime(1);
-    expect(upload.signal.reason).toBe(controller.signal.reason);
+    expect(sending.signal.reason).toBe(controller.signal.reason);
   });
 });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { appendFileSync, readdirSync, renameSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { upload } from '../../../src/client/submit/upload.js';
+import { sendUpload } from '../../../src/client/submit/one-upload.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { sharedServer } from '../../support/server.js';
@@ -169,7 +169,7 @@ test.each([
     response.writeHead(200, { 'Upload-Offset': String(there?.length), 'Upload-Length': '6' }).end();
   });
   await using connection = connectTo(server.url);
-  await upload(
+  await sendUpload(
     connection,
     { sha256: 'a'.repeat(64), size: 6, source: 'ct.nii', segments: [Buffer.from('volume')], seen: new Map() },
     {

@@ -11,10 +11,10 @@ import {
 } from '../connection/index.js';
 import { HttpError, UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import { Attempts, UploadWatch } from './attempts.js';
+import { Attempts, RequestWatch } from './attempts.js';
 import { behind, changed, pieceSize, piecesOf, type SeenFiles, type Segment } from './segments.js';
 
-/** What is uploaded. Its name on the server is its digest. */
+/** The content of an upload, whose name on the server is its digest. */
 export interface Content {
   /** In hexadecimal digits. */
   readonly sha256: string;
@@ -27,8 +27,8 @@ export interface Content {
   readonly seen: SeenFiles;
 }
 
-/** How a content is uploaded, and who hears of its progress. */
-export interface UploadOptions {
+/** How an upload is sent, and who hears of its progress. */
+interface UploadOptions {
   /** Whether the server is asked how much it has before anything is sent. Otherwise all bytes go with the first request. */
   readonly asksFirst: boolean;
   readonly reporter: Reporter;
@@ -59,7 +59,7 @@ const maxConflicts = 60;
  * connection has patience.
  * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
  */
-export async function upload(
+export async function sendUpload(
   connection: Connection,
   content: Content,
   options: UploadOptions,
@@ -156,10 +156,10 @@ class UploadAttempt {
   }
 
   /** Ends a request on which nothing moves, and at once if the command is interrupted, because there is no job yet. */
-  async #watched<T>(ask: (watch: UploadWatch) => Promise<T>): Promise<T> {
+  async #watched<T>(ask: (watch: RequestWatch) => Promise<T>): Promise<T> {
     const { readTimeout, server } = this.connection;
     const { signal } = this.options;
-    const watch = new UploadWatch(Number.POSITIVE_INFINITY, readTimeout, signal, server, () => {});
+    const watch = new RequestWatch(Number.POSITIVE_INFINITY, readTimeout, signal, server, () => {});
     try {
       return await ask(watch);
     } finally {

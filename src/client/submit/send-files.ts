@@ -3,6 +3,7 @@ import { counted, formatBytes, quotePath } from '../../contract/index.js';
 import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import type { Connection } from '../connection/index.js';
 import type { Reporter } from '../reporter.js';
+import { type Content, sendUpload } from './one-upload.js';
 import {
   changed,
   contentOf,
@@ -13,7 +14,6 @@ import {
   unreadable,
 } from './segments.js';
 import type { StagedFile } from './staging.js';
-import { type Content, upload } from './upload.js';
 
 /** Uploads that run at the same time. More of them help only with many small files over a slow connection. */
 const maxConcurrent = 4;
@@ -22,13 +22,13 @@ const maxConcurrent = 4;
 const maxUnasked = 1 << 20;
 
 /** A file that was made and hashed, and is ready to be sent. */
-interface PreparedUpload {
+interface HashedFile {
   readonly content: Content;
   readonly part: FilePart;
 }
 
-/** Sends the files of a submission as uploads. The next file is hashed while those before it are sent. */
-export class Uploads {
+/** Sends the files of a submission, each as an upload. The next file is hashed while those before it are sent. */
+export class FileSender {
   readonly #names = new Map<StagedFile, string>();
   /** The upload of each content, by its name, so that a file that appears twice is sent once. */
   readonly #sent = new Map<string, Promise<void>>();
@@ -43,7 +43,7 @@ export class Uploads {
   }
 
   /** The name of the upload of a file that was sent. */
-  nameOf(file: StagedFile): string {
+  uploadOf(file: StagedFile): string {
     const name = this.#names.get(file);
     if (name === undefined) throw new Error('A file that was not sent would be submitted');
     return name;
@@ -52,11 +52,11 @@ export class Uploads {
   /**
    * Sends what the server does not have.
    * @param missing names of uploads that the server has lost since they were sent: only these are sent again
-   * @throws what `upload` throws; the reason of an interruption
+   * @throws what `sendUpload` throws; the reason of an interruption
    */
   async send(missing: readonly string[] = []): Promise<void> {
     for (const name of missing) this.#sent.delete(name);
-    const files = this.files.filter((file) => missing.length === 0 || missing.includes(this.nameOf(file)));
+    const files = this.files.filter((file) => missing.length === 0 || missing.includes(this.uploadOf(file)));
     const ended = new AbortController();
     const { signal: outer } = this.connection;
     const stop = () => ended.abort(outer?.reason);
@@ -81,7 +81,7 @@ export class Uploads {
   }
 
   /** Makes and hashes a file. What is sent later is checked to be what was hashed here. */
-  async #prepare(file: StagedFile, signal: AbortSignal): Promise<PreparedUpload> {
+  async #prepare(file: StagedFile, signal: AbortSignal): Promise<HashedFile> {
     try {
       const part = await file.make();
       const segments = contentOf(part);
@@ -108,14 +108,14 @@ export class Uploads {
 
   async #sendOnce(
     file: StagedFile,
-    { content, part }: PreparedUpload,
-    how: Pick<Parameters<typeof upload>[2], 'signal' | 'patience'>,
+    { content, part }: HashedFile,
+    how: Pick<Parameters<typeof sendUpload>[2], 'signal' | 'patience'>,
   ): Promise<void> {
     const { sha256, size } = content;
     const before = this.#sent.get(sha256);
     const sending =
       before ??
-      upload(this.connection, content, {
+      sendUpload(this.connection, content, {
         ...how,
         asksFirst: size > maxUnasked,
         reporter: this.reporter,
@@ -169,7 +169,7 @@ class Progress {
 
   hashed(file: StagedFile, bytes: number): void {
     this.#hashed.set(file, bytes);
-    // Once anything is being sent, the bar shows the upload.
+    // Once anything is being sent, the bar shows that.
     if (!this.#isSending) this.reporter.progress('Hashing', this.#hashed.sum, this.#sizes.sum);
   }
 
