@@ -1,9 +1,8 @@
 import path from 'node:path';
-import type { ConversionRequest } from '../../client/case/index.js';
+import type { JobOptions } from '../../client/case/index.js';
 import { type CaseStatus, type CohortSummary, isOver, runCohort } from '../../client/cohort/index.js';
 import type { Connection } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
-import type { DeidentifyChoice } from '../../client/outgoing.js';
 import type { Submission } from '../../client/submission.js';
 import { counted, defaultOutput, exitCodes, oneLine, quotePath, someOf } from '../../contract/index.js';
 import { imaging } from '../../imaging/index.js';
@@ -11,16 +10,7 @@ import { isToStdout } from '../jobs/index.js';
 import type { CommandIo } from '../terminal/index.js';
 import { seriesChoice } from './choose-series.js';
 import { type CaseDocument, caseDocument, openCohortView } from './cohort-view.js';
-import type { EachFlags } from './submit-flags.js';
-
-/** The flags that this reads. */
-type CohortFlags = Partial<EachFlags> & {
-  readonly output?: string | undefined;
-  readonly force: boolean;
-  readonly wait: number;
-  readonly 'kill-timeout': number;
-  readonly series?: readonly string[] | undefined;
-};
+import { conversionOf, type ParsedSubmit } from './submit-flags.js';
 
 /** What `--each --json` prints. */
 export interface EachDocument {
@@ -33,7 +23,7 @@ export interface EachDocument {
 const defaultMaxJobs = 4;
 
 /** The directory that the results go to. @throws UsageError for stdout */
-export function outputOfEach(flags: Pick<CohortFlags, 'output' | 'force'>): string {
+export function outputOfEach(flags: Pick<ParsedSubmit['flags'], 'output' | 'force'>): string {
   if (isToStdout(flags)) throw new UsageError('With --each there are many results: name a directory with -o');
   if (flags.output === '') throw new UsageError('--output is empty; name a directory');
   return path.resolve(flags.output ?? defaultOutput);
@@ -72,28 +62,16 @@ function documentOf({ output, table, cases }: CohortSummary): EachDocument {
 export async function runEach(
   connection: Connection,
   submission: Submission,
-  flags: CohortFlags,
+  flags: ParsedSubmit['flags'],
   io: CommandIo,
-  {
-    output,
-    json,
-    clientVersion,
-    conversion,
-    deidentify,
-  }: {
-    readonly output: string;
-    readonly json: boolean;
-    readonly clientVersion: string;
-    readonly conversion: ConversionRequest | undefined;
-    readonly deidentify: DeidentifyChoice;
-  },
+  json: boolean,
+  about: Pick<JobOptions, 'output' | 'clientVersion' | 'deidentify'>,
 ): Promise<EachDocument> {
   const view = await openCohortView(io, json, flags.watch ?? false);
   try {
     const summary = await runCohort(connection, submission, {
+      ...about,
       imaging,
-      output,
-      deidentify,
       maxJobs: flags['at-most'] ?? defaultMaxJobs,
       isForced: flags.force,
       keepsVersion: flags['keep-version'] ?? false,
@@ -102,8 +80,7 @@ export async function runEach(
       failsFast: flags['fail-fast'] ?? false,
       wait: flags.wait,
       killTimeout: flags['kill-timeout'],
-      clientVersion,
-      conversion,
+      conversion: conversionOf(flags),
       chooseSeries: seriesChoice(flags.series, io, { mayAsk: false }),
       watcher: view,
       reporter: view.reporter,

@@ -233,13 +233,9 @@ export abstract class SubmitCommand extends ClientCommand {
     const connection = await this.connectTo(settings, flags, true);
     const app = await this.#chooseApp(connection, settings.app);
     const run = async () => {
-      const document = await runEach(connection, { ...submission, app }, flags, this.io, {
-        output,
-        json: this.jsonEnabled(),
-        clientVersion: this.config.version,
-        conversion: conversionOf(flags),
-        deidentify,
-      });
+      const about = { output, clientVersion: this.config.version, deidentify };
+      const cases = { ...submission, app };
+      const document = await runEach(connection, cases, flags, this.io, this.jsonEnabled(), about);
       const count = (wanted: string) => document.cases.filter(({ status }) => status === wanted).length;
       this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
       return document;

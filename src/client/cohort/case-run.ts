@@ -4,6 +4,7 @@ import {
   type CaseRecord,
   type Computation,
   followJob,
+  type JobOptions,
   type RecordedInput,
   recordResult,
   type ServerFacts,
@@ -37,18 +38,33 @@ import type { Outgoing } from '../outgoing.js';
 import { ResultFetch } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
-import { renameForBids } from './bids-layout.js';
+import { type LayoutName, renameForBids } from './bids-layout.js';
 import { causeOf, type LastLine } from './failures.js';
 import type { JobOwners, KnownJobs } from './known-jobs.js';
-import type { CohortOptions } from './options.js';
 import type { CasePlace } from './put-in-place.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
-import type { CaseTable } from './table.js';
+import type { CaseTable, CohortWatcher } from './table.js';
 
 /** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
 const maxRepeats = 5;
 /** Seconds for a question about a job. */
 const maxWait = 30;
+
+/** How a cohort is run. Its reporter gets what concerns all cases. */
+export interface CohortOptions extends JobOptions {
+  readonly layout: LayoutName;
+  /** How many jobs run at once at most. */
+  readonly maxJobs: number;
+  /** Whether all cases are computed again, also where files are that no record knows. */
+  readonly isForced: boolean;
+  /** Whether results of another version of the app stay. */
+  readonly keepsVersion: boolean;
+  /** Whether cases that lack a file of a group are left out. */
+  readonly skipsIncomplete: boolean;
+  /** Whether the first failure ends the command. */
+  readonly failsFast: boolean;
+  readonly watcher: CohortWatcher;
+}
 
 /** A case that is to be computed. */
 export interface PreparedCase {

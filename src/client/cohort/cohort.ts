@@ -22,13 +22,24 @@ import { CaseRun, type PreparedCase, type SharedByCases, type SharedWork } from 
 import { stateOfResult, upgraded } from './earlier-results.js';
 import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
-import type { CohortSummary } from './options.js';
 import { type CasePlace, checkPlace } from './put-in-place.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable } from './table.js';
 
 /** How many results are fetched at most while as many jobs as allowed run. */
 const maxFetching = 4;
+
+/** The outcome of a cohort. */
+export interface CohortSummary {
+  readonly output: string;
+  /** Absolute path of the table. */
+  readonly table: string;
+  readonly cases: readonly CaseState[];
+  /** Names of the rows whose input no longer exists. */
+  readonly orphaned: readonly string[];
+  /** Anything else worth knowing about the table, in sentences without a full stop. */
+  readonly notes: readonly string[];
+}
 
 /** What a queue of cases needs. */
 interface CohortWork extends SharedWork {

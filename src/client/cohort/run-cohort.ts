@@ -23,10 +23,10 @@ import {
   recordsOfBids,
   recordsOfDirectories,
 } from './bids-layout.js';
-import { Cohort } from './cohort.js';
+import type { CohortOptions } from './case-run.js';
+import { Cohort, type CohortSummary } from './cohort.js';
 import { otherRows, refuseOtherApp, refuseOtherVersion } from './earlier-results.js';
 import { numberedCases } from './neutral-numbers.js';
-import type { CohortOptions, CohortSummary } from './options.js';
 import { directoryPlace } from './put-in-place.js';
 import { goOnLater, ResultsDirectory } from './results-directory.js';
 
