@@ -87,13 +87,14 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
   async seek(offset: number, total: number): Promise<boolean> {
     this.#opened ??= await this.#open();
     const { own, target, sink } = this.#opened;
+    if (offset > 0) return sink.seek(offset, total);
     const free = await writing(target, this.#next, () => freeIn(own.directory));
-    if (offset === 0 && total > free)
+    if (total > free)
       throw new NoRoom(
         `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(free)} are free there`,
         this.#next,
       );
-    return sink.seek(offset, total);
+    return sink.seek(0, total);
   }
 
   async write(chunk: Buffer): Promise<boolean> {
