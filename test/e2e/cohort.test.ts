@@ -578,6 +578,13 @@ test('A directory with files that no record names gets no result', async () => {
   expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask_edited.nii'), 'utf8')).toBe('mine');
 });
 
+test('--force computes every case again, although the server still has the jobs of the first command', async () => {
+  await using study = await Study.create(['one', 'two']);
+  expect((await study.run()).code).toBe(0);
+  expect((await study.run('--force')).code).toBe(0);
+  expect([...study.computed].sort()).toEqual(['one', 'one', 'two', 'two']);
+});
+
 test('A plain infer leaves a record beside its result', async () => {
   await using study = await Study.create(['one']);
   const { code, stderr } = await study.cli.run(['infer', scan('sub-01'), '-o', 'Plain'], study.env);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { errorKinds, exitCodes, isFinal, killErrors } from '../../contract/index.js';
 import {
   addLogAndNames,
@@ -166,7 +167,7 @@ export class CaseRun {
 
   /** Sends the case. Kills its job if the server did not acknowledge every option, or if the files changed after they were read. */
   async #send(attempt: number): Promise<string> {
-    const { connection, submission, terms, table, owners, known } = this.shared;
+    const { connection, submission, terms, options, table, owners, known } = this.shared;
     const { found, outgoing, key, stamp } = this.prepared;
     const { name, files } = found;
     // That of an earlier attempt.
@@ -177,7 +178,9 @@ export class CaseRun {
       this.reporter,
       connection.signal,
     );
-    const ofAttempt = attempt === 1 ? key : `${key}-${attempt}`;
+    const numbered = attempt === 1 ? key : `${key}-${attempt}`;
+    // With a key that it knows, the server would answer with the job of an earlier command.
+    const ofAttempt = options.isForced ? randomUUID() : numbered;
     // The key is made of the contents and names of the files: whoever has them could recognise it.
     const envelope = await this.#submit(staged, outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt);
     const { job_id: jobId } = envelope;
