@@ -495,6 +495,12 @@ export const jsonDocuments = {
               number: z.number().nullable().describe('SeriesNumber'),
               description: z.string().describe('SeriesDescription'),
               modality: z.string(),
+              patient: z
+                .string()
+                .nullable()
+                .describe(
+                  'PatientID, or PatientName without one, where series of several patients are listed',
+                ),
               images: z.number().int(),
               size: z
                 .array(z.number())

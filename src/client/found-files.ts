@@ -18,7 +18,9 @@ export interface Series {
   readonly description: string;
   /** `CT`, `MR`; empty if it is not given. */
   readonly modality: string;
-  /** Whose it is, if there are several people in its directory; empty otherwise. */
+  /** PatientID, or the name of a patient without one; empty if neither is given. */
+  readonly patient: string;
+  /** The patient, if there are several people in its directory; empty otherwise. */
   readonly person: string;
   readonly images: number;
   /** Columns, rows, and number of images or frames. */

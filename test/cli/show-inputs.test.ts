@@ -4,11 +4,12 @@ import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadShowInputs } from '../../src/cli/submit/index.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
+import { dicomFile } from '../support/dicom.js';
 import { metaHeader } from '../support/headers.js';
 import { plant, temporary } from '../support/temporary.js';
 
 /** What is shown of these files, with `.` for the directory that they are in. */
-async function shown(files: Readonly<Record<string, string>>, isQuiet = false) {
+async function shown(files: Readonly<Record<string, string | Buffer>>, isQuiet = false) {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   await plant(root.path, files);
@@ -51,6 +52,19 @@ test('Volumes are told with all of their files, and columns without a value are 
   expect(err).toContain('notes.txt');
   const quiet = await shown(pair, true);
   expect([quiet.out, quiet.err]).toEqual(['', '']);
+});
+
+test('Patients are listed if there are several', async () => {
+  const scan = (patient: string, series: string) => ({
+    [`in/${patient}.dcm`]: dicomFile({ ...{ kind: 'DX', image: 1, description: 'chest' }, patient, series }),
+  });
+  const two = await shown({ ...scan('P1', '1'), ...scan('P2', '2') });
+  const columns = two.out.split('\n').map((line) => line.split(/ {2,}/).slice(2, 5).join(' '));
+  expect(columns.slice(0, 3)).toEqual(['PATIENT SERIES DESCRIPTION', 'P1 1 chest', 'P2 1 chest']);
+  const patients = ({ document }: Awaited<ReturnType<typeof shown>>) =>
+    document.volumes.map((each: { series: { patient: string | null } }) => each.series.patient);
+  expect(patients(two)).toEqual(['P1', 'P2']);
+  expect(patients(await shown(scan('P1', '1')))).toEqual([null]);
 });
 
 test('Each file that cannot be sent is told, and that nothing is sent because of them', async () => {

@@ -36,6 +36,8 @@ export interface Slice {
   readonly spacing?: number;
   /** SpecificCharacterSet, and the encoded bytes of the description. */
   readonly charset?: string;
+  /** PatientID. */
+  readonly patient?: string;
   readonly frames?: number;
   readonly plane?: 'axial' | 'coronal' | 'sagittal';
   readonly hasPixels?: boolean;
@@ -99,6 +101,7 @@ export function dicomFile(slice: Slice): Buffer {
     [0x00080018, 'UI', uid(`${series}.${image}`)],
     [0x00080060, 'CS', slice.modality ?? (kind === 'enhancedMR' ? 'MR' : kind)],
     [0x0008103e, 'LO', slice.description ?? ''],
+    ...(slice.patient ? [[0x00100020, 'LO', slice.patient] as const] : []),
     ...(slice.privateBytes ? [[0x00191010, 'OB', Buffer.alloc(slice.privateBytes)] as const] : []),
     [0x0020000e, 'UI', uid(series)],
     [0x00200011, 'IS', String(slice.number ?? 1)],

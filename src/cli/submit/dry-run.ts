@@ -1,7 +1,13 @@
 import { findInputs } from '../../client/case/index.js';
 import { numberedCases } from '../../client/cohort/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
-import { type FoundFiles, filesOfUnit, type Volume, volumesOf } from '../../client/found-files.js';
+import {
+  type FoundFiles,
+  filesOfUnit,
+  type NamedUnit,
+  type Volume,
+  volumesOf,
+} from '../../client/found-files.js';
 import type { DeidentifyChoice, Mode, Outgoing } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { Submission } from '../../client/submission.js';
@@ -64,6 +70,8 @@ interface InputVolume {
     readonly number: number | null;
     readonly description: string;
     readonly modality: string;
+    /** PatientID or PatientName where series of several patients are listed; null otherwise, and without either. */
+    readonly patient: string | null;
     readonly images: number;
     /** Columns, rows, and images or frames. */
     readonly size: readonly number[];
@@ -103,19 +111,25 @@ const look = (
   return findInputs(imaging, submission, finding, async () => null);
 };
 
-/** @param volume a file or a directory, or a header with the files that have its voxels */
-function viewOf(volume: Volume): InputVolume[] {
+/**
+ * @param volume a file or a directory, or a header with the files that have its voxels
+ * @param hasPatients whether series of several patients are listed
+ */
+function viewOf(volume: Volume, hasPatients: boolean): InputVolume[] {
   const [unit] = volume;
   if (!unit) return [];
   const { name, path, format } = unit;
   const files = volume.flatMap(filesOfUnit);
   const bytes = files.reduce((sum, { size = 0 }) => sum + size, 0);
   const view = { name, path, format, files: files.length, bytes };
-  const known = unit.kind === 'store' ? undefined : unit.series;
+  const known = seriesOf(unit);
   if (!known) return [{ ...view, series: null }];
   const { number, description, modality, images, size, plane, remarks } = known;
-  return [{ ...view, series: { number, description, modality, images, size, plane, remarks } }];
+  const patient = (hasPatients && known.patient) || null;
+  return [{ ...view, series: { number, description, modality, patient, images, size, plane, remarks } }];
 }
+
+const seriesOf = (unit: NamedUnit | undefined) => (unit?.kind === 'store' ? undefined : unit?.series);
 
 /** What a column shows for a volume without a value. */
 const nothing = '-';
@@ -124,6 +138,7 @@ const headings = [
   'CASE',
   'NAME',
   'FORMAT',
+  'PATIENT',
   'SERIES',
   'DESCRIPTION',
   'SIZE',
@@ -139,6 +154,7 @@ function rowOf(
   { caseName = nothing, path = nothing } = {},
 ): string[] {
   const about = [
+    oneLine(series?.patient ?? nothing),
     series?.number?.toString() ?? nothing,
     series?.description || nothing,
     series?.size.join(' x ') || nothing,
@@ -200,7 +216,7 @@ function rowsOfPlan(
   if (found.length === 0)
     return planned.map((set) => rowOf({ ...set, format: null, series: null }, { path: set.path }));
   return found.flatMap((volume) =>
-    viewOf(volume).map((view) => {
+    viewOf(volume, false).map((view) => {
       const bytes = volume.reduce((sum, { path }) => sum + (bytesOf.get(path) ?? 0), 0);
       const names = volume.map((unit) => (outgoing ? outgoing.nameOf(unit) : unit.name));
       const path = volume.map((unit) => unit.path).join(', ');
@@ -298,7 +314,9 @@ export async function showInputs(
   const how = { series: flags.series, output, io, json };
   try {
     const found = await look(submission, how, reporter, { listsRefused: true });
-    const volumes = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf).flatMap(viewOf));
+    const all = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf));
+    const patients = new Set(all.flatMap(([unit]) => seriesOf(unit)?.patient ?? []));
+    const volumes = all.flatMap((volume) => viewOf(volume, patients.size > 1));
     const [bad, ...others] = found.refused;
     if (volumes.length === 0 && bad && others.length === 0) throw new UsageError(bad.sentence);
     await printTable(

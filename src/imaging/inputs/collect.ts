@@ -5,7 +5,7 @@ import { guessesOnNifti, isImage, isPairVoxels, isSegmentation } from '@remote-a
 import type { ChooseSeries } from '../../client/case/index.js';
 import type { FoundFiles, Series, Unit } from '../../client/found-files.js';
 import { quotePath, volumeSuffix } from '../../contract/index.js';
-import { faultWithoutPath, firstBytes, isSystemError } from '../../files/index.js';
+import { firstBytes } from '../../files/index.js';
 import { archiveFault } from './data-set.js';
 import { emptyFile, isBelow, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
@@ -138,15 +138,10 @@ class Collector {
 
   /** Why a file does not leave; null if it does. A link that leads out of what was named is noted. */
   async #against(file: string, isLink: boolean, root: string): Promise<string | null> {
-    try {
-      const verdict = await verdictOn({ role: 'named', path: file, isLink, root });
-      if (!verdict.leaves) return verdict.why;
-      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
-      return null;
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      return `cannot be read: ${faultWithoutPath(cause)}`;
-    }
+    const verdict = await verdictOn({ role: 'named', path: file, isLink, root });
+    if (!verdict.leaves) return verdict.why;
+    if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
+    return null;
   }
 
   async #addFile(
@@ -174,12 +169,7 @@ class Collector {
   ): Promise<string | null> {
     const isChecked = this.options.obstacles.purpose === 'sent' && !series && doubt === undefined;
     if (!isChecked || isPairVoxels(file) || detached.test(file)) return null;
-    try {
-      return await volumeFault(file);
-    } catch (cause) {
-      if (!isSystemError(cause)) throw cause;
-      return `cannot be read: ${faultWithoutPath(cause)}`;
-    }
+    return volumeFault(file);
   }
 
   async #addStore({ path: directory, isLink }: Found): Promise<void> {

@@ -1,8 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { emptyFile, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
+import { emptyFile, lookAt, nothingToSend, type Obstacles, readingFault, walkInputs } from './entries.js';
 import { isHidden, isVolumeName } from './formats.js';
 import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
 import { volumeFault } from './recognise.js';
@@ -21,8 +20,7 @@ export async function archiveFault(archive: string): Promise<string | null> {
     return (await checkArchive(archive)) ? null : 'is a zip archive without a file in it';
   } catch (cause) {
     if (cause instanceof ArchiveError) return `cannot be read as a zip archive: ${cause.message}`;
-    if (isSystemError(cause)) return `cannot be read: ${faultWithoutPath(cause)}`;
-    throw cause;
+    return readingFault(cause);
   }
 }
 

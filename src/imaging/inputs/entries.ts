@@ -7,6 +7,7 @@ import { quotePath, someOf } from '../../contract/index.js';
 import {
   errorCode,
   faultWithoutPath,
+  isForbidden,
   isMissing,
   isSystemError,
   TooManyEntries,
@@ -220,6 +221,13 @@ function sendable(
   if (fault !== null) obstacles.add(target, fault);
   if (fault !== null || !look?.stats) return null;
   return { name, path: target, isDirectory: look.stats.isDirectory(), isLink, size: look.stats.size };
+}
+
+/** The fault of a file whose content cannot be read. @throws the cause, if it is no error of the system */
+export function readingFault(cause: unknown): string {
+  if (!isSystemError(cause)) throw cause;
+  const remedy = isForbidden(cause) ? 'make it readable' : 'copy it again from the original';
+  return `cannot be read: ${faultWithoutPath(cause)}; ${remedy}, or leave it out`;
 }
 
 /** The fault of an empty file. */

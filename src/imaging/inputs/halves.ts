@@ -145,11 +145,13 @@ class Joining {
       if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
       voxels.push(found.unit);
     }
-    const [first] = voxels;
-    const why = this.obstacles.purpose === 'sent' ? await volumeFault(header.path) : null;
-    if (first && why !== null) {
-      this.refused.push({ header, file: first.path, why });
-      if (!this.failsAlone) this.obstacles.add(header.path, why);
+    // Nothing here reads AFNI: only its packed voxels say whether they are whole.
+    const checked = header.format === 'AFNI' ? voxels : [header];
+    for (const { path: file } of this.obstacles.purpose === 'sent' ? checked : []) {
+      const why = await volumeFault(file);
+      if (why === null) continue;
+      this.refused.push({ header, file: voxels[0]?.path ?? file, why });
+      if (!this.failsAlone) this.obstacles.add(file, why);
       return;
     }
     this.halves.push({ header, voxels });

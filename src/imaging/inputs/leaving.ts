@@ -5,7 +5,7 @@ import { type DataLayout, readStart } from '@remote-app/volumes/headers';
 import type { ListedFile } from '../../archive/index.js';
 import { formatBytes, quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
-import type { Obstacles } from './entries.js';
+import { type Obstacles, readingFault } from './entries.js';
 import { isHidden, isVolumeContent } from './formats.js';
 
 /**
@@ -232,18 +232,19 @@ const rules: Readonly<Record<Role, readonly Rule[]>> = {
   key: [implied, inside],
 };
 
-/**
- * Whether a file leaves the machine.
- * @throws the system's error for a file that cannot be read
- */
+/** Whether a file leaves the machine. One that cannot be read does not. */
 export async function verdictOn(candidate: Candidate): Promise<Verdict> {
   const { path: file, isLink, root } = candidate;
-  const place: Place = isLink ? placeOf(file, root) : { is: 'inside', target: file };
-  for (const rule of rules[candidate.role]) {
-    const why = await rule(candidate, place);
-    if (why !== null) return { leaves: false, why };
+  try {
+    const place: Place = isLink ? placeOf(file, root) : { is: 'inside', target: file };
+    for (const rule of rules[candidate.role]) {
+      const why = await rule(candidate, place);
+      if (why !== null) return { leaves: false, why };
+    }
+    return { leaves: true, target: place.is === 'inside' ? null : place.target };
+  } catch (cause) {
+    return { leaves: false, why: readingFault(cause) };
   }
-  return { leaves: true, target: place.is === 'inside' ? null : place.target };
 }
 
 /** What is sent of a directory: of a data set, or of a store of Zarr. */

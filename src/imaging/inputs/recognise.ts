@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import {
   type DicomHeader,
   isDicomStart,
@@ -6,8 +7,8 @@ import {
   isSegmentation,
   readStart,
 } from '@remote-app/volumes/headers';
-import { faultWithoutPath, firstBytes, isSystemError, TimeSlice } from '../../files/index.js';
-import type { Obstacles } from './entries.js';
+import { firstBytes, TimeSlice } from '../../files/index.js';
+import { type Obstacles, readingFault } from './entries.js';
 import { dicom, formatOf, hasDicomName, withoutVolumeEnding } from './formats.js';
 import type { DicomFile } from './series.js';
 
@@ -27,11 +28,26 @@ export interface Recognised extends FoundFile {
   readonly fault: string | null;
 }
 
-/** Why a volume fails in every program, in words that follow its path; null for any other file. */
+/** Why a volume fails in every program, or cannot be read, in words that follow its path; null for any other file. */
 export async function volumeFault(file: string): Promise<string | null> {
   // Imported lazily: most files of DICOM series are known to be whole without it.
   const { faultOfVolume } = await import('@remote-app/volumes');
-  return faultOfVolume(file);
+  const fault = /\.bz2$/i.test(file) ? bzip2Fault(file) : faultOfVolume(file);
+  return fault.catch(readingFault);
+}
+
+/** Why a file of bzip2 is not whole: it lacks the end, which is a mark of 48 bits, 32 of a checksum and less than 8 more. */
+async function bzip2Fault(file: string): Promise<string | null> {
+  await using handle = await open(file);
+  const { size } = await handle.stat();
+  const { buffer } = await handle.read(Buffer.alloc(11), 0, 11, Math.max(0, size - 11));
+  const end = BigInt(`0x${buffer.toString('hex')}`);
+  const isWhole = [0, 1, 2, 3, 4, 5, 6, 7].some(
+    (bits) => BigInt.asUintN(48, end >> BigInt(32 + bits)) === 0x1772_4538_5090n,
+  );
+  return isWhole
+    ? null
+    : 'is cut short: the end of its packed data is missing; copy it again from the original';
 }
 
 /** Files that are read at once: on a network file system, each read waits for an answer. */
@@ -53,8 +69,7 @@ async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Pr
     const name = isDicomStart(bytes) ? dicom : (format?.name ?? named);
     return { path, size, header: null, format: name, isPicture: format?.isPicture ?? false, fault: null };
   } catch (cause) {
-    if (!isSystemError(cause)) throw cause;
-    obstacles.add(path, `cannot be read: ${faultWithoutPath(cause)}`);
+    obstacles.add(path, readingFault(cause));
     return null;
   }
 }

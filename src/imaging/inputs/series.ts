@@ -152,6 +152,7 @@ function seriesOf(files: readonly DicomFile[]): Omit<Series, 'person'> {
     number: first?.seriesNumber ?? null,
     description: first?.description ?? '',
     modality: first?.modality ?? '',
+    patient: first?.patient ?? '',
     images: files.length,
     size: size.every((each) => typeof each === 'number') ? [...(size as number[]), depth] : [],
     plane: planeOf(first),
@@ -196,13 +197,14 @@ function keyOf(file: DicomFile): string {
  */
 export function groupSeries(images: readonly DicomFile[]): Series[] {
   const grouped = groupBy(images, keyOf).flatMap(byDirectoryIfMixed);
-  const found = grouped.map((files) => ({ ...seriesOf(files), person: files[0]?.header?.patient ?? '' }));
+  const found = grouped.map(seriesOf);
   const peopleIn = new Map<string, Set<string>>();
-  for (const { path: directory, person } of found)
-    peopleIn.set(directory, (peopleIn.get(directory) ?? new Set()).add(person));
-  const series = found.map((each) =>
-    (peopleIn.get(each.path)?.size ?? 0) > 1 ? each : { ...each, person: '' },
-  );
+  for (const { path: directory, patient } of found)
+    peopleIn.set(directory, (peopleIn.get(directory) ?? new Set()).add(patient));
+  const series = found.map((each) => ({
+    ...each,
+    person: (peopleIn.get(each.path)?.size ?? 0) > 1 ? each.patient : '',
+  }));
   return series.sort((a, b) =>
     a.path === b.path ? (a.number ?? 0) - (b.number ?? 0) : byName(a.path, b.path),
   );

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { byName, readSmallFile } from '../../files/index.js';
+import { byName, firstBytes, readSmallFile } from '../../files/index.js';
 import { type Entry, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
 import { hasZarrName } from './formats.js';
 import { type Tree, TreeReader } from './leaving.js';
@@ -26,6 +26,8 @@ const array3 = z.object({
     configuration: z.object({ chunk_shape: z.array(size) }),
   }),
   chunk_key_encoding: chunkKeys,
+  data_type: z.optional(z.unknown()),
+  codecs: z.optional(z.array(z.object({ name: z.string() }))),
 });
 const group3 = z.object({ zarr_format: z.literal(3), node_type: z.literal('group') });
 const array2 = z.object({
@@ -33,6 +35,9 @@ const array2 = z.object({
   shape: z.array(count),
   chunks: z.array(size),
   dimension_separator: z.optional(z.enum(['/', '.'])),
+  dtype: z.optional(z.unknown()),
+  compressor: z.optional(z.nullable(z.object({ id: z.string() }))),
+  filters: z.optional(z.unknown()),
 });
 const group2 = z.object({ zarr_format: z.literal(2) });
 const attributes = z.record(z.string(), z.unknown());
@@ -44,17 +49,27 @@ interface Chunks {
   readonly separator: '/' | '.';
   /** Whether their keys begin with `c`. */
   readonly isMarked: boolean;
+  /** Bytes of each, or `blosc` if its header says how many; null if only unpacking it shows whether it is whole. */
+  readonly bytes: number | 'blosc' | null;
 }
 
 function chunksOf(
   shape: readonly number[],
   chunks: readonly number[],
   separators: readonly ('/' | '.')[],
-  isMarked: boolean,
+  how: Pick<Chunks, 'isMarked' | 'bytes'>,
 ): Meaning {
   if (shape.length !== chunks.length) return null;
   const counts = shape.map((length, at) => Math.ceil(length / (chunks[at] ?? 1)));
-  return { isNode: true, chunks: separators.map((separator) => ({ counts, separator, isMarked })) };
+  return { isNode: true, chunks: separators.map((separator) => ({ counts, separator, ...how })) };
+}
+
+/** @param codecs what packs the chunks, in its order */
+function bytesOf(chunks: readonly number[], type: unknown, codecs: readonly string[]): Chunks['bytes'] {
+  if (codecs.at(-1) === 'blosc') return 'blosc';
+  const [, bytes, bits] = /^(?:[<>|][biuf](\d)|(?:u?int|float)(\d+))$/.exec(String(type)) ?? [];
+  const each = Number(bytes ?? Number(bits) / 8);
+  return codecs.length === 0 && each > 0 ? chunks.reduce((product, length) => product * length, each) : null;
 }
 
 /** What one file of metadata says of its directory; null for one that is not valid. */
@@ -71,14 +86,19 @@ const readers: Readonly<Record<string, (value: unknown) => Meaning>> = {
     const { name, configuration } = array.chunk_key_encoding;
     const separator = configuration?.separator ?? (name === 'default' ? '/' : '.');
     const { chunk_shape: chunks } = array.chunk_grid.configuration;
-    return chunksOf(array.shape, chunks, [separator], name === 'default');
+    const codecs = array.codecs?.map((each) => each.name).filter((each) => each !== 'bytes') ?? ['unknown'];
+    const bytes = bytesOf(chunks, array.data_type, codecs);
+    return chunksOf(array.shape, chunks, [separator], { isMarked: name === 'default', bytes });
   },
   '.zgroup': (value) => (group2.safeParse(value).success ? group : null),
   '.zarray': (value) => {
     const array = array2.safeParse(value).data;
     // Older programs did not write down which of both they use.
     const separators = array?.dimension_separator ? [array.dimension_separator] : (['.', '/'] as const);
-    return array ? chunksOf(array.shape, array.chunks, separators, false) : null;
+    if (!array) return null;
+    const codecs = array.compressor === null && !array.filters ? [] : [array.compressor?.id ?? 'unknown'];
+    const bytes = bytesOf(array.chunks, array.dtype, codecs);
+    return chunksOf(array.shape, array.chunks, separators, { isMarked: false, bytes });
   },
   '.zattrs': (value) => (attributes.safeParse(value).success ? described : null),
   '.zmetadata': (value) => (z.object({ metadata: attributes }).safeParse(value).success ? described : null),
@@ -115,6 +135,15 @@ function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory
     return false;
   return parts.every((part, at) => /^(0|[1-9]\d{0,14})$/.test(part) && Number(part) < (axes[at] ?? 0));
 }
+
+/** Whether a chunk has all its bytes, as far as that is known without unpacking it. */
+function isWhole({ path: file, size }: Entry, { bytes }: Chunks): boolean {
+  if (bytes !== 'blosc') return size >= (bytes ?? 1);
+  const start = firstBytes(file, 16);
+  return start.length === 16 && size >= start.readUInt32LE(12);
+}
+
+const cutShort = 'is a chunk of a Zarr store and cut short; copy it again from the original';
 
 /** Where a directory lies in a store. */
 interface Place {
@@ -182,9 +211,10 @@ class StoreReader extends TreeReader {
   }
 
   async #addChunk(entry: Entry, key: string, { prefix, arrays }: Omit<Place, 'key'>): Promise<void> {
-    const isImplied = arrays.some((each) => isKey(key, each, entry.isDirectory));
-    if (!(await this.#leaves(entry, isImplied))) return;
+    const array = arrays.find((each) => isKey(key, each, entry.isDirectory));
+    if (!(await this.#leaves(entry, array !== undefined))) return;
     if (entry.isDirectory) this.#places.set(entry.path, { prefix, key, arrays });
+    else if (array && !isWhole(entry, array)) this.obstacles.add(entry.path, cutShort);
     else this.files.push({ name: prefix + key, path: entry.path, size: entry.size });
   }
 }

@@ -97,7 +97,7 @@ test.each([
 const many = (count: number): Series[] =>
   Array.from({ length: count }, (_, index) => ({
     ...{ path: '', isFile: false, files: [], order: [], number: index + 1, description: `T${index + 1}` },
-    ...{ modality: 'MR', person: '', images: 2, size: [], plane: null, remarks: [] },
+    ...{ modality: 'MR', patient: '', person: '', images: 2, size: [], plane: null, remarks: [] },
   }));
 
 test('A word that no series has is refused with those that there are, ten at most', async () => {

@@ -202,14 +202,3 @@ describe('what is collected', () => {
     ]);
   });
 });
-
-test('Voxels stay with their headers where a group is brought into the order of the first', async () => {
-  await plant(root.path, {
-    ...{ '1.nii': 'x', '2.nii': 'x', '1_a.raw': 'x', '2_a.raw': 'x' },
-    ...{ '1_a.mhd': metaHeader('1_a.raw'), '2_a.mhd': metaHeader('2_a.raw') },
-  });
-  const { volumes } = await find({ inputs: [['1.nii', '2.nii']], gt: [['2_a.mhd', '1_a.mhd']] });
-  const names = volumes.map(({ groups }) => groups.flat().map(({ name }) => name));
-  expect(names[1]?.slice(0, 2)).toEqual(['1_a.mhd', '2_a.mhd']);
-  expect(names[1]?.slice(2).toSorted()).toEqual(['1_a.raw', '2_a.raw']);
-});

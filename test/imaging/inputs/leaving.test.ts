@@ -13,6 +13,9 @@ import { zarrStore } from '../../support/zarr.js';
 /** What an attacker wants, as the user has it: none of it may leave. */
 const secret = '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\n';
 
+/** Three bytes, packed by numcodecs. */
+const blosc = Buffer.from('02019301030000000300000013000000616263', 'hex');
+
 type Files = Readonly<Record<string, string | Buffer>>;
 type Links = Readonly<Record<string, string>>;
 
@@ -300,6 +303,22 @@ describe('a store of Zarr', () => {
       expect.stringMatching(/^Not part of their Zarr store, and not sent: .*\.env'.*\.git'/),
     ]);
     expect(await keys({ ...zarrStore('in/s.zarr'), ...strays })).toEqual(['.zgroup', '0/.zarray', '0/0']);
+  });
+
+  test.each<[string, string, object, Buffer]>([
+    ['empty', '.zarray', { compressor: { id: 'zstd' } }, Buffer.alloc(0)],
+    ['not packed', '.zarray', { dtype: '<u2', compressor: null, filters: null }, Buffer.alloc(11)],
+    ['packed by Blosc', '.zarray', { compressor: { id: 'blosc' } }, blosc.subarray(0, 18)],
+    ['in the header of Blosc', '.zarray', { compressor: { id: 'blosc' } }, blosc.subarray(0, 9)],
+    ['of version 3', 'zarr.json', { codecs: [{ name: 'bytes' }] }, Buffer.alloc(5)],
+  ])('A store of Zarr with a chunk that is cut short is refused: %s', async (_, metadata, more, chunk) => {
+    const array2 = { zarr_format: 2, shape: [4, 3], chunks: [2, 3], ...more };
+    const files = (bytes: Buffer) => ({
+      [`in/${metadata}`]: metadata === '.zarray' ? JSON.stringify(array2) : array3(more),
+      [metadata === '.zarray' ? 'in/0.0' : 'in/c/0/0']: bytes,
+    });
+    expect(await keys(files(chunk))).toMatch(/0' is a chunk of a Zarr store and cut short; copy it again/);
+    expect(await keys(files(blosc))).toHaveLength(2);
   });
 
   const array3 = (more: object) =>

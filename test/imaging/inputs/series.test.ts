@@ -48,6 +48,7 @@ describe('a series', () => {
           number: 3,
           description: 'T1',
           modality: 'MR',
+          patient: 'A',
           person: '',
           images: 3,
         },

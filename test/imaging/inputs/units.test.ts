@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { labelOf, type Series } from '../../../src/client/found-files.js';
 import { someOf } from '../../../src/contract/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
-import { Obstacles } from '../../../src/imaging/inputs/entries.js';
+import { Obstacles, readingFault } from '../../../src/imaging/inputs/entries.js';
 import {
   formatNameOf,
   hasZarrName,
@@ -16,15 +16,29 @@ import {
   withoutVolumeEnding,
 } from '../../../src/imaging/inputs/formats.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
+import { verdictOn } from '../../../src/imaging/inputs/leaving.js';
 import { namesOf } from '../../../src/imaging/inputs/names.js';
 import { pairCases, withoutSuffix } from '../../../src/imaging/inputs/pairing.js';
 import { linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
+import { volumeFault } from '../../../src/imaging/inputs/recognise.js';
 import { Selector } from '../../../src/imaging/inputs/selection.js';
 import { describeSeries, matches, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
+
+test('A file that cannot be read has a fault that says so and what to do, and no error of the system', async () => {
+  const copy = 'copy it again from the original, or leave it out';
+  expect(await volumeFault('/proc/self/mem')).toMatch(RegExp(`^cannot be read: .*\\(EIO\\); ${copy}$`));
+  const link = { role: 'named', path: '/nowhere/a.nii', isLink: true, root: '/' } as const;
+  expect(await verdictOn(link)).toMatchObject({ leaves: false, why: expect.stringMatching(/\(ENOENT\); /) });
+  const forbidden = Object.assign(new Error('no'), { errno: -13, code: 'EACCES' });
+  expect(readingFault(forbidden)).toMatch(
+    /^cannot be read: .*\(EACCES\); make it readable, or leave it out$/,
+  );
+  expect(() => readingFault(new Error('a fault of ours'))).toThrow('a fault of ours');
+});
 
 describe('formats', () => {
   test('Formats are told by names', () => {
@@ -168,6 +182,7 @@ describe('a series', () => {
       path: '/in/S1',
       number: 3,
       description: 'T1  (KM)/x',
+      patient: '',
       person: '',
       modality: 'MR',
       size: [2, 3, 4],
