@@ -51,7 +51,7 @@ export async function planEntries(all: readonly ZipEntry[], options: PlanOptions
   const names: string[] = [];
   const seen = new Set<string>();
   for (const entry of entries) {
-    if (options.slice.isOver) await options.slice.pause();
+    await options.slice.pause();
     const name = options.lenient ? entryName(entry) : uploadedName(entryName(entry));
     if (name === itself && entry.uncompressedSize > 0) throw impossible(entryName(entry));
     checkKind(entry, name);
@@ -117,7 +117,7 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
   const taken = new Set<string>();
   const places: (string | null)[] = [];
   for (const name of names) {
-    if (slice.isOver) await slice.pause();
+    await slice.pause();
     if (name === itself) {
       places.push(null);
       continue;
@@ -159,7 +159,7 @@ export async function diskCost(
   let content = 0;
   let overhead = 0;
   for (const target of targets) {
-    if (slice.isOver) await slice.pause();
+    await slice.pause();
     const size = target.entry.uncompressedSize;
     let directory = target.path;
     content += size;

@@ -79,8 +79,7 @@ export default class Init extends BaseCommand {
   async run(): Promise<NewApp> {
     const { args, flags } = await this.parse(Init);
     const app = await initApp({ ...args, ...flags }, this.config.root, this.io);
-    if (this.jsonEnabled()) return app;
-    await this.io.writeOut(`${firstSteps(app, flags.venv ?? false, this.config.bin).join('\n')}\n`);
+    await this.print(firstSteps(app, flags.venv ?? false, this.config.bin));
     return app;
   }
 }

@@ -71,17 +71,9 @@ const slice = 5;
 export class TimeSlice {
   #began = monotonicTime();
 
-  /**
-   * Checked before `pause` in loops over all names of an archive, where an `await` for each would take as long as the
-   * work.
-   */
-  get isOver(): boolean {
-    return monotonicTime() - this.#began >= slice;
-  }
-
   /** Resolves at once unless the slice is used up; otherwise after other work has run. */
   async pause(): Promise<void> {
-    if (!this.isOver) return;
+    if (monotonicTime() - this.#began < slice) return;
     await setImmediate();
     this.#began = monotonicTime();
   }

@@ -27,11 +27,9 @@ function decode(bytes: string, charset: string): string | undefined {
   }
 }
 
-/** Replaces `%41` and its like, or `=41`, by bytes. */
-const unescaped = (text: string, mark = '%'): string =>
-  text.replace(new RegExp(`${mark}([0-9a-f]{2})`, 'gi'), (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
+/** Replaces `%41` and its like by bytes. */
+const unescaped = (text: string): string =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
  * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only a mark
@@ -81,28 +79,6 @@ function extended(text: string): string | undefined {
   return encoded === undefined ? undefined : decode(unescaped(encoded), charset?.toLowerCase() || 'utf-8');
 }
 
-const word = String.raw`=\?([\w.:-]+)(?:\*[\w-]+)?\?([bq])\?([^?\s]*)\?=`;
-const words = new RegExp(`${word}(?:\\s*${word})*`, 'gi');
-
-/** Decodes words such as `=?utf-8?B?w6k=?=` (RFC 2047), which .NET and Java write. Others stay as they are. */
-function withoutEncodedWords(text: string): string {
-  return text.replace(words, (run) => {
-    const encoded = [...run.matchAll(new RegExp(word, 'gi'))];
-    const bytes = encoded.map(([, , kind, content = '']) =>
-      /b/i.test(kind ?? '')
-        ? Buffer.from(content, 'base64').toString('latin1')
-        : unescaped(content.replaceAll('_', ' '), '='),
-    );
-    const charsets = encoded.map(([, charset = '']) => charset.toLowerCase());
-    // A character may be split across two words.
-    const isOne = charsets.every((charset) => charset === charsets[0]);
-    const texts = isOne
-      ? [decode(bytes.join(''), charsets[0] ?? '')]
-      : bytes.map((each, at) => decode(each, charsets[at] ?? ''));
-    return texts.includes(undefined) ? run : texts.join('');
-  });
-}
-
 /**
  * The text of a parameter in the best spelling that was sent: `name*` comes first, because clients send it deliberately;
  * the plain form beside it is for readers that do not know it.
@@ -115,7 +91,7 @@ function textOf(given: ReadonlyMap<string, string>, name: string, what: string):
   if (best === undefined && plain === undefined) return null;
   const decoded = decode(plain ?? unescaped(best ?? ''), 'utf-8');
   if (decoded === undefined) throw new ServiceError('badRequest', `${what} is not UTF-8`);
-  return withoutEncodedWords(decoded);
+  return decoded;
 }
 
 /**

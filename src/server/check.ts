@@ -95,7 +95,7 @@ async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGene
 
 async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Finding> {
   const about = 'address';
-  await checkPorts({ host, port }, metricsAt);
+  checkPorts({ host, port }, metricsAt);
   for (const address of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
     const server = createServer();
     try {

@@ -21,7 +21,7 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
   const starting = setInterval(() => {}, 60_000);
   try {
     const trustedProxies = proxyList(settings.trustedProxies);
-    await checkPorts(settings, settings.metricsAt);
+    checkPorts(settings, settings.metricsAt);
     const opened = await openServer(settings, context, events);
     return await serveFrom(opened, settings, { trustedProxies, events, report });
   } catch (cause) {

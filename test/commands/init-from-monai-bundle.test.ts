@@ -332,7 +332,7 @@ describe('init --from monai-bundle', () => {
   const broken: readonly (readonly [string, Changes, RegExp, string?])[] = [
     ['no metadata', { [about]: null }, /not a bundle of MONAI: it has no metadata\.json in configs/],
     ['metadata that is cut', { [about]: '{"version": ' }, /metadata\.json' cannot be read: it is not JSON/],
-    ['metadata that is a list', { [about]: '[]' }, /no names with values/],
+    ['metadata that is a list', { [about]: '[]' }, /is not of MONAI: its content is not as MONAI writes it/],
     [
       'metadata without its data',
       { [about]: { ...metadata, network_data_format: undefined } },

@@ -35,18 +35,6 @@ describe('the names of a part', () => {
     ['form-data; name=inputs; filename*=b%20c', 'inputs', 'b c'],
     ["form-data; name=inputs; filename*=''b%20c", 'inputs', 'b c'],
     ["form-data; name=inputs; filename*=UTF-8''%EF%BB%BFb", 'inputs', '\ufeffb'],
-    // Words of RFC 2047.
-    ['form-data; name=inputs; filename="=?utf-8?B?U2Now6RkZWwubmlp?="', 'inputs', 'Schädel.nii'],
-    ['form-data; name=inputs; filename="=?UTF-8?Q?Sch=C3=A4del_1=2Enii?="', 'inputs', 'Schädel 1.nii'],
-    ['form-data; name=inputs; filename="=?UTF-8?Q?Sch=C3?= =?UTF-8?Q?=A4del.nii?="', 'inputs', 'Schädel.nii'],
-    ['form-data; name=inputs; filename="scan =?iso-8859-1*de?q?=E4?= 1.nii"', 'inputs', 'scan ä 1.nii'],
-    ['form-data; name=inputs; filename="=?klingon?B?eA==?= =?x?="', 'inputs', '=?klingon?B?eA==?= =?x?='],
-    ['form-data; name=inputs; filename="=?utf-8?Q?=C3=A4?= =?ISO-8859-1?Q?=E4_1?="', 'inputs', 'ää 1'],
-    [
-      'form-data; name=inputs; filename="=?utf-8?Q?=C3=A4?= =?klingon?Q?x?="',
-      'inputs',
-      '=?utf-8?Q?=C3=A4?= =?klingon?Q?x?=',
-    ],
     // Quotation marks and backslashes, as browsers, Go, curl, Python and old browsers write them.
     ['form-data; name=inputs; filename="%22a%22; b.nii"', 'inputs', '"a"; b.nii'],
     ['form-data; name=inputs; filename="\\"a\\"; name=evil.nii"; x=y', 'inputs', '"a"; name=evil.nii'],

@@ -1,16 +1,7 @@
-import {
-  constants,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  readFileSync,
-  rmdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { writing } from '../../client/errors.js';
-import { errorCode, expandHome, makeDirectory } from '../../files/index.js';
+import { expandHome, makeDirectory } from '../../files/index.js';
 import { checkIsInside, type ModelApp, type ModelKind, type ModelSource } from './model-app.js';
 import { monaiBundleApp } from './monai-bundle-app.js';
 import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
@@ -35,17 +26,14 @@ export interface ModelRequest extends ModelSource {
   readonly name: string | undefined;
 }
 
-/** Why a file system, or its rules, may refuse a second name for a file. */
-const unlinkable = new Set(['EXDEV', 'EPERM', 'EACCES', 'EMLINK', 'ENOTSUP', 'ENOSYS']);
-
 /** Gives a file a second name or, where that cannot be, a copy. @returns whether it is a link */
 function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
   if (!isCopy) {
     try {
       linkSync(source, target);
       return true;
-    } catch (cause) {
-      if (!unlinkable.has(errorCode(cause))) throw cause;
+    } catch {
+      // It is on another file system, or on one that has no links.
     }
   }
   copyFileSync(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
@@ -53,23 +41,12 @@ function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
 }
 
 /**
- * Removes what a failed `init` has written, so that it can be run again: files of these names in a directory that was empty
- * before it, and the directories of these files if nothing else is in them. The directory itself stays, empty.
+ * Removes what a failed `init` has written, so that it can be run again: what has these names in a directory that was empty
+ * before it. The directory itself stays.
  */
 function removeWritten(directory: string, files: readonly string[]): void {
-  for (const file of files) rmSync(path.join(directory, file), { force: true });
-  const above = (file: string): string[] => {
-    const parent = path.dirname(file);
-    return parent === '.' ? [] : [parent, ...above(parent)];
-  };
-  const longestFirst = [...new Set(files.flatMap(above))].sort((one, other) => other.length - one.length);
-  for (const each of longestFirst) {
-    try {
-      rmdirSync(path.join(directory, each));
-    } catch {
-      // It is not there, or holds something else.
-    }
-  }
+  const names = new Set(files.map((file) => file.split('/', 1)[0] ?? file));
+  for (const name of names) rmSync(path.join(directory, name), { recursive: true, force: true });
 }
 
 const readmeOf = (name: string, python: string, about: string): string => `# ${name}

@@ -1,11 +1,9 @@
 import path from 'node:path';
-import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { excerpt, quotePath } from '../../contract/index.js';
-import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
-
-/** Most bytes of a file of configuration; label tables of large bundles take some 100 KB. */
-const maxBytes = 16 * 1024 * 1024;
+import { namesIn } from '../../files/index.js';
+import { readModelFile } from './model-file.js';
 
 /** Names that the configuration of inference has in bundles. */
 const configNames = ['inference.json', 'inference.yaml', 'inference.yml'];
@@ -20,29 +18,6 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /** The name of a class without its modules. */
 const classOf = ({ _target_ }: Component): string => _target_.split('.').at(-1) ?? '';
-
-/** The content of a JSON or YAML file of a bundle. @throws UsageError */
-export function readBundleFile(file: string): { readonly text: string; readonly content: object } {
-  const isYaml = !file.endsWith('.json');
-  let text: string;
-  let content: unknown;
-  try {
-    text = readSmallFile(file, maxBytes);
-    // Python's YAML is that of version 1.1. As JSON it has no circles.
-    content = JSON.parse(isYaml ? JSON.stringify(parseYaml(text, { version: '1.1' })) : text);
-  } catch (cause) {
-    const { name } = cause as Error;
-    const why =
-      name === 'TypeError'
-        ? 'a part of it contains itself'
-        : name === 'SyntaxError' || name === 'YAMLParseError'
-          ? `it is not ${isYaml ? 'YAML' : 'JSON'}`
-          : faultWithoutPath(cause);
-    throw new UsageError(`${quotePath(file)} cannot be read: ${why}`, { cause });
-  }
-  if (isRecord(content)) return { text, content };
-  throw new UsageError(`${quotePath(file)} is not as MONAI writes it: it has no names with values`);
-}
 
 /** The configuration of a bundle's inference. References and the simplest expressions are understood, all other code is not. */
 export class BundleConfig {
@@ -62,7 +37,11 @@ export class BundleConfig {
       );
     }
     this.file = `configs/${name}`;
-    const { text, content } = readBundleFile(path.join(directory, this.file));
+    const { text, content } = readModelFile(
+      path.join(directory, this.file),
+      z.record(z.string(), z.unknown()),
+      'MONAI',
+    );
     this.text = text;
     this.content = { ...content, bundle_root: directory };
   }

@@ -5,7 +5,8 @@ import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
 import { namesInFolder } from './model-app.js';
-import { BundleConfig, readBundleFile } from './monai-bundle-config.js';
+import { readModelFile } from './model-file.js';
+import { BundleConfig } from './monai-bundle-config.js';
 import { type BundleWeights, bundleFiles, bundleWeights } from './monai-bundle-files.js';
 
 /** What a bundle of MONAI says of its network. */
@@ -60,18 +61,6 @@ const metadataSchema = z.object({
   }),
 });
 export type Metadata = z.infer<typeof metadataSchema>;
-
-function readMetadata(directory: string): Metadata {
-  const file = path.join(directory, 'configs', 'metadata.json');
-  const parsed = metadataSchema.safeParse(readBundleFile(file).content);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const place = excerpt(issue?.path.map(String).join('.') || 'its content');
-  const what = issue?.message.endsWith('received undefined')
-    ? 'is missing, so that nothing says what the network reads and writes'
-    : 'is not as MONAI writes it';
-  throw new UsageError(`${quotePath(file)}: ${place} ${what}`);
-}
 
 /** @throws UsageError for everything that is no bundle, with what is probably meant */
 function checkIsBundle(directory: string): void {
@@ -218,8 +207,9 @@ function licenceIn(directory: string): string {
  */
 export function readMonaiBundle(directory: string): MonaiBundle {
   checkIsBundle(directory);
-  const metadata = readMetadata(directory);
-  const file = quotePath(path.join(directory, 'configs', 'metadata.json'));
+  const place = path.join(directory, 'configs', 'metadata.json');
+  const { content: metadata } = readModelFile(place, metadataSchema, 'MONAI');
+  const file = quotePath(place);
   const { inputs, outputs } = metadata.network_data_format;
   const [input, output] = [onlyOne(inputs, 'input', file), onlyOne(outputs, 'output', file)];
   const config = new BundleConfig(directory);

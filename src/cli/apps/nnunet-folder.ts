@@ -3,8 +3,9 @@ import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
+import { namesIn } from '../../files/index.js';
 import { checkCheckpoint, namesInFolder } from './model-app.js';
+import { readModelFile } from './model-file.js';
 
 /** What a results folder of nnU-Net v2 says of its network. */
 export interface NnunetFolder {
@@ -43,9 +44,6 @@ const checkpoint = 'checkpoint_final.pth';
 /** Endings of volumes that SimpleITK writes as nnU-Net reads them. */
 const endings = ['.nii.gz', '.nii', '.nrrd', '.mha', '.gipl'];
 
-/** Most bytes of a JSON file: plans with the intensities of many channels take some 100 KB. */
-const maxBytes = 16 * 1024 * 1024;
-
 const text = z.union([z.string(), z.number()]).transform(String).catch('');
 const label = z.union([z.number().int().min(0), z.array(z.number().int().min(0)).min(1)]);
 const channelNames = z.record(z.string().regex(/^\d+$/), z.string());
@@ -71,26 +69,6 @@ const configurationSchema = z.looseObject({
 });
 const plansSchema = z.object({ configurations: z.record(z.string(), configurationSchema) });
 type Plans = z.infer<typeof plansSchema>;
-
-/** One JSON file of the folder. */
-function read<T>(directory: string, name: string, schema: z.ZodType<T>): T {
-  const file = path.join(directory, name);
-  let json: unknown;
-  try {
-    json = JSON.parse(readSmallFile(file, maxBytes));
-  } catch (cause) {
-    const why = cause instanceof SyntaxError ? 'it is not JSON' : faultWithoutPath(cause);
-    throw new UsageError(`${quotePath(file)} cannot be read: ${why}`, { cause });
-  }
-  const parsed = schema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const place = issue?.path.map(String).join('.') ?? '';
-  const what = issue?.message.endsWith('received undefined')
-    ? 'is missing'
-    : 'is not as nnU-Net v2 writes it';
-  throw new UsageError(`${quotePath(file)} is not of nnU-Net v2: ${excerpt(place || 'its content')} ${what}`);
-}
 
 /** The names of a results folder are `TRAINER__PLANS__CONFIGURATION`. */
 function partsOf(directory: string): { readonly trainer: string; readonly configuration: string } {
@@ -258,9 +236,10 @@ function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
 export function readNnunetFolder(named: string): NnunetFolder {
   const directory = findNetwork(named);
   const { trainer, configuration } = partsOf(directory);
-  const dataset = read(directory, 'dataset.json', datasetSchema);
-  const plans = read(directory, 'plans.json', plansSchema);
-  const file = quotePath(path.join(directory, 'dataset.json'));
+  const place = (name: string) => path.join(directory, name);
+  const { content: dataset } = readModelFile(place('dataset.json'), datasetSchema, 'nnU-Net v2');
+  const { content: plans } = readModelFile(place('plans.json'), plansSchema, 'nnU-Net v2');
+  const file = quotePath(place('dataset.json'));
   const { file_ending: fileEnding } = dataset;
   if (fileEnding === undefined || !endings.includes(fileEnding))
     throw new UsageError(

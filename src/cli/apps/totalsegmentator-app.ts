@@ -4,7 +4,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, nearest, quoteName, quotePath } from '../../contract/index.js';
-import { faultWithoutPath, namesIn, readSmallFile } from '../../files/index.js';
+import { namesIn, readSmallFile } from '../../files/index.js';
 import {
   aboutEvaluation,
   checkCheckpoint,
@@ -14,6 +14,7 @@ import {
   segmentation,
   volume,
 } from './model-app.js';
+import { readModelFile } from './model-file.js';
 
 /** Where a network of TotalSegmentator is, below the directory of its weights. */
 interface Network {
@@ -76,16 +77,9 @@ const settingsSchema = z.object({ license_number: z.string().optional() });
 /** The number that `totalseg_set_license` has written. @throws UsageError where there is none */
 function licenceNumber(task: string, environment: NodeJS.ProcessEnv): string {
   const file = path.join(homeOf(environment), 'config.json');
-  let number: string | undefined;
-  if (existsSync(file)) {
-    try {
-      number = settingsSchema.parse(JSON.parse(readSmallFile(file, maxBytes))).license_number;
-    } catch (cause) {
-      const isOdd = cause instanceof SyntaxError || cause instanceof z.ZodError;
-      const why = isOdd ? 'it is not as TotalSegmentator writes it' : faultWithoutPath(cause);
-      throw new UsageError(`${quotePath(file)} cannot be read: ${why}`, { cause });
-    }
-  }
+  const number = existsSync(file)
+    ? readModelFile(file, settingsSchema, 'TotalSegmentator').content.license_number
+    : undefined;
   // What the package itself asks of a number, without network.
   if (number?.length === 18) return number;
   const what = number === undefined ? 'has no licence number' : 'has a licence number that is none';

@@ -81,6 +81,12 @@ export abstract class BaseCommand extends Command {
     return sentenceOf(error, { ...this.ctor.baseFlags, ...this.ctor.flags });
   }
 
+  /** Prints the command's output; with `--json` the returned value is printed instead. */
+  protected async print(lines: readonly string[]): Promise<void> {
+    if (this.jsonEnabled() || lines.length === 0) return;
+    await this.io.writeOut(`${lines.join('\n')}\n`);
+  }
+
   /** Writes what went wrong, and below it what to do about it. */
   protected tellError(sentence: string, hints: readonly string[]): void {
     this.io.tellError(sentence, hints);

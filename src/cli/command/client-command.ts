@@ -143,12 +143,6 @@ export abstract class ClientCommand extends BaseCommand {
     return this.jsonEnabled() ? new JsonLogReporter(this.io) : this.reporter({ all });
   }
 
-  /** Prints the command's output; with `--json` the returned value is printed instead. */
-  protected async print(lines: readonly string[]): Promise<void> {
-    if (this.jsonEnabled() || lines.length === 0) return;
-    await this.io.writeOut(`${lines.join('\n')}\n`);
-  }
-
   /** How a command about several jobs reports on each of them. */
   protected jobsOutput(): JobsOutput {
     return {

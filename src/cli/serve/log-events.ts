@@ -4,37 +4,22 @@ import { formatDuration } from '../terminal/index.js';
 import type { LogLevel } from './flags.js';
 import type { ServerLog } from './server-log.js';
 
-/** Lets a number of lines through in each interval, and counts the rest. */
-class FloodGate {
-  #admitted = 0;
-  #refused = 0;
-  #timer: NodeJS.Timeout | null = null;
-
-  /**
-   * @param bounds `interval` in milliseconds
-   * @param sayRefused called at the end of an interval in which lines were dropped
-   */
-  constructor(
-    private readonly bounds: { readonly max: number; readonly interval: number },
-    private readonly sayRefused: (count: number) => void,
-  ) {}
-
-  /** Whether the next line is let through. */
-  admits(): boolean {
-    this.#timer ??= setTimeout(() => this.#end(), this.bounds.interval).unref();
-    this.#admitted += 1;
-    if (this.#admitted <= this.bounds.max) return true;
-    this.#refused += 1;
-    return false;
-  }
-
-  #end(): void {
-    const refused = this.#refused;
-    this.#admitted = 0;
-    this.#refused = 0;
-    this.#timer = null;
-    if (refused > 0) this.sayRefused(refused);
-  }
+/**
+ * Lets a number of lines through in each interval, and counts the rest.
+ * @param sayRefused called at the end of an interval in which lines were dropped
+ * @returns a function that says whether the next line is let through
+ */
+function floodGate(max: number, interval: number, sayRefused: (count: number) => void): () => boolean {
+  let lines = 0;
+  const end = () => {
+    if (lines > max) sayRefused(lines - max);
+    lines = 0;
+  };
+  return () => {
+    if (lines === 0) setTimeout(end, interval).unref();
+    lines += 1;
+    return lines <= max;
+  };
 }
 
 /** Lines about refused requests in ten seconds, so that a client that keeps asking cannot fill the disk with log. */
@@ -124,7 +109,7 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     ),
   );
 
-  const gate = new FloodGate(refusals, (count) =>
+  const admits = floodGate(refusals.max, refusals.interval, (count) =>
     log.note('warn', `${count} more requests were refused in ${refusals.interval / 1000} s`, {
       event: 'refused',
       count,
@@ -134,7 +119,7 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     const { method, path, status, error, from } = refused;
     const line = `Refused ${method} ${path} from ${from}: ${status}, ${errorKinds[error].means}`;
     const fields = { event: 'refused', ...refused };
-    if (gate.admits()) log.note('info', line, fields);
+    if (admits()) log.note('info', line, fields);
     // The detail may name the client's files, so it is logged only at the debug level.
     log.note('debug', `The client was told: ${detail}`, { ...fields, detail });
   });

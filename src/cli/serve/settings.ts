@@ -85,10 +85,6 @@ function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToke
   );
 }
 
-/** Milliseconds; null if the flag is not given. */
-const runTimeOf = (flag: string, text: string | undefined): number | null =>
-  text === undefined ? null : runTime(flag, text);
-
 /** @throws UsageError if the flags both disable authentication and name tokens */
 function tokensFile({ tokens, auth }: ServeFlags): string | null {
   if (tokens !== undefined && auth === 'off') {
@@ -109,8 +105,12 @@ function words(given: string): string[] {
   return [program.includes('/') ? path.resolve(program) : program, ...more];
 }
 
-const sizeIfGiven = (flag: string, text: string | undefined): number | null =>
-  text === undefined ? null : size(flag, text);
+/** The value of a flag; null if it is not given. */
+const ifGiven = <T>(
+  flags: ServeFlags,
+  name: keyof ServeFlags & string,
+  read: (name: string, text: string) => T,
+): T | null => (flags[name] === undefined ? null : read(name, String(flags[name])));
 
 /**
  * Turns the flags of `serve` into settings in base units.
@@ -131,7 +131,7 @@ export function serverSettings(
   const slurm = slurmOptions(flags);
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
-  const maxRunTime = runTimeOf('max-run-time', flags['max-run-time']);
+  const maxRunTime = ifGiven(flags, 'max-run-time', runTime);
   requireSomeToken(flags, token !== null || tokens !== null);
   return {
     version,
@@ -162,18 +162,18 @@ export function serverSettings(
     maxJobs: flags['max-jobs'],
     userLimits: {
       max_jobs: flags['user-max-jobs'] ?? null,
-      max_kept: sizeIfGiven('user-max-kept', flags['user-max-kept']),
+      max_kept: ifGiven(flags, 'user-max-kept', size),
     },
-    diskPerJob: sizeIfGiven('disk-per-job', flags['disk-per-job']),
+    diskPerJob: ifGiven(flags, 'disk-per-job', size),
     maxFileSize: size('max-file-size', flags['max-file-size']),
     maxUploadSize: size('max-upload-size', flags['max-upload-size']),
-    maxDatasetSize: sizeIfGiven('max-dataset-size', flags['max-dataset-size']),
+    maxDatasetSize: ifGiven(flags, 'max-dataset-size', size),
     requireDeidentified: flags['require-deidentified'],
     grace: flags.grace * 1000,
     maxKeep: duration('max-keep', flags['max-keep']),
     keepUploads: duration('keep-uploads', flags['keep-uploads']),
     maxRunTime,
-    maxFineTuneTime: runTimeOf('max-fine-tune-time', flags['max-fine-tune-time']) ?? maxRunTime,
+    maxFineTuneTime: ifGiven(flags, 'max-fine-tune-time', runTime) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? usableProcessors(),
     slurm,
@@ -182,8 +182,7 @@ export function serverSettings(
     sandbox: flags.sandbox,
     jobLimits: {
       processes: flags['processes-per-job'],
-      memory:
-        flags['memory-per-job'] === undefined ? null : jobMemory('memory-per-job', flags['memory-per-job']),
+      memory: ifGiven(flags, 'memory-per-job', jobMemory),
     },
     binds: [
       ...flags.bind.map((each) => ({ path: path.resolve(expandHome(each)), isWritable: false })),

@@ -162,16 +162,6 @@ export abstract class TokenCommand extends BaseCommand {
     return entry;
   }
 
-  /** Prints the command's output; with `--json` the returned value is printed instead. */
-  protected async print(line: string): Promise<void> {
-    if (!this.jsonEnabled()) await this.io.writeOut(`${line}\n`);
-  }
-
-  /** Prints a hint on stderr. */
-  protected note(line: string): void {
-    if (!this.jsonEnabled()) this.io.writeErr(`${line}\n`);
-  }
-
   /**
    * Makes a new token and prints it once, alone on stdout, so that it can be piped.
    * @param change makes the new content of the file, with that token
@@ -187,10 +177,9 @@ export abstract class TokenCommand extends BaseCommand {
       return change(before, token, modules);
     });
     const until = expires_at === null ? '' : ` until ${expires_at}`;
-    await this.print(token);
-    this.note(
-      `This is the token of '${name}' (${role})${until}. It is not shown again; 'remote-app login' saves it.`,
-    );
+    await this.print([token]);
+    const note = `This is the token of '${name}' (${role})${until}. It is not shown again; 'remote-app login' saves it.`;
+    if (!this.jsonEnabled()) this.io.writeErr(`${note}\n`);
     return { name, role, expires_at, token };
   }
 }

@@ -61,7 +61,7 @@ export default class TokenLimit extends TokenCommand {
     const of = entry?.name ?? role ?? '';
     const now = (entry ? entry.limits : after.roles[role ?? 'user']) ?? {};
     const apps = entry?.apps;
-    await this.print(`${of}: ${(entry ? allowedLine(entry) : limitLine(now)) || 'no limits'}`);
+    await this.print([`${of}: ${(entry ? allowedLine(entry) : limitLine(now)) || 'no limits'}`]);
     return { of, limits: now, ...(apps && { apps }) };
   }
 }

@@ -17,7 +17,7 @@ export default class TokenRevoke extends TokenCommand {
     const { name, revoked_at } = await this.change(flags.tokens, args.name, (before, { withoutToken }) =>
       withoutToken(before, args.name),
     );
-    await this.print(`The token '${name}' is revoked`);
+    await this.print([`The token '${name}' is revoked`]);
     return { name, revoked_at };
   }
 }

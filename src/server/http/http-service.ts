@@ -1,4 +1,3 @@
-import { lookup } from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -33,22 +32,15 @@ export interface Address {
   readonly port: number;
 }
 
-/** The address that the system has for a host; the host itself if there is none. */
-const addressOf = (host: string): Promise<string> =>
-  new Promise((resolve) => {
-    lookup(host, (cause, address) => resolve(cause ? host : address));
-  });
-
 /**
  * Checks that the metrics have a port of their own.
  * @param metrics null if they have no server
  * @throws SetupError if the two servers could not listen at the same time
  */
-export async function checkPorts(server: Address, metrics: Address | null): Promise<void> {
+export function checkPorts(server: Address, metrics: Address | null): void {
   if (metrics === null || metrics.port === 0 || metrics.port !== server.port) return;
-  const [address, ofMetrics] = await Promise.all([addressOf(server.host), addressOf(metrics.host)]);
-  const isEvery = [address, ofMetrics].some((each) => each === '0.0.0.0' || each === '::');
-  if (address !== ofMetrics && !isEvery) return;
+  const hosts = [server.host, metrics.host];
+  if (server.host !== metrics.host && !hosts.some((each) => each === '0.0.0.0' || each === '::')) return;
   throw new SetupError(
     `--metrics-port ${metrics.port} is the port of the server itself; give the metrics another one, or use --metrics in its place: ` +
       'GET /metrics is then there with a token of the role admin',

@@ -41,39 +41,6 @@ export interface MetricSources {
   readonly dataDirectory: string;
 }
 
-interface DiskUse {
-  /** Bytes that an ordinary user may still write. */
-  readonly free: number;
-  readonly size: number;
-}
-
-/**
- * Asks for the free space of a file system, one request at a time. Each request that hangs occupies one of the few threads
- * that read and write files.
- */
-class DiskLook {
-  #pending: Promise<DiskUse | null> | null = null;
-
-  constructor(private readonly directory: string) {}
-
-  /** @returns null if the file system cannot be asked */
-  ask(): Promise<DiskUse | null> {
-    this.#pending ??= this.#look().finally(() => {
-      this.#pending = null;
-    });
-    return this.#pending;
-  }
-
-  async #look(): Promise<DiskUse | null> {
-    try {
-      const { bavail, blocks, bsize } = await statfs(this.directory);
-      return { free: bavail * bsize, size: blocks * bsize };
-    } catch {
-      return null;
-    }
-  }
-}
-
 /** Upper bounds of the histogram buckets for times, in seconds: from a second to two days. */
 const buckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 172_800];
 
@@ -177,7 +144,8 @@ const oneValue = (registers: Registry[]) => ({
 /** Metrics of the current state, which is looked up on each request. */
 function showServer(sources: MetricSources, registry: Registry): void {
   const registers = [registry];
-  const disk = new DiskLook(sources.dataDirectory);
+  /** Null if the file system cannot be asked. */
+  const disk = () => statfs(sources.dataDirectory).catch(() => null);
   new Gauge({
     name: 'remote_app_jobs',
     help: 'Jobs that the server keeps, by state',
@@ -230,13 +198,15 @@ function showServer(sources: MetricSources, registry: Registry): void {
   gauge(
     'remote_app_disk_free_bytes',
     'Free bytes of the file system that has the data directory',
-    async () => (await disk.ask())?.free,
+    async () => {
+      const found = await disk();
+      return found ? found.bavail * found.bsize : undefined;
+    },
   );
-  gauge(
-    'remote_app_disk_size_bytes',
-    'Size of the file system that has the data directory',
-    async () => (await disk.ask())?.size,
-  );
+  gauge('remote_app_disk_size_bytes', 'Size of the file system that has the data directory', async () => {
+    const found = await disk();
+    return found ? found.blocks * found.bsize : undefined;
+  });
   showProcess(registry);
 }
 

@@ -67,22 +67,19 @@ describe('a multipart body', () => {
     expect(response.status).toBe(200);
   });
 
-  test('A multipart body may name a file as .NET and Java do, by filename*, or in encoded words of RFC 2047', async () => {
-    const word = '=?utf-8?B?U2Now6RkZWwubmlp?=';
+  test('A multipart body may name a file by filename*, as .NET and Java do', async () => {
     const named = (parameters: string) => ({
       headers: [disposition(`name=inputs; ${parameters}`)],
       content: 'A',
     });
     const parts = [
       named("filename*=utf-8''Sch%C3%A4del%20%F0%9F%A7%A0.nii"),
-      named(`filename="${word}"; filename*=utf-8''Sch%C3%A4del2.nii`),
-      named(`filename="${word}"`),
+      named(`filename="=?utf-8?B?U2Now6RkZWwubmlp?="; filename*=utf-8''Sch%C3%A4del2.nii`),
     ];
     expect(await received(parts)).toEqual({
       '--inputs': [
         ['Schädel 🧠.nii', 'A'],
         ['Schädel2.nii', 'A'],
-        ['Schädel.nii', 'A'],
       ],
     });
   });
