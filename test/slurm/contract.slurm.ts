@@ -49,6 +49,8 @@ async function executorOf(gpus: number | null, killGrace: number): Promise<Slurm
     passEnvironment: [],
     killGrace,
     maxLogBytes: 1 << 20,
+    maxGpus: () => null,
+    maxJobs: () => null,
     report: () => {},
   });
   await executor.start();

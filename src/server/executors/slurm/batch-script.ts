@@ -88,6 +88,15 @@ function overwrite(file: string, text: string): void {
   }
 }
 
+/** The text of a file; empty if it cannot be read. */
+function readOrNothing(file: string): string {
+  try {
+    return readOwnFile(file, maxBytes) ?? '';
+  } catch {
+    return '';
+  }
+}
+
 /** Whether this server or an earlier one has prepared a submission of this job; true if that cannot be determined. */
 export const isPrepared = (directory: string): boolean => {
   try {
@@ -108,13 +117,8 @@ export function prepare(directory: string): void {
 export const noteId = (directory: string, id: number): void => overwrite(files(directory).id, `${id}\n`);
 
 /** The recorded id; null if there is none. */
-export function notedId(directory: string): number | null {
-  try {
-    return Number(/^(\d+)\n$/.exec(readOwnFile(files(directory).id, maxBytes) ?? '')?.[1]) || null;
-  } catch {
-    return null;
-  }
-}
+export const notedId = (directory: string): number | null =>
+  Number(/^(\d+)\n$/.exec(readOrNothing(files(directory).id))?.[1]) || null;
 
 /** Where Slurm has placed a job. */
 export interface Placement {
@@ -153,13 +157,8 @@ function devicesIn(text: string): Pick<Placement, 'devices' | 'areNamed'> {
 
 /** What the batch script of this job has written; null if it has not started. */
 export function placementOf(directory: string, id: number): Placement | null {
-  let text: string | undefined;
-  try {
-    text = readOwnFile(files(directory).placed, maxBytes);
-  } catch {
-    return null;
-  }
-  const lines = [...(text ?? '').matchAll(placedLine)].filter(([, each]) => Number(each) === id);
+  const text = readOrNothing(files(directory).placed);
+  const lines = [...text.matchAll(placedLine)].filter(([, each]) => Number(each) === id);
   const [, , node = '', devices = ''] = lines.at(-1) ?? [];
   if (lines.length === 0) return null;
   return { node, ...devicesIn(devices), starts: lines.length };

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../contract/index.js';
-import { type AskedDevices, checkDevices, type Device, type DeviceRequest, refuseUnknown } from '../index.js';
+import { type AskedDevices, checkDevices, type Device, type DeviceRequest } from '../index.js';
 import { minutesOf } from './slurm.js';
 
 /** Columns of sinfo, which pads them to these widths and truncates longer values. */
@@ -33,30 +33,6 @@ export interface ClusterNode {
   readonly maxMinutes: number | null;
 }
 
-interface Line {
-  readonly name: string;
-  readonly partition: string;
-  readonly state: string;
-  readonly cpus: number;
-  readonly gres: string;
-  readonly used: string;
-  readonly time: string;
-}
-
-function cells(line: string): string[] {
-  let start = 0;
-  return columns.map(([, width]) => {
-    start += width;
-    return line.slice(start - width, start).trim();
-  });
-}
-
-function parseLine(line: string): Line[] {
-  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = ''] = cells(line);
-  if (name === '' || !/^\d+$/.test(cpus)) return [];
-  return [{ name, partition, state, cpus: Number(cpus), gres, used, time }];
-}
-
 /** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`. Commas in parentheses do not separate entries. */
 const entriesOf = (list: string): string[] => list.match(/[^,(]+(?:\([^)]*\))?/g) ?? [];
 
@@ -75,7 +51,11 @@ function countGpus(list: string): Map<string, number> {
 /** Whether a node in this state can start jobs. */
 const isUsable = (state: string): boolean => !/down|drain|fail|maint|not_resp|unk|boot|power|\*/.test(state);
 
-function gpusOf({ gres, used, state }: Line): NodeGpu[] {
+/**
+ * @param gres the GPUs of a node
+ * @param used those of them that jobs have
+ */
+function gpusOf(gres: string, used: string, state: string): NodeGpu[] {
   const taken = countGpus(used);
   const takenInAll = [...taken.values()].reduce((sum, each) => sum + each, 0);
   const all = countGpus(gres);
@@ -86,24 +66,30 @@ function gpusOf({ gres, used, state }: Line): NodeGpu[] {
   });
 }
 
+/** The node in a line of sinfo, and its partition; null for a line that lists none. */
+function parseLine(line: string): { readonly partition: string; readonly node: ClusterNode } | null {
+  let start = 0;
+  const cells = columns.map(([, width]) => {
+    start += width;
+    return line.slice(start - width, start).trim();
+  });
+  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = ''] = cells;
+  if (name === '' || !/^\d+$/.test(cpus)) return null;
+  const gpus = gpusOf(gres, used, state);
+  return { partition, node: { name, cpus: Number(cpus), gpus, maxMinutes: minutesOf(time) } };
+}
+
 /**
  * The nodes that jobs may run on, each once, sorted by name.
  * @param partition null for the cluster's default partition, which sinfo marks with `*`, or for all if there is no default
  */
 export function parseNodes(answer: string, partition: string | null): ClusterNode[] {
-  const lines = answer.split('\n').flatMap(parseLine);
+  const lines = answer.split('\n').flatMap((line) => parseLine(line) ?? []);
   const ofDefault = lines.filter((each) => each.partition.endsWith('*'));
   const counting = partition !== null || ofDefault.length === 0 ? lines : ofDefault;
-  const byName = new Map(counting.map((line) => [line.name, line]));
-  const collator = new Intl.Collator('en', { numeric: true });
-  return [...byName.values()]
-    .sort((a, b) => collator.compare(a.name, b.name))
-    .map((line) => ({
-      name: line.name,
-      cpus: line.cpus,
-      gpus: gpusOf(line),
-      maxMinutes: minutesOf(line.time),
-    }));
+  const byName = new Map(counting.map(({ node }) => [node.name, node]));
+  const { compare } = new Intl.Collator('en', { numeric: true });
+  return [...byName.values()].sort((a, b) => compare(a.name, b.name));
 }
 
 /** Milliseconds for which an answer of sinfo is used. */
@@ -113,9 +99,10 @@ const maxWait = 1000;
 
 /** The GPUs and cores of the cluster. sinfo is called only when they are needed, and at most every few seconds. */
 export class Cluster {
-  /** Null until sinfo has answered. */
-  #nodes: readonly ClusterNode[] | null = null;
-  #problem = 'Slurm has not been asked yet';
+  /** The nodes of the last answer; null before the first one. */
+  nodes: readonly ClusterNode[] | null = null;
+  /** Why the last call failed. */
+  problem = 'Slurm has not been asked yet';
   #askedAt = Number.NEGATIVE_INFINITY;
   #underWay: Promise<void> | null = null;
 
@@ -124,16 +111,6 @@ export class Cluster {
     private readonly partition: string | null,
     private readonly ask: (words: readonly string[]) => Promise<string>,
   ) {}
-
-  /** The nodes of the last answer; null before the first one. */
-  get nodes(): readonly ClusterNode[] | null {
-    return this.#nodes;
-  }
-
-  /** Why the last call failed. */
-  get problem(): string {
-    return this.#problem;
-  }
 
   /** Asks again, unless the last answer is recent. Never rejects. */
   async refresh(): Promise<void> {
@@ -145,50 +122,43 @@ export class Cluster {
     return this.#underWay;
   }
 
-  /** Like `refresh`, for a request that can continue with the last answer if Slurm is slow. */
-  async refreshSoon(): Promise<void> {
-    await Promise.race([this.refresh(), delay(maxWait, undefined, { ref: false })]);
-  }
-
   async #ask(): Promise<void> {
     const where = this.partition === null ? [] : [`--partition=${this.partition}`];
     try {
       const answer = await this.ask(['--Node', '--noheader', `--Format=${nodeFormat}`, ...where]);
-      this.#nodes = parseNodes(answer, this.partition);
+      this.nodes = parseNodes(answer, this.partition);
     } catch (cause) {
-      this.#problem = cause instanceof Error ? cause.message : String(cause);
+      this.problem = cause instanceof Error ? cause.message : String(cause);
     }
-  }
-
-  /** @throws ServiceError `gpusUnknown` */
-  #known(): readonly ClusterNode[] {
-    if (this.#nodes) return this.#nodes;
-    const detail = `The GPUs of this server are not known: Slurm does not answer (${this.#problem}); try again later`;
-    throw new ServiceError('gpusUnknown', detail);
   }
 
   /**
    * All GPUs, node by node. A GPU's id is its index in this list. A job gets as many GPUs as it names; Slurm chooses which.
+   * Asks again, and continues with the last answer if Slurm is slow.
    * @throws ServiceError `gpusUnknown`
    */
   async devices(): Promise<readonly Device[]> {
-    await this.refreshSoon();
-    return this.#list(this.#known());
+    await Promise.race([this.refresh(), delay(maxWait, undefined, { ref: false })]);
+    if (this.known) return this.known;
+    const detail = `The GPUs of this server are not known: Slurm does not answer (${this.problem}); try again later`;
+    throw new ServiceError('gpusUnknown', detail);
   }
 
-  #list(nodes: readonly ClusterNode[]): Device[] {
-    const all = nodes.flatMap(({ name, gpus }) => gpus.map((gpu) => ({ ...gpu, node: name })));
-    return all.map(({ type, node, isFree }, id) => ({
+  /** The GPUs of the last answer; null before the first one. */
+  get known(): readonly Device[] | null {
+    const all = this.nodes?.flatMap(({ name, gpus }) => gpus.map((gpu) => ({ ...gpu, node: name })));
+    const toDevice = ({ type, node, isFree }: NodeGpu & { readonly node: string }, id: number) => ({
       id,
       name: `${type || 'GPU'} on ${node}`,
       isFree,
       node,
-    }));
+    });
+    return all?.map(toDevice) ?? null;
   }
 
   /** The largest number of GPUs, and of cores, of any node. */
   get largest(): { readonly gpus: number; readonly cpus: number } {
-    const nodes = this.#nodes ?? [];
+    const nodes = this.nodes ?? [];
     return {
       gpus: Math.max(0, ...nodes.map(({ gpus }) => gpus.length)),
       cpus: Math.max(1, ...nodes.map(({ cpus }) => cpus)),
@@ -197,34 +167,19 @@ export class Cluster {
 
   /** Minutes that a job may run in its partition; null if not known. */
   get maxMinutes(): number | null {
-    const known = (this.#nodes ?? []).flatMap(({ maxMinutes }) => maxMinutes ?? []);
+    const known = (this.nodes ?? []).flatMap(({ maxMinutes }) => maxMinutes ?? []);
     return known.length === 0 ? null : Math.max(...known);
-  }
-
-  /** @throws ServiceError `unknownGpu` or `gpusUnknown` */
-  refuseUnknown(ids: readonly number[]): void {
-    refuseUnknown(ids, this.#list(this.#known()));
   }
 
   /** The devices that a submission requests. @throws ServiceError if no node has them */
   check(asked: AskedDevices): DeviceRequest {
-    const known = this.#nodes && this.#list(this.#nodes);
-    const request = checkDevices(asked, known);
-    if (request.kind === 'gpus' && known && request.ids.length > this.largest.gpus) {
+    const request = checkDevices(asked, this.known);
+    if (request.kind === 'gpus' && this.nodes && request.ids.length > this.largest.gpus) {
       throw new ServiceError(
         'unknownGpu',
         `${request.ids.length} GPUs are more than any node of the cluster has: ${this.largest.gpus}; a job runs on one node`,
       );
     }
     return request;
-  }
-
-  /** Why a new job can never get its devices; null if it can, or if that is not known. */
-  impossible(request: DeviceRequest): string | null {
-    if (this.#nodes === null || request.kind !== 'gpus') return null;
-    const known = this.#list(this.#nodes);
-    const missing = request.ids.filter((id) => id >= known.length);
-    const have = known.map(({ id }) => id).join(', ') || 'none';
-    return missing.length === 0 ? null : `The cluster has no GPU ${missing.join(', ')}; it has: ${have}`;
   }
 }

@@ -5,6 +5,14 @@ import type { OwnerQuota } from './owner-quota.js';
 import { type JobQueue, phaseOf } from './queue.js';
 import type { Slurm } from './slurm.js';
 
+/** The sort key of a waiting job: smaller numbers go first, the first number before the second. */
+export type Rank = readonly [number, number];
+
+export interface Ranked {
+  /** Null if it does not wait. */
+  readonly rank: Rank | null;
+}
+
 /** Shared by all jobs of the executor. */
 export interface SlurmContext {
   readonly environment: NodeJS.ProcessEnv;
@@ -13,6 +21,7 @@ export interface SlurmContext {
   readonly queue: JobQueue;
   readonly cluster: Cluster;
   readonly quota: OwnerQuota;
+  readonly runs: ReadonlySet<Ranked>;
   /** One submission at a time, so that jobs enter Slurm's queue in order of arrival. */
   readonly turns: Turns;
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -20,34 +29,6 @@ export interface SlurmContext {
   /** Bytes kept from the start of a job's log. */
   readonly maxLogBytes: number;
   readonly report: Report;
-}
-
-/** Ends a wait, also one that begins just after the call. */
-export class Wake {
-  #isAwake = false;
-  #resolve: (() => void) | null = null;
-
-  call(): void {
-    this.#isAwake = true;
-    this.#resolve?.();
-  }
-
-  /**
-   * Resolves at the next call, or at once if there was one since the last wait.
-   * @param timeout milliseconds after which it resolves anyway
-   */
-  async next(timeout?: number): Promise<void> {
-    if (!this.#isAwake) {
-      let timer: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
-        this.#resolve = resolve;
-        if (timeout !== undefined) timer = setTimeout(resolve, timeout).unref();
-      });
-      clearTimeout(timer);
-    }
-    this.#resolve = null;
-    this.#isAwake = false;
-  }
 }
 
 /** Milliseconds that a runner may take beyond the command's grace before the job is cancelled in Slurm. */
@@ -87,24 +68,18 @@ export class Stopping {
   }
 }
 
-/**
- * Cancels all submissions of a job that was never started. Resolves when Slurm says that none is left.
- */
+/** Cancels all submissions of a job that was never started. Resolves when Slurm says that none is left. */
 export async function cancelUnstarted(directory: string, context: SlurmContext): Promise<void> {
   const { queue } = context;
   const stopping = new Stopping(context);
-  const leave = queue.follow();
-  try {
-    for (;;) {
-      await queue.refresh();
-      const left = queue.rowsOf(directory).filter((row) => phaseOf(row) !== 'ended');
-      if (queue.problem === null && left.length === 0) return;
-      stopping.ask(
-        left.map(({ id }) => id),
-        false,
-      );
-    }
-  } finally {
-    leave();
+  using _ = queue.follow();
+  for (;;) {
+    await queue.refresh();
+    const left = queue.rowsOf(directory).filter((row) => phaseOf(row) !== 'ended');
+    if (queue.problem === null && left.length === 0) return;
+    stopping.ask(
+      left.map(({ id }) => id),
+      false,
+    );
   }
 }

@@ -1,7 +1,10 @@
 import { counted } from '../../../contract/index.js';
 
-/** How many an owner may have at once; null for any number. */
-export type OwnerLimit = (owner: string | null) => number | null;
+/** How many jobs and GPUs an owner may have at once; null for any number. */
+export interface OwnerLimits {
+  readonly maxGpus: (owner: string | null) => number | null;
+  readonly maxJobs: (owner: string | null) => number | null;
+}
 
 interface Waiting {
   readonly owner: string | null;
@@ -22,25 +25,16 @@ export class OwnerQuota {
   readonly #held = new Map<string | null, Held>();
   #waiting: Waiting[] = [];
 
-  readonly #maxGpus: OwnerLimit;
-  readonly #maxJobs: OwnerLimit;
-
-  constructor({
-    maxGpus = () => null,
-    maxJobs = () => null,
-  }: { maxGpus?: OwnerLimit; maxJobs?: OwnerLimit } = {}) {
-    this.#maxGpus = maxGpus;
-    this.#maxJobs = maxJobs;
-  }
+  constructor(private readonly limits: OwnerLimits) {}
 
   /** A phrase for what a job of this owner waits for. */
   describe(owner: string | null): string {
     const who = owner ?? 'the admin';
     const { jobs, gpus } = this.#heldBy(owner);
-    const maxJobs = this.#maxJobs(owner);
+    const maxJobs = this.limits.maxJobs(owner);
     return maxJobs !== null && jobs >= maxJobs
       ? `its turn: ${who} may have ${counted(maxJobs, 'job')} at once and has ${jobs}`
-      : `a GPU: ${who} may have ${this.#maxGpus(owner)} at once and has ${gpus}`;
+      : `a GPU: ${who} may have ${this.limits.maxGpus(owner)} at once and has ${gpus}`;
   }
 
   /**
@@ -49,14 +43,11 @@ export class OwnerQuota {
    */
   take(owner: string | null, gpus: number, taken: () => void): () => void {
     let giveBack = () => {};
-    const waiting = {
-      owner,
-      gpus,
-      give: () => {
-        giveBack = this.hold(owner, gpus);
-        taken();
-      },
+    const give = () => {
+      giveBack = this.hold(owner, gpus);
+      taken();
     };
+    const waiting = { owner, gpus, give };
     this.#waiting.push(waiting);
     this.reconsider();
     return () => {
@@ -82,7 +73,7 @@ export class OwnerQuota {
     const passedOver = new Set<string | null>();
     for (const each of [...this.#waiting]) {
       const { owner } = each;
-      const [maxGpus, maxJobs] = [this.#maxGpus(owner), this.#maxJobs(owner)];
+      const [maxGpus, maxJobs] = [this.limits.maxGpus(owner), this.limits.maxJobs(owner)];
       const { jobs, gpus } = this.#heldBy(owner);
       const isOverGpus = maxGpus !== null && gpus + each.gpus > maxGpus;
       const isOverJobs = maxJobs !== null && jobs >= maxJobs;

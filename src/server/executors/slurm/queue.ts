@@ -111,6 +111,40 @@ export interface QueueView {
 
 const words = ['--noheader', '--me', '--states=all', `--format=${rowFormat}`];
 
+/** Keeps the view of the queue up to date until it is disposed of, and wakes whoever waits for a change. */
+export class QueueFollower implements Disposable {
+  #isAwake = false;
+  #resolve = () => {};
+
+  constructor(private readonly unfollow: (follower: QueueFollower) => void) {}
+
+  /** Ends a wait, also one that begins just after the call. */
+  wake(): void {
+    this.#isAwake = true;
+    this.#resolve();
+  }
+
+  /**
+   * Resolves at the next answer of squeue or call of `wake`, or at once if there was one since the last wait.
+   * @param timeout milliseconds after which it resolves anyway
+   */
+  async next(timeout?: number): Promise<void> {
+    if (!this.#isAwake) {
+      let timer: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        this.#resolve = resolve;
+        if (timeout !== undefined) timer = setTimeout(resolve, timeout).unref();
+      });
+      clearTimeout(timer);
+    }
+    this.#isAwake = false;
+  }
+
+  [Symbol.dispose](): void {
+    this.unfollow(this);
+  }
+}
+
 /**
  * Our jobs in Slurm's queue: one call of squeue for all of them, at most once a second, and only while somebody needs it.
  * Emits `refreshed` after each call, whether it succeeded or failed.
@@ -120,7 +154,7 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
   view: QueueView | null = null;
   /** Why there was no answer to the last call; null if there was one. */
   problem: string | null = null;
-  #followers = 0;
+  readonly #followers = new Set<QueueFollower>();
   #waiters = 0;
   #isPolling = false;
   #lastStart = Number.NEGATIVE_INFINITY;
@@ -134,15 +168,11 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
     this.setMaxListeners(0);
   }
 
-  /** Keeps the view up to date until the function that this returns is called. */
-  follow(): () => void {
-    let isFollowing = true;
-    this.#followers += 1;
+  follow(): QueueFollower {
+    const follower = new QueueFollower((each) => this.#followers.delete(each));
+    this.#followers.add(follower);
     void this.#poll();
-    return () => {
-      if (isFollowing) this.#followers -= 1;
-      isFollowing = false;
-    };
+    return follower;
   }
 
   /** Resolves after a call of squeue that began after this one, whether it succeeded or failed. */
@@ -164,11 +194,16 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
     return this.view?.rows.filter((each) => each.directory === directory) ?? [];
   }
 
+  /** One submission, as of the last answer. */
+  rowOf(id: number | null): QueueRow | undefined {
+    return this.view?.rows.find((each) => each.id === id);
+  }
+
   async #poll(): Promise<void> {
     if (this.#isPolling) return;
     this.#isPolling = true;
     try {
-      while (this.#followers > 0 || this.#waiters > 0) {
+      while (this.#followers.size > 0 || this.#waiters > 0) {
         const pause = this.problem === null ? interval : outageInterval;
         const due = this.#lastEnd + pause - performance.now();
         if (due > 0) await delay(Math.min(due, interval), undefined, { ref: this.#waiters > 0 });
@@ -192,5 +227,6 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
     this.#isCalling = false;
     this.#lastEnd = performance.now();
     this.emit('refreshed');
+    for (const each of this.#followers) each.wake();
   }
 }

@@ -4,8 +4,8 @@ import { isGone } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import { type Ended, isRemoved, type JobRef, settleRunEnd, unrecordedEnd } from '../index.js';
 import { lastOutput, notedId, placementOf, refreshDirectory } from './batch-script.js';
-import { type SlurmContext, Stopping, Wake } from './context.js';
-import { phaseOf, type QueueRow } from './queue.js';
+import { type SlurmContext, Stopping } from './context.js';
+import { phaseOf, type QueueFollower, type QueueRow } from './queue.js';
 
 /** How a job ended in Slurm, as far as is known. */
 export interface SlurmEnd {
@@ -179,7 +179,7 @@ const maxMissing = 30_000;
 
 /** Follows a started job to its end, by `exit.json` and by what Slurm says. */
 export class RunFollower {
-  readonly #wake = new Wake();
+  readonly #wake: QueueFollower;
   /** Earlier answers of squeue are ignored. */
   readonly #since = performance.now();
   #stopping: Stopping | null = null;
@@ -192,25 +192,24 @@ export class RunFollower {
     private readonly order: { readonly directory: JobRef; readonly timeLimit: number | null },
     private readonly context: SlurmContext,
     private id: number | null,
-  ) {}
+  ) {
+    this.#wake = context.queue.follow();
+  }
 
   get #path(): string {
     return this.order.directory.path;
-  }
-
-  wake(): void {
-    this.#wake.call();
   }
 
   /** Ends it. */
   stop(): void {
     if (this.#stopping !== null) return;
     this.#stopping = new Stopping(this.context);
-    this.wake();
+    this.#wake.wake();
   }
 
   /** Resolves when it has ended and nothing of it is left in Slurm. Never rejects. */
   async ended(): Promise<Ended> {
+    using wake = this.#wake;
     const { timeLimit } = this.order;
     this.id ??= notedId(this.#path);
     while (!this.#hasEnd() && !this.#isGone()) {
@@ -219,7 +218,7 @@ export class RunFollower {
       this.#askToEnd();
       const left =
         timeLimit === null || this.#isLate ? interval : timeLimit - (performance.now() - this.#since);
-      await this.#wake.next(Math.min(interval, Math.max(left, 1)));
+      await wake.next(Math.min(interval, Math.max(left, 1)));
     }
     const end = await this.#conclude(this.#stopping !== null);
     this.#cancelQueued();

@@ -5,55 +5,51 @@ import { findProgram, Turns } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
 import type { Report } from '../../report.js';
 import { SetupError } from '../../setup-error.js';
-import type {
-  AskedDevices,
-  Device,
-  DeviceMemory,
-  DeviceRequest,
-  Executor,
-  JobRef,
-  RunEvent,
-  RunOrder,
+import {
+  type AskedDevices,
+  type Device,
+  type DeviceMemory,
+  type DeviceRequest,
+  type Executor,
+  type JobRef,
+  type RunEvent,
+  type RunOrder,
+  refuseUnknown,
 } from '../index.js';
 import { hasRun } from './batch-script.js';
 import { Cluster } from './cluster.js';
 import { cancelUnstarted, type SlurmContext } from './context.js';
-import { type OwnerLimit, OwnerQuota } from './owner-quota.js';
+import { type OwnerLimits, OwnerQuota } from './owner-quota.js';
 import { JobQueue, phaseOf } from './queue.js';
-import type { Rank } from './queued-job.js';
 import { RunFollower } from './run-follower.js';
 import { Slurm, SlurmFailure, type SlurmOptions, type SlurmSettings } from './slurm.js';
 import { SlurmRun } from './slurm-run.js';
 
-interface SlurmExecutorSettings extends SlurmSettings {
+interface SlurmExecutorSettings extends SlurmSettings, OwnerLimits {
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
   /** Bytes kept from the start of a job's log. */
   readonly maxLogBytes: number;
-  readonly maxGpus?: OwnerLimit;
-  readonly maxJobs?: OwnerLimit;
   readonly report: Report;
 }
 
-const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1];
-
 /** Runs jobs on the nodes of a Slurm cluster: Slurm queues, places and limits them, and a runner on the node runs them. */
 export class SlurmExecutor implements Executor {
-  readonly #context: SlurmContext;
+  readonly context: SlurmContext;
   readonly #runs = new Set<SlurmRun>();
-  #arrivals = 0;
 
   constructor(settings: SlurmExecutorSettings) {
     const { options, report } = settings;
     const slurm = new Slurm(settings);
     const queue = new JobQueue((words) => slurm.squeue(words));
-    this.#context = {
+    this.context = {
       ...settings,
       slurm,
       queue,
       cluster: new Cluster(options.partition, (words) => slurm.sinfo(words)),
       quota: new OwnerQuota(settings),
       turns: new Turns(1),
+      runs: this.#runs,
     };
     let isOut = false;
     queue.on('refreshed', () => {
@@ -61,54 +57,40 @@ export class SlurmExecutor implements Executor {
         report('Slurm does not answer; running jobs continue', queue.problem);
       if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
       isOut = queue.problem !== null;
-      for (const run of this.#runs) run.wake();
     });
   }
 
   /** Asks Slurm for its nodes and our jobs. If it does not answer, it is asked again later. */
   async start(): Promise<void> {
-    await Promise.all([this.#context.cluster.refresh(), this.#context.queue.refresh()]);
-  }
-
-  /** The nodes of the cluster. */
-  get cluster(): Cluster {
-    return this.#context.cluster;
+    await Promise.all([this.context.cluster.refresh(), this.context.queue.refresh()]);
   }
 
   /** Applies limits of owners that have changed. */
   reconsider(): void {
-    this.#context.quota.reconsider();
+    this.context.quota.reconsider();
   }
 
   devices(): Promise<readonly Device[]> {
-    return this.#context.cluster.devices();
+    return this.context.cluster.devices();
   }
 
   async memory(ids: readonly number[]): Promise<DeviceMemory> {
-    await this.#context.cluster.refreshSoon();
-    this.#context.cluster.refuseUnknown(ids);
+    refuseUnknown(ids, await this.devices());
     throw new ServiceError('memoryUnknown', 'Slurm does not tell the memory of the GPUs of its nodes');
   }
 
   check(asked: AskedDevices): DeviceRequest {
-    return this.#context.cluster.check(asked);
+    return this.context.cluster.check(asked);
   }
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
-    const impossible = order.isAccepted ? null : this.#context.cluster.impossible(order.devices);
-    if (impossible !== null) throw new Error(impossible);
-    this.#arrivals += 1;
-    const run = new SlurmRun(order, this.#context, this.#arrivals, (of) => this.#positionOf(of));
+    const { devices, isAccepted } = order;
+    const { known } = this.context.cluster;
+    if (devices.kind === 'gpus' && known && !isAccepted) refuseUnknown(devices.ids, known);
+    const run = new SlurmRun(order, this.context);
     this.#runs.add(run);
     void run.over.then(() => this.#runs.delete(run));
     return run.events();
-  }
-
-  /** A job's position in the queue: 1 is next. */
-  #positionOf(run: SlurmRun): number {
-    const own = run.rank;
-    if (own === null) return this.#runs.size;
-    return [...this.#runs].filter(({ rank }) => rank !== null && compare(rank, own) < 0).length + 1;
   }
 
   async stop(job: JobRef): Promise<void> {
@@ -121,49 +103,36 @@ export class SlurmExecutor implements Executor {
   /** Ends a job that is known only by its directory. */
   async #stopUnknown(job: JobRef): Promise<void> {
     if (existsSync(runFiles(job.path).end)) return;
-    const { queue } = this.#context;
-    const wakeAll = () => follower.wake();
-    const follower = new RunFollower({ directory: job, timeLimit: null }, this.#context, null);
-    const leave = queue.follow();
-    queue.on('refreshed', wakeAll);
-    try {
-      if (hasRun(job.path)) {
-        follower.stop();
-        await follower.ended();
-      } else {
-        await cancelUnstarted(job.path, this.#context);
-      }
-    } finally {
-      queue.off('refreshed', wakeAll);
-      leave();
-    }
+    if (!hasRun(job.path)) return await cancelUnstarted(job.path, this.context);
+    const follower = new RunFollower({ directory: job, timeLimit: null }, this.context, null);
+    follower.stop();
+    await follower.ended();
   }
 
   faults(): readonly string[] {
-    const { problem } = this.#context.queue;
+    const { problem } = this.context.queue;
     return problem === null ? [] : [`Slurm does not answer (${problem}): jobs wait`];
   }
 
   isRunning({ path: directory }: JobRef): boolean {
     const { end } = runFiles(directory);
     if (!hasRun(directory) || existsSync(end)) return false;
-    const { queue } = this.#context;
+    const { queue } = this.context;
     return queue.view === null || queue.rowsOf(directory).some((row) => phaseOf(row) === 'active');
   }
 
   /** Includes jobs still in Slurm whose directories were removed. */
   runningUnder(parent: string): readonly JobRef[] {
-    const rows = this.#context.queue.view?.rows ?? [];
+    const rows = this.context.queue.view?.rows ?? [];
     const below = rows.filter((row) => phaseOf(row) !== 'ended' && path.dirname(row.directory) === parent);
-    const running = below.filter(
-      ({ directory }) => !existsSync(directory) || this.isRunning({ id: '', path: directory }),
-    );
-    return running.map(({ jobId, directory }) => ({ id: jobId, path: directory }));
+    const jobs = below.map(({ jobId, directory }) => ({ id: jobId, path: directory }));
+    return jobs.filter((job) => !existsSync(job.path) || this.isRunning(job));
   }
 
   /** Slurm reserves the devices itself. This only keeps the view of the queue current. */
   hold(): () => void {
-    return this.#context.queue.follow();
+    const follower = this.context.queue.follow();
+    return () => follower[Symbol.dispose]();
   }
 }
 
@@ -179,28 +148,21 @@ export interface ClusterReport {
 /** The Slurm commands that must exist; sacct is optional. */
 const requiredCommands = ['sbatch', 'squeue', 'scancel', 'sinfo'];
 
-/**
- * Slurm's refusals of settings that can never run a job. Others may be temporary, for example when all nodes are down.
- */
+/** Slurm's refusals of settings that can never run a job. Others may be temporary, for example when all nodes are down. */
 const permanent =
   /invalid|not found|permission|denied|unrecognized|unknown|must|not allowed|illegal|requires/i;
 
-/** @throws SetupError */
-function refusal(message: string): SetupError {
-  return new SetupError(`--executor slurm: ${message}`);
-}
+const refusal = (message: string): SetupError => new SetupError(`--executor slurm: ${message}`);
 
 /**
  * Checks whether Slurm accepts jobs with these settings.
  * @throws SetupError if commands are missing or Slurm would refuse every job, but not if it does not answer
  */
-async function examineSlurm(
-  slurm: Slurm,
-  cluster: Cluster,
-  options: SlurmOptions,
-  searchPath: string,
-): Promise<ClusterReport> {
-  const missing = requiredCommands.filter((name) => findProgram(name, searchPath) === undefined);
+async function examineSlurm(settings: SlurmSettings, slurm: Slurm, cluster: Cluster): Promise<ClusterReport> {
+  const { partition } = settings.options;
+  const missing = requiredCommands.filter(
+    (name) => findProgram(name, settings.environment.PATH ?? '') === undefined,
+  );
   if (missing.length > 0) {
     throw refusal(
       `${missing.join(', ')} of Slurm cannot be found on PATH; run the server on a login node of the cluster (Debian and Ubuntu: apt-get install slurm-client)`,
@@ -212,10 +174,10 @@ async function examineSlurm(
   await cluster.refresh();
   const { nodes } = cluster;
   if (nodes === null) return { version, size: null, problem: cluster.problem };
-  if (nodes.length === 0 && options.partition !== null) {
+  if (nodes.length === 0 && partition !== null) {
     const there = (await slurm.partitions()).join(', ');
     throw new SetupError(
-      `--slurm-partition ${options.partition}: the cluster has no partition ${options.partition} with nodes; it has: ${there}`,
+      `--slurm-partition ${partition}: the cluster has no partition ${partition} with nodes; it has: ${there}`,
     );
   }
   let problem: string | null = null;
@@ -234,9 +196,9 @@ async function examineSlurm(
 
 /** Examines the cluster without an executor, for `serve --check`. @throws SetupError */
 export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEnv): Promise<ClusterReport> {
-  const slurm = new Slurm({ options, environment, passEnvironment: [] });
-  const cluster = new Cluster(options.partition, (words) => slurm.sinfo(words));
-  return examineSlurm(slurm, cluster, options, environment.PATH ?? '');
+  const settings = { options, environment, passEnvironment: [] };
+  const slurm = new Slurm(settings);
+  return examineSlurm(settings, slurm, new Cluster(options.partition, (words) => slurm.sinfo(words)));
 }
 
 /**
@@ -247,10 +209,7 @@ export async function openSlurm(
   settings: SlurmExecutorSettings,
 ): Promise<{ readonly executor: SlurmExecutor; readonly cluster: ClusterReport }> {
   const executor = new SlurmExecutor(settings);
-  const { options, environment } = settings;
-  const [cluster] = await Promise.all([
-    examineSlurm(new Slurm(settings), executor.cluster, options, environment.PATH ?? ''),
-    executor.start(),
-  ]);
-  return { executor, cluster };
+  const { slurm, cluster } = executor.context;
+  const [report] = await Promise.all([examineSlurm(settings, slurm, cluster), executor.start()]);
+  return { executor, cluster: report };
 }

@@ -14,11 +14,28 @@ import {
   unrecordedEnd,
   type Waiting,
 } from '../index.js';
-import { allowStart, hasRun, type Placement } from './batch-script.js';
-import type { SlurmContext } from './context.js';
-import { QueuedJob, type Rank } from './queued-job.js';
-import { RunFollower } from './run-follower.js';
+import {
+  allowStart,
+  hasRun,
+  lastOutput,
+  type Placement,
+  placementOf,
+  refreshDirectory,
+} from './batch-script.js';
+import { cancelUnstarted, type Rank, type Ranked, type SlurmContext } from './context.js';
+import { isUndecided, phaseOf, type QueueFollower, type QueueRow, waitingWords } from './queue.js';
+import { failedStart, RunFollower } from './run-follower.js';
 import { deviceVariables } from './slurm.js';
+import { Submission } from './submission.js';
+
+/** Milliseconds before a job counts as waiting. Most start sooner. */
+const briefWait = 3000;
+/** How often a job is submitted if its submissions end before it starts: nodes may fail one after another. */
+const maxSubmissions = 10;
+/**
+ * States in Slurm after which a job is not submitted again: it would end the same way, or somebody ended it on purpose.
+ */
+const finalStates = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
 
 /**
  * The variables of its Slurm job that a command gets. With all of them, some frameworks would assume that it is one of
@@ -86,32 +103,39 @@ function runRequest(
   };
 }
 
-/** One job of this executor, from Slurm's queue to its end. */
+/**
+ * One job of this executor, from Slurm's queue to its end. It is submitted, and submitted again if its node fails before the
+ * start. Its runner starts once Slurm has placed it.
+ */
 export class SlurmRun {
   /** Resolves when this executor is done with it. */
   readonly over: Promise<void>;
-  readonly #queued: QueuedJob;
-  readonly #unfollow: () => void;
+  readonly #wake: QueueFollower;
+  readonly #createdAt = performance.now();
+  readonly #returnGpus: () => void;
   #settle = () => {};
+  #submission: Submission | null = null;
+  #submissions = 0;
+  /** When it was last submitted or found. Earlier answers of squeue are ignored. */
+  #since = this.#createdAt;
+  #isWaiting = false;
   #isStopped = false;
   #isLaunched = false;
   #follower: RunFollower | null = null;
 
-  /**
-   * @param arrival its number in order of arrival
-   * @param position its position among the waiting jobs
-   */
   constructor(
     private readonly order: RunOrder,
     private readonly context: SlurmContext,
-    arrival: number,
-    position: (run: SlurmRun) => number,
   ) {
+    const { owner, devices, grant } = order;
+    const { quota, queue } = context;
     this.over = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    this.#unfollow = context.queue.follow();
-    this.#queued = new QueuedJob(order, context, arrival, () => position(this));
+    this.#wake = queue.follow();
+    this.#returnGpus = hasRun(this.path)
+      ? quota.hold(owner, grant?.gpus.length ?? gpusOf(devices))
+      : quota.take(owner, gpusOf(devices), () => this.#submit());
   }
 
   get path(): string {
@@ -120,24 +144,24 @@ export class SlurmRun {
 
   /** Its id in Slurm, once that is known. */
   get id(): number | null {
-    return this.#queued.id;
+    return this.#submission?.id ?? null;
   }
 
-  /** Its sort key among the waiting jobs; null if it does not wait. */
   get rank(): Rank | null {
-    return this.#queued.rank;
+    if (!this.#isWaiting) return null;
+    const row = this.#row;
+    // Jobs that are not in Slurm's queue yet come after those that are, in order of arrival.
+    return row ? [-row.priority, row.id] : [1, this.#createdAt];
   }
 
-  /** Makes it check what has changed, after an answer of squeue. */
-  wake(): void {
-    this.#queued.wake();
-    this.#follower?.wake();
+  get #row(): QueueRow | undefined {
+    return this.context.queue.rowOf(this.id);
   }
 
   /** Ends it in any state; `over` resolves when it has ended. */
   stop(): void {
     this.#isStopped = true;
-    this.#queued.stop();
+    this.#wake.wake();
     this.#follower?.stop();
   }
 
@@ -146,8 +170,10 @@ export class SlurmRun {
     try {
       end = yield* this.#run();
     } finally {
-      await this.#queued.leave(this.#follower !== null);
-      this.#unfollow();
+      this.#isWaiting = false;
+      if (this.#follower === null) await this.#removeFromQueue();
+      this.#returnGpus();
+      this.#wake[Symbol.dispose]();
       this.#settle();
     }
     yield end ?? unrecordedEnd(null, 'It was stopped before it had started');
@@ -156,7 +182,7 @@ export class SlurmRun {
   /** @returns null if it was stopped before it had started */
   async *#run(): AsyncGenerator<Waiting | Placed, Ended | null> {
     while (!this.#isLaunched && !hasRun(this.path)) {
-      const found = yield* this.#queued.untilPlaced();
+      const found = yield* this.#untilPlaced();
       if (typeof found === 'string') return unrecordedEnd(null, found);
       if (found === null) break;
       const { devices } = this.order;
@@ -166,12 +192,108 @@ export class SlurmRun {
       yield { kind: 'placed', where: this.#describe(found, grant), grant };
       this.#isLaunched = await this.#launch(found, grant);
       if (this.#isStopped) break;
-      if (!this.#isLaunched) this.#queued.submit();
+      if (!this.#isLaunched) this.#submit();
     }
     if (!this.#isLaunched && !hasRun(this.path)) return null;
     this.#follower = new RunFollower(this.order, this.context, this.id);
     if (this.#isStopped) this.#follower.stop();
     return await this.#follower.ended();
+  }
+
+  /** Submits it to Slurm, for the first time or again. */
+  #submit(): void {
+    this.#submissions += 1;
+    this.#since = performance.now();
+    const changed = () => {
+      this.#since = performance.now();
+      this.#wake.wake();
+    };
+    this.#submission = new Submission(this.order, this.context, changed, this.#submissions === 1);
+  }
+
+  /**
+   * Follows it through Slurm's queue.
+   * @returns where it was placed; null if it was stopped or already runs; a sentence if it cannot run
+   */
+  async *#untilPlaced(): AsyncGenerator<Waiting, Placement | string | null> {
+    let last: Waiting | undefined;
+    this.#isWaiting = false;
+    while (!this.#isStopped && !hasRun(this.path)) {
+      const placement = this.id === null ? null : placementOf(this.path, this.id);
+      // Not if its batch script gave up waiting for `go`.
+      if (placement && !this.#isGone()) return placement;
+      const refusal = this.#submission?.refusal ?? this.#failedStart();
+      if (refusal !== null) return refusal;
+      const reason = this.#waitsFor();
+      this.#isWaiting = reason !== null;
+      const position = this.#position();
+      if (reason !== null && (last?.for !== reason || last.position !== position)) {
+        last = { kind: 'waiting', for: reason, position };
+        yield last;
+      } else {
+        await this.#wake.next();
+      }
+    }
+    return null;
+  }
+
+  /** Its position among the waiting jobs: 1 is next. */
+  #position(): number {
+    const own = this.rank;
+    const isBefore = ({ rank }: Ranked) => own && rank && (rank[0] - own[0] || rank[1] - own[1]) < 0;
+    return [...this.context.runs].filter(isBefore).length + 1;
+  }
+
+  /** Whether Slurm has ended it. */
+  #isGone(): boolean {
+    const row = this.#row;
+    return row !== undefined && phaseOf(row) === 'ended';
+  }
+
+  async #removeFromQueue(): Promise<void> {
+    if (this.#submission === null) return;
+    await this.#submission.giveUp();
+    if (this.id === null && !this.#submission.mayBeQueued) return;
+    await cancelUnstarted(this.path, this.context);
+  }
+
+  /** What it waits for, as a phrase; null if it has waited only briefly. */
+  #waitsFor(): string | null {
+    const { queue, quota } = this.context;
+    if (this.#submission === null) return quota.describe(this.order.owner);
+    const { obstacle } = this.#submission;
+    if (obstacle !== null) return obstacle;
+    const isBrief = performance.now() - this.#createdAt < briefWait;
+    const row = this.#row;
+    if (row && phaseOf(row) === 'waiting' && !(isBrief && isUndecided(row.reason))) {
+      return waitingWords(row.reason);
+    }
+    if (isBrief) return null;
+    if (row) return `its node to be ready (Slurm: ${row.state})`;
+    if (queue.problem !== null) return `Slurm, which does not answer (${queue.problem})`;
+    return this.id === null ? 'its turn to be submitted to Slurm' : 'Slurm to start it';
+  }
+
+  /**
+   * Submits it again if Slurm has ended it before the start for a reason that may not recur.
+   * @returns a sentence if it cannot run
+   */
+  #failedStart(): string | null {
+    const { id } = this;
+    const { queue } = this.context;
+    if (id === null || queue.view === null || queue.view.at < this.#since) return null;
+    const row = this.#row;
+    if (row && phaseOf(row) !== 'ended') return null;
+    // An NFS client may learn only now that it has run.
+    refreshDirectory(this.path);
+    if (hasRun(this.path)) return null;
+    const isStillQueued = queue.rowsOf(this.path).some((each) => phaseOf(each) !== 'ended');
+    const mayRecover = row === undefined || !finalStates.includes(row.state);
+    if (isStillQueued || (mayRecover && this.#submissions < maxSubmissions)) {
+      this.#submit();
+      return null;
+    }
+    return failedStart({ id, state: row?.state ?? null, node: row?.node ?? '' }, lastOutput(this.path));
   }
 
   /** Where it runs, for the log. */
@@ -194,7 +316,7 @@ export class SlurmRun {
     };
     return await whenThereIsRoom(
       launch,
-      () => this.#isStopped || this.#queued.isGone(),
+      () => this.#isStopped || this.#isGone(),
       (cause) =>
         this.context.report(`Job ${order.directory.id} waits until the machine has room for it`, cause),
     );

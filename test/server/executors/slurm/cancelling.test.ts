@@ -11,7 +11,7 @@ async function cancel(...answers: readonly Answer[]) {
   let rows: readonly object[] = [];
   const queue = {
     problem: null as string | null,
-    follow: () => () => {},
+    follow: () => ({ [Symbol.dispose]: () => {} }),
     refresh: async () => {
       const answer = answers[asked++];
       queue.problem = answer === 'fails' ? 'squeue: Unable to contact slurm controller' : null;

@@ -43,7 +43,6 @@ test('A job may ask for as many GPUs as one node has, and is refused more', asyn
   const asked = (...gpus: number[]) => ({ gpus, isCpu: false, workers: 1 });
   // As long as nobody knows, the job waits until somebody does.
   expect(cluster.check(asked(7))).toEqual({ kind: 'gpus', ids: [7] });
-  expect(cluster.impossible({ kind: 'gpus', ids: [7] })).toBeNull();
   expect([cluster.largest, cluster.maxMinutes]).toEqual([{ gpus: 0, cpus: 1 }, null]);
   await cluster.refresh();
   expect(cluster.check(asked(0, 3))).toEqual({ kind: 'gpus', ids: [0, 3] });
@@ -51,21 +50,13 @@ test('A job may ask for as many GPUs as one node has, and is refused more', asyn
     '3 GPUs are more than any node of the cluster has: 2; a job runs on one node',
   );
   expect(() => cluster.check(asked(7))).toThrow('Unknown GPU id(s): 7; this server has: 0, 1, 2, 3');
-  expect(() => cluster.refuseUnknown([4])).toThrow('Unknown GPU id(s): 4');
-  expect(cluster.impossible({ kind: 'gpus', ids: [3, 4, 9] })).toBe(
-    'The cluster has no GPU 4, 9; it has: 0, 1, 2, 3',
-  );
-  expect([cluster.impossible({ kind: 'gpus', ids: [3] }), cluster.impossible({ kind: 'anyGpu' })]).toEqual([
-    null,
-    null,
-  ]);
 });
 
 test('Without an answer from Slurm the GPUs are unknown, and the reason is given', async () => {
   const { cluster } = clusterOf(() => {
     throw new Error('Unable to contact slurm controller');
   });
-  expect(() => cluster.refuseUnknown([0])).toThrow('Slurm does not answer (Slurm has not been asked yet)');
+  expect(cluster.problem).toBe('Slurm has not been asked yet');
   await expect(cluster.devices()).rejects.toThrow(
     'The GPUs of this server are not known: Slurm does not answer (Unable to contact slurm controller); try again later',
   );

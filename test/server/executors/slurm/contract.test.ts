@@ -40,6 +40,8 @@ const subject: Subject = {
       passEnvironment: ['SCRIPTED_SLURM'],
       killGrace: 300,
       maxLogBytes: 1 << 20,
+      maxGpus: () => null,
+      maxJobs: () => null,
       report: () => {},
     });
     await executor.start();

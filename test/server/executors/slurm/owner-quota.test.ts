@@ -4,7 +4,10 @@ import { OwnerQuota } from '../../../../src/server/executors/slurm/owner-quota.j
 /** A quota of two GPUs for one owner, and the names of the jobs that have their GPUs. */
 function open(most: number | null = 2) {
   const limits = { most };
-  const quota = new OwnerQuota({ maxGpus: (owner) => (owner === 'ana' ? limits.most : null) });
+  const quota = new OwnerQuota({
+    maxGpus: (owner) => (owner === 'ana' ? limits.most : null),
+    maxJobs: () => null,
+  });
   const served: string[] = [];
   const take = (name: string, owner: string | null, gpus: number) =>
     quota.take(owner, gpus, () => served.push(name));

@@ -12,8 +12,8 @@ test('The queue is asked once for all who wait, and tells of a failure until it 
     if (answer instanceof Error) throw answer;
     return answer;
   });
-  const stop = queue.follow();
-  onTestFinished(stop);
+  const follower = queue.follow();
+  onTestFinished(() => follower[Symbol.dispose]());
   // One that began before does not count.
   let isRefreshed = false;
   const refreshed = Promise.all([queue.refresh(), queue.refresh()]).then(() => {

@@ -2,8 +2,8 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { parseNodes } from '../../../../src/server/executors/slurm/cluster.js';
-import { minutesFor } from '../../../../src/server/executors/slurm/queued-job.js';
 import { minutesOf, Slurm } from '../../../../src/server/executors/slurm/slurm.js';
+import { minutesFor } from '../../../../src/server/executors/slurm/submission.js';
 import { temporary } from '../../../support/temporary.js';
 
 const options = {

@@ -3,25 +3,25 @@ import { Turns } from '../../../../src/files/index.js';
 import type { RunOrder } from '../../../../src/server/executors/index.js';
 import type { SlurmContext } from '../../../../src/server/executors/slurm/context.js';
 import { OwnerQuota } from '../../../../src/server/executors/slurm/owner-quota.js';
-import { QueuedJob } from '../../../../src/server/executors/slurm/queued-job.js';
+import { JobQueue } from '../../../../src/server/executors/slurm/queue.js';
+import { SlurmRun } from '../../../../src/server/executors/slurm/slurm-run.js';
 import { temporary } from '../../../support/temporary.js';
 
 /** A job that an earlier server has accepted, on a cluster whose squeue tells this of it. */
 async function recovered(problem: string | null, id: number | null) {
   await using root = await temporary();
-  const rows = id === null ? [] : [{ id, state: 'PENDING', reason: 'Resources', directory: root.path }];
+  const row = id === null ? '' : `${id}|PENDING|1||1:00|Resources|remote-app-0123456789ab|${root.path}`;
   const submitted: string[] = [];
-  const queue = {
-    problem,
-    view: problem === null ? { at: Number.POSITIVE_INFINITY, rows } : null,
-    refresh: async () => {},
-    rowsOf: () => rows,
-    follow: () => () => {},
+  let answer: () => string = () => {
+    if (problem === null) return row;
+    throw new Error(problem);
   };
+  const queue = new JobQueue(async () => answer());
   const context = {
     queue,
     turns: new Turns(1),
-    quota: new OwnerQuota(),
+    quota: new OwnerQuota({ maxGpus: () => null, maxJobs: () => null }),
+    runs: new Set(),
     cluster: { nodes: null, maxMinutes: null },
     slurm: {
       submit: async () => {
@@ -35,12 +35,13 @@ async function recovered(problem: string | null, id: number | null) {
     devices: { kind: 'cpu', workers: 1 },
     ...{ owner: null, timeLimit: null, isAccepted: true, grant: null },
   } as unknown as RunOrder;
-  const job = new QueuedJob(order, context, 1, () => 1);
-  const { value } = await job.untilPlaced().next();
-  const outcome = { for: (value as { for: string }).for, id: job.id, submitted };
-  queue.problem = null;
-  rows.splice(0);
-  await job.leave(false);
+  const run = new SlurmRun(order, context);
+  const events = run.events();
+  const { value } = await events.next();
+  const outcome = { for: (value as { for: string }).for, id: run.id, submitted };
+  answer = () => '';
+  run.stop();
+  await events.next();
   return outcome;
 }
 
