@@ -20,7 +20,7 @@ import type {
   Waiting,
 } from '../../src/server/executors/index.js';
 import type * as schedulerModule from '../../src/server/executors/local/scheduler.js';
-import type { Ticket } from '../../src/server/executors/local/tickets.js';
+import type { Ticket } from '../../src/server/executors/local/scheduler.js';
 import type { OwnersLimits } from '../../src/server/open-executor.js';
 import { play as probe } from '../fixtures/apps/probe/play.mjs';
 import { load } from './built.js';
@@ -290,7 +290,7 @@ export class ScriptedExecutor implements Executor {
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, Grant | undefined> {
     let told: Waiting | undefined;
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
-      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
+      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor(), position };
       if (told?.for === waiting.for && told.position === position) {
         await this.#here(once(this.#scheduler, 'change'));
       } else {

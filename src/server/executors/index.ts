@@ -25,6 +25,8 @@ export {
   forgetRun,
   isRemoved,
   lacksRoom,
+  processIdentity,
+  readRunFile,
   readRunGpus,
   readRunnerRecord,
   settleRunEnd,

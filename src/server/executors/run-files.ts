@@ -8,18 +8,19 @@ import { errorCode, lacksInodes, readOwnFile } from '../../files/index.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/index.js';
 import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
-/** Largest `run.json` and `runner.json` that are read, in bytes. */
+/** Largest of these files that is read, in bytes; the record of an end is much smaller. */
 const maxBytes = 64 << 20;
 
-const identity = z.object({
+/** The process of a runner or a worker host, or the one that it has started. */
+export const processIdentity = z.object({
   pid: z.number().int().positive(),
   startTime: z.number().min(0),
   boot: z.string(),
 });
 
 const runnerRecord = z.object({
-  runner: identity,
-  command: identity.nullable(),
+  runner: processIdentity,
+  command: processIdentity.nullable(),
 }) satisfies z.ZodType<RunnerRecord>;
 
 const runEnd = z.object({
@@ -41,22 +42,25 @@ const runRequest = z.object({
   gpuUuids: z.array(z.string()),
 });
 
-/** Reads a file of a run; undefined if there is none. @throws if its content was not written by a server or runner */
-function read<T>(schema: z.ZodType<T>, file: string, limit: number): T | undefined {
+/**
+ * Reads a file of a run or of a worker host; undefined if there is none.
+ * @throws if its content was not written by a server, runner or worker host
+ */
+export function readRunFile<T>(schema: z.ZodType<T>, file: string, limit = maxBytes): T | undefined {
   const text = readOwnFile(file, limit);
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
 /** Which processes are the runner and its command; undefined before it has written that. */
 export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
-  read(runnerRecord, runFiles(directory).record, maxBytes);
+  readRunFile(runnerRecord, runFiles(directory).record);
 
 const readRunEnd = (directory: string): RunEnd | undefined =>
-  read(runEnd, runFiles(directory).end, 2 * maxEndBytes);
+  readRunFile(runEnd, runFiles(directory).end, 2 * maxEndBytes);
 
 /** GPUs that a run was started with; undefined if that is not known. */
 export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
-  const request = read(runRequest, runFiles(directory).request, maxBytes);
+  const request = readRunFile(runRequest, runFiles(directory).request);
   const gpus = request && gpusOfEnvironment(request.environment);
   return gpus && { gpus, gpuUuids: request.gpuUuids };
 }

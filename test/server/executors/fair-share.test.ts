@@ -295,7 +295,7 @@ describe('a limit of GPUs at once', () => {
     );
     scheduler.request(any, false, 'ana');
     const second = scheduler.request(any, false, 'ana');
-    expect([second.position(), second.waitingFor]).toEqual([
+    expect([second.position(), second.waitingFor()]).toEqual([
       1,
       "a free GPU: token 'ana' may have 1 at once and has 1",
     ]);
@@ -317,7 +317,7 @@ test('A job that waits for the limit of its owner keeps no GPU that it names fro
   // It would be the turn of the other one.
   scheduler.remember('bob', 100 * hour, 0);
   expect((await scheduler.request(gpu(1), false, 'bob').granted).gpus).toEqual([1]);
-  expect(waits.waitingFor).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
+  expect(waits.waitingFor()).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
   // The CPU is none of them, also for somebody who has more than they may have by now.
   most = 0;
   expect((await scheduler.request(cpu(1), false, 'ana').granted).cpuSlots).toBe(1);
@@ -332,7 +332,7 @@ test('A limit of jobs counts those that hold devices, and no longer', async () =
   const third = scheduler.request(cpu(1), false, 'ana');
   // Nobody else waits for it.
   expect((await scheduler.request(cpu(5), false, 'bob').granted).cpuSlots).toBe(5);
-  expect([third.position(), third.waitingFor]).toEqual([
+  expect([third.position(), third.waitingFor()]).toEqual([
     1,
     "a CPU slot: token 'ana' may have 2 jobs at once and has 2",
   ]);
@@ -371,7 +371,7 @@ test('A paused scheduler grants nothing, says so, and goes on afterwards', async
   const ticket = scheduler.request(gpu(0));
   expect(ticket.position()).toBe(1);
   await expect.poll(() => changes).toBe(1);
-  expect(ticket.waitingFor).toBe('the next start');
+  expect(ticket.waitingFor()).toBe('the next start');
   isPaused = false;
   scheduler.reconsider();
   expect((await ticket.granted).gpus).toEqual([0]);

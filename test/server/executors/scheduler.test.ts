@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
-import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
-import { type Ticket, TicketCancelled } from '../../../src/server/executors/local/tickets.js';
+import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/executors/local/scheduler.js';
 
 /** GPUs in the order of their ids: UUIDs of one letter each. */
 const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
@@ -159,17 +158,17 @@ describe('GPUs that are not known yet', () => {
     cpu('d', 1);
     expect(await held()).toEqual({ d: 'cpu 1' });
     expect(tickets.a?.position()).toBe(1);
-    expect(tickets.a?.waitingFor).toBe('GPU 1 (nvidia-smi has not told yet which there are)');
+    expect(tickets.a?.waitingFor()).toBe('GPU 1 (nvidia-smi has not told yet which there are)');
     scheduler.setGpus(known('ab'));
     expect(await held()).toEqual({ a: '1', b: '0', d: 'cpu 1' });
-    expect(tickets.c?.waitingFor).toBe('a free GPU');
+    expect(tickets.c?.waitingFor()).toBe('a free GPU');
   });
 
   test('A job on the CPU does not wait for GPUs that are not known yet', async () => {
     const { cpu, tickets } = queue(null, 1);
     cpu('a', 1);
     cpu('b', 2);
-    expect(tickets.b?.waitingFor).toBe('2 CPU slots');
+    expect(tickets.b?.waitingFor()).toBe('2 CPU slots');
   });
 
   test('GPUs that are not known yet are never called impossible before they are known', async () => {
@@ -283,17 +282,17 @@ describe('a job of an earlier server that waits for a missing GPU', () => {
     recovered('both', { kind: 'gpus', ids: [0, 1] });
     gpus('a', 0);
     expect(await held()).toEqual({ a: '0' });
-    expect(tickets.gone?.waitingFor).toBe('GPU 1, which this server does not see at the moment');
-    expect(tickets.both?.waitingFor).toBe('GPU 0, 1; this server does not see GPU 1 at the moment');
+    expect(tickets.gone?.waitingFor()).toBe('GPU 1, which this server does not see at the moment');
+    expect(tickets.both?.waitingFor()).toBe('GPU 0, 1; this server does not see GPU 1 at the moment');
     scheduler.setGpus(known('ab'));
     expect(await held()).toEqual({ a: '0', gone: '1' });
-    expect(tickets.both?.waitingFor).toBe('GPU 0, 1');
+    expect(tickets.both?.waitingFor()).toBe('GPU 0, 1');
   });
 
   test('A job of an earlier server that waits for a missing GPU waits for any GPU while there is none', async () => {
     const { scheduler, recovered, held, tickets } = queue(0);
     recovered('a', { kind: 'anyGpu' });
-    expect(tickets.a?.waitingFor).toBe('a free GPU; this server does not see any at the moment');
+    expect(tickets.a?.waitingFor()).toBe('a free GPU; this server does not see any at the moment');
     scheduler.setGpus(known('a'));
     expect(await held()).toEqual({ a: '0' });
   });
@@ -367,7 +366,7 @@ describe('a place in the queue', () => {
     await held();
     const places = () => ['a', 'b', 'c'].map((name) => tickets[name]?.position());
     expect(places()).toEqual([null, 1, 2]);
-    expect([tickets.b?.waitingFor, tickets.c?.waitingFor]).toEqual(['a free GPU', 'GPU 0']);
+    expect([tickets.b?.waitingFor(), tickets.c?.waitingFor()]).toEqual(['a free GPU', 'GPU 0']);
     await release('a');
     expect(places()).toEqual([null, null, 1]);
   });

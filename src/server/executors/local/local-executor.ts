@@ -28,34 +28,12 @@ import {
 import { type Assignment, Residency, type ResidencySettings } from '../resident/index.js';
 import { MachineWatch } from './machine-watch.js';
 import { type RunnerSettings, Runners } from './runners.js';
-import { Scheduler } from './scheduler.js';
-import { type Ticket, TicketCancelled } from './tickets.js';
+import { Scheduler, type SchedulerSettings, type Ticket, TicketCancelled } from './scheduler.js';
 
-/** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
-function knownGpus({ current, problem }: GpuInventory): readonly Gpu[] {
-  if (current) return current;
-  throw new ServiceError('gpusUnknown', `The GPUs of this server are not known: ${problem}; try again later`);
-}
-
-/** The memory of these GPUs together. @throws ServiceError `unknownGpu`, `gpusUnknown` or `memoryUnknown` */
-async function memoryOf(inventory: GpuInventory, ids: readonly number[]): Promise<DeviceMemory> {
-  const gpus = knownGpus(inventory);
-  refuseUnknown(ids, gpus);
-  try {
-    const uses = await inventory.vram(gpus.filter(({ id }) => ids.includes(id)));
-    return uses.reduce((sum, { used, total }) => ({ used: sum.used + used, total: sum.total + total }), {
-      used: 0,
-      total: 0,
-    });
-  } catch (cause) {
-    if (cause instanceof MemoryNotTold) throw new ServiceError('memoryUnknown', cause.message, { cause });
-    if (!(cause instanceof NoGpuAnswer)) throw cause;
-    const detail = `The GPU memory is not known: ${cause.message}; try again later`;
-    throw new ServiceError('gpusUnknown', detail, { cause });
-  }
-}
-
-export interface LocalSettings extends RunnerSettings, ResidencySettings {
+export interface LocalSettings
+  extends RunnerSettings,
+    ResidencySettings,
+    Pick<SchedulerSettings, 'maxGpusOf' | 'maxJobsOf'> {
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
@@ -67,10 +45,6 @@ export interface LocalSettings extends RunnerSettings, ResidencySettings {
   readonly events: ServerEvents;
   /** Whether a runner started now would be another program than this server expects; jobs wait then. */
   readonly isUpgraded?: () => boolean;
-  /** GPUs that an owner may have at once; null for any number. */
-  readonly maxGpusOf?: (owner: string | null) => number | null;
-  /** The same for jobs. */
-  readonly maxJobsOf?: (owner: string | null) => number | null;
 }
 
 /** A job in this executor. */
@@ -95,20 +69,13 @@ export class LocalExecutor implements Executor {
 
   /** The GPUs may become known only later. */
   constructor(private readonly settings: LocalSettings) {
-    const {
-      gpus,
-      cpuSlots,
-      maxGpusOf = () => null,
-      maxJobsOf = () => null,
-      isUpgraded = () => false,
-    } = settings;
+    const { gpus, cpuSlots, isUpgraded } = settings;
     const upgraded = 'the next start of the server, whose program was upgraded';
     const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
     const watch = new MachineWatch({ ...settings, isIdle: (gpu) => scheduler.isFree(gpu) && !isLoaded(gpu) });
     const scheduler: Scheduler = new Scheduler(gpus.current, cpuSlots, {
-      maxGpusOf,
-      maxJobsOf,
-      pause: () => (isUpgraded() ? upgraded : watch.pause()),
+      ...settings,
+      pause: () => (isUpgraded?.() ? upgraded : watch.pause()),
       faultOf: (gpu) => gpus.faultOf(gpu),
       isFilled: (gpu) => watch.isFilled(gpu),
     });
@@ -135,17 +102,31 @@ export class LocalExecutor implements Executor {
     this.#scheduler.reconsider();
   }
 
-  async devices(): Promise<readonly Device[]> {
-    return knownGpus(this.settings.gpus).map((gpu) => ({
-      id: gpu.id,
-      name: gpu.name,
-      uuid: gpu.uuid,
-      isFree: this.#scheduler.isFree(gpu),
-    }));
+  /** The GPUs of this machine. @throws ServiceError `gpusUnknown` */
+  get #gpus(): readonly Gpu[] {
+    const { current, problem } = this.settings.gpus;
+    if (current) return current;
+    const detail = `The GPUs of this server are not known: ${problem}; try again later`;
+    throw new ServiceError('gpusUnknown', detail);
   }
 
-  memory(ids: readonly number[]): Promise<DeviceMemory> {
-    return memoryOf(this.settings.gpus, ids);
+  async devices(): Promise<readonly Device[]> {
+    return this.#gpus.map((gpu) => ({ ...gpu, isFree: this.#scheduler.isFree(gpu) }));
+  }
+
+  async memory(ids: readonly number[]): Promise<DeviceMemory> {
+    const gpus = this.#gpus;
+    refuseUnknown(ids, gpus);
+    try {
+      const uses = await this.settings.gpus.vram(gpus.filter(({ id }) => ids.includes(id)));
+      const sum = (of: keyof DeviceMemory) => uses.reduce((total, use) => total + use[of], 0);
+      return { used: sum('used'), total: sum('total') };
+    } catch (cause) {
+      if (cause instanceof MemoryNotTold) throw new ServiceError('memoryUnknown', cause.message, { cause });
+      if (!(cause instanceof NoGpuAnswer)) throw cause;
+      const detail = `The GPU memory is not known: ${cause.message}; try again later`;
+      throw new ServiceError('gpusUnknown', detail, { cause });
+    }
   }
 
   check(asked: AskedDevices): DeviceRequest {
@@ -236,7 +217,8 @@ export class LocalExecutor implements Executor {
         yield* this.#wait(run.ticket);
         const grant = await run.ticket.granted;
         end = (yield* this.#execute(order, run, grant)) ?? end;
-        if (!(await this.#mayStartLater(run, end))) break;
+        // While the sandbox does not work, a job whose program was not started waits for it.
+        if (run.isStopped || end.fault !== 'notStarted' || !(await this.#watch.isSandboxBroken())) break;
         forgetRun(run.path);
         run.isLaunched = false;
         this.#scheduler.release(grant, order.owner);
@@ -265,11 +247,6 @@ export class LocalExecutor implements Executor {
     return ticket;
   }
 
-  /** Whether a job's program was not started because the sandbox does not work: then the job waits for it. */
-  async #mayStartLater({ isStopped }: Run, { fault }: Ended): Promise<boolean> {
-    return !isStopped && fault === 'notStarted' && (await this.#watch.isSandboxBroken());
-  }
-
   /** The end of a job, with the fault of its GPU if one failed under it. */
   async #withMachineFault({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
     const { gpus } = await ticket.granted;
@@ -285,7 +262,7 @@ export class LocalExecutor implements Executor {
     const settle = () => settled.abort();
     ticket.granted.then(settle, settle);
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
-      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor, position };
+      const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor(), position };
       if (last?.for === waiting.for && last.position === position) {
         await once(this.#scheduler, 'change', { signal: settled.signal }).catch(() => {});
       } else {

@@ -59,24 +59,6 @@ interface RunnerProcess {
   readonly exited: Promise<unknown>;
 }
 
-/** @throws the system's error if it could not be started */
-async function startRunner(
-  { environment, program = runnerProgram }: RunnerSettings,
-  directory: string,
-): Promise<RunnerProcess> {
-  const child = spawn(process.execPath, [program, directory], {
-    cwd: directory,
-    env: environment,
-    stdio: 'ignore',
-    detached: true,
-  });
-  const exited = once(child, 'exit').catch(() => {});
-  await once(child, 'spawn');
-  child.unref();
-  lowerPriority(child);
-  return { process: child, exited };
-}
-
 /** Whether a file is certainly there. Asynchronous for the same reason as `isRemoved`. */
 const isCertainlyThere = (file: string): Promise<boolean> =>
   lstat(file).then(
@@ -103,14 +85,21 @@ export class Runners {
     checkRunnerRoom(directory);
     // Not synced, because after a power cut there is no runner to read it.
     writeJsonFile(runFiles(directory).request, request, { isKept: false });
-    this.#watch(directory, await startRunner(this.settings, directory));
-  }
-
-  /** Registers a child as the runner of a job until the child has ended. */
-  #watch(directory: string, runner: RunnerProcess): void {
+    const { environment, program = runnerProgram } = this.settings;
+    const child = spawn(process.execPath, [program, directory], {
+      cwd: directory,
+      env: environment,
+      stdio: 'ignore',
+      detached: true,
+    });
+    const exited = once(child, 'exit').catch(() => {});
+    await once(child, 'spawn');
+    child.unref();
+    lowerPriority(child);
+    const runner = { process: child, exited };
     this.#children.set(directory, runner);
-    void runner.exited.then(() => {
-      if (runner.process.exitCode === 0) this.#completed.add(directory);
+    void exited.then(() => {
+      if (child.exitCode === 0) this.#completed.add(directory);
       if (this.#children.get(directory) === runner) this.#children.delete(directory);
     });
   }

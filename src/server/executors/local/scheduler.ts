@@ -3,7 +3,36 @@ import { type Owner, ownerInWords } from '../../../access/index.js';
 import { counted, ServiceError } from '../../../contract/index.js';
 import { type DeviceRequest, type Grant, gpusOf } from '../index.js';
 import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
-import { describe, gpuGrant, type KnownGpu, type Ticket, TicketCancelled } from './tickets.js';
+
+/** A GPU of this machine. */
+export interface KnownGpu {
+  readonly id: number;
+  /** Stays the same if ids change; empty if it is not known. */
+  readonly uuid: string;
+}
+
+/** A place in the queue. */
+export interface Ticket {
+  /** Its number in the order of arrival; null for devices that an earlier server gave. */
+  readonly arrival: number | null;
+  /** Resolves with the grant. Rejects if the ticket is cancelled, or if there turns out to be no such GPU. */
+  readonly granted: Promise<Grant>;
+  /** 1 is next; null once granted or cancelled. */
+  position(): number | null;
+  /** A phrase for what it waits for. */
+  waitingFor(): string;
+  cancel(): void;
+}
+
+/** The job was cancelled while it was waiting. */
+export class TicketCancelled extends Error {}
+
+/** A phrase for what a request asks for. */
+function describe(request: DeviceRequest): string {
+  if (request.kind === 'anyGpu') return 'a free GPU';
+  if (request.kind === 'cpu') return request.workers === 1 ? 'a CPU slot' : `${request.workers} CPU slots`;
+  return `GPU ${request.ids.join(', ')}`;
+}
 
 interface Waiting extends Queued {
   readonly request: DeviceRequest;
@@ -97,18 +126,13 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   setGpus(gpus: readonly KnownGpu[]): void {
     const isFirst = this.#gpus === null;
     this.#gpus = [...gpus].sort((a, b) => a.id - b.id);
-    if (isFirst) this.#refuseImpossible();
-    this.#dispatch();
-  }
-
-  /** Rejects the jobs that came before the GPUs were known and want one that does not exist. */
-  #refuseImpossible(): void {
     for (const waiting of this.#queue) {
-      const problem = waiting.isAccepted ? null : this.impossible(waiting.request);
+      const problem = isFirst && !waiting.isAccepted ? this.impossible(waiting.request) : null;
       if (problem === null) continue;
       this.#queue.delete(waiting);
       waiting.fail(new ServiceError('unknownGpu', problem));
     }
+    this.reconsider();
   }
 
   /** Why a new request can never be granted here; null if it can, or if that is not known yet. */
@@ -203,33 +227,25 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       cancel = () => {
         if (!entry || !this.#queue.delete(entry)) return;
         reject(new TicketCancelled());
-        this.#dispatch();
+        this.reconsider();
       };
       this.#queue.add(entry);
     });
-    this.#dispatch();
+    this.reconsider();
     const position = () => {
       if (!entry || !this.#queue.has(entry)) return null;
       this.#count();
       return entry.position;
     };
-    const inWords = () => (entry ? this.#describe(entry) : '');
-    return {
-      arrival,
-      granted,
-      position,
-      get waitingFor() {
-        return inWords();
-      },
-      cancel,
-    };
+    const waitingFor = () => (entry ? this.#describe(entry) : '');
+    return { arrival, granted, position, waitingFor, cancel };
   }
 
   /** Marks the devices that a job of an earlier server still holds as taken. */
   adopt(grant: Grant, owner: Owner = null): Ticket {
     this.#hold(grant, owner);
     const granted = Promise.resolve(grant);
-    return { arrival: null, granted, position: () => null, waitingFor: '', cancel: () => {} };
+    return { arrival: null, granted, position: () => null, waitingFor: () => '', cancel: () => {} };
   }
 
   #hold(grant: Grant, owner: Owner): void {
@@ -244,11 +260,6 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#running.get(owner) ?? 0;
   }
 
-  /** Goes through the queue again, because the limits of owners may have changed. */
-  reconsider(): void {
-    this.#dispatch();
-  }
-
   /** Releases the devices of a job on behalf of the owner it was given to. */
   release(grant: Grant, owner: Owner = null): void {
     this.#countHolders(grant, -1);
@@ -256,7 +267,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#freeSlots += grant.cpuSlots;
     this.#gpuShares.hold(owner, -grant.gpus.length);
     this.#cpuShares.hold(owner, -grant.cpuSlots);
-    this.#dispatch();
+    this.reconsider();
   }
 
   #countHolders({ gpus, gpuUuids }: Grant, change: 1 | -1): void {
@@ -267,8 +278,11 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** Goes through the queue, one owner after the other, and grants what it can. */
-  #dispatch(): void {
+  /**
+   * Goes through the queue, one owner after the other, and grants what it can. Called from outside when the limits of
+   * owners may have changed.
+   */
+  reconsider(): void {
     this.#areCounted = false;
     this.#pause = this.settings.pause?.() ?? null;
     if (this.#pause === null && this.#queue.size > 0) {
@@ -373,7 +387,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const { request } = job;
     const ids = request.kind === 'gpus' ? request.ids : this.#best(job, open);
     const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
-    return gpus.length > 0 && gpus.length === ids.length ? gpuGrant(gpus) : null;
+    if (gpus.length === 0 || gpus.length < ids.length) return null;
+    const gpuUuids = gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== '');
+    return { gpus: ids, gpuUuids, cpuSlots: 0 };
   }
 
   /**

@@ -5,59 +5,12 @@ import { isDiskFull, isShortage } from '../../../files/index.js';
 import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../../runner/index.js';
 import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
 import type { Grant, JobAccess, Resident, RunOrder, WorkerInfo } from '../index.js';
-import { fingerprint } from './fingerprint.js';
 import type { Worker, WorkerOrder } from './worker.js';
-import { type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
-
-/** What a worker consists of. */
-interface WorkerParts {
-  readonly order: RunOrder;
-  readonly resident: Resident;
-  /** What it may access in its sandbox; null without one. */
-  readonly access: JobAccess | null;
-  readonly grant: Grant;
-  /** How the job would be started without a worker. */
-  readonly request: Omit<RunRequest, 'command' | 'wrapper'>;
-  /** The server's variables, some of which the worker inherits. */
-  readonly environment: NodeJS.ProcessEnv;
-  readonly idle: number;
-  /** The words before its command, which put it into its sandbox, for the worker host's directory. Empty without a sandbox. */
-  readonly wrapper: (directory: string) => readonly string[];
-}
+import { fingerprint, type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
 
 /** The variables of a job that name none of its files: its worker has them too. */
 function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => !isWithin(path, value)));
-}
-
-/** The settings that a job's worker is started with, which identify an existing worker with the same settings. */
-async function workerOrder(parts: WorkerParts): Promise<WorkerOrder> {
-  const { order, resident, access, grant, request, environment: own, idle, wrapper } = parts;
-  const { isSandboxed, filter, limits, inherited, killGrace } = request;
-  const { command, watched, name } = resident;
-  const environment = { ...access?.environment, ...sharedEnvironment(request.environment, order.directory) };
-  const devices = grant.gpuUuids.length > 0 ? grant.gpuUuids : grant.gpus;
-  const inheritedValues = inherited.map((each) => [each, own[each]]);
-  const content = JSON.stringify([environment, inheritedValues, limits, wrapper('/'), filter]);
-  return {
-    command,
-    wrapper,
-    isSandboxed,
-    filter,
-    limits,
-    inherited,
-    environment,
-    killGrace,
-    idle,
-    sharedBy: JSON.stringify([command, devices, order.owner, access?.network]),
-    content: createHash('sha256').update(content).digest('hex'),
-    name,
-    owner: order.owner,
-    gpus: grant.gpus,
-    gpuUuids: grant.gpuUuids,
-    watched,
-    seen: await fingerprint(watched),
-  };
 }
 
 /** What a runner sends to its job's worker. */
@@ -175,7 +128,7 @@ export class Residency {
   ): Promise<Assignment> {
     const workers = this.#workers;
     if (!workers) return unassigned;
-    const { workers: { idle = 0 } = {}, environment } = this.settings;
+    const idle = this.settings.workers?.idle ?? 0;
     const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
     const isAlone = asked !== null && (await this.problem()) !== null;
     const resident = isAlone ? null : asked;
@@ -184,9 +137,7 @@ export class Residency {
       const words = isAlone ? ['where no app can stay loaded'] : [];
       return { ...unassigned, words, cleared: cleared(null) };
     }
-    const access = this.settings.sandbox ? resident.access() : null;
-    const wrapper = this.#wrapper(order, grant, resident, access);
-    const wanted = await workerOrder({ order, resident, access, grant, request, environment, idle, wrapper });
+    const wanted = await this.#workerOrder(order, grant, request, resident, idle);
     const choice = await workers.choose(wanted, order.directory.id);
     const start = choice.worker?.isLoaded ? 'warm' : 'cold';
     return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
@@ -215,7 +166,43 @@ export class Residency {
     await this.#workers?.release(jobId);
   }
 
-  /** The words before the command of a worker, which put it into its sandbox, for its worker host's directory. Empty without a sandbox. */
+  /** The settings that a job's worker is started with, which identify an existing worker with the same settings. */
+  async #workerOrder(
+    order: RunOrder,
+    grant: Grant,
+    {
+      isSandboxed,
+      filter,
+      limits,
+      inherited,
+      killGrace,
+      environment,
+    }: Omit<RunRequest, 'command' | 'wrapper'>,
+    resident: Resident,
+    idle: number,
+  ): Promise<WorkerOrder> {
+    const { command, watched, name } = resident;
+    const { gpus, gpuUuids } = grant;
+    const { owner, directory } = order;
+    const access = this.settings.sandbox ? resident.access() : null;
+    const wrapper = this.#wrapper(order, grant, resident, access);
+    const shared = { ...access?.environment, ...sharedEnvironment(environment, directory) };
+    const inheritedValues = inherited.map((each) => [each, this.settings.environment[each]]);
+    const content = JSON.stringify([shared, inheritedValues, limits, wrapper('/'), filter]);
+    const devices = gpuUuids.length > 0 ? gpuUuids : gpus;
+    return {
+      ...{ command, wrapper, isSandboxed, filter, limits, inherited, killGrace, idle },
+      ...{ name, owner, gpus, gpuUuids, watched, environment: shared },
+      sharedBy: JSON.stringify([command, devices, owner, access?.network]),
+      content: createHash('sha256').update(content).digest('hex'),
+      seen: await fingerprint(watched),
+    };
+  }
+
+  /**
+   * The words before the command of a worker, which put it into its sandbox, for its worker host's directory. Empty without
+   * a sandbox.
+   */
   #wrapper(
     order: RunOrder,
     grant: Grant,

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { isSignalable, readOwnFile } from '../../../files/index.js';
+import { isSignalable } from '../../../files/index.js';
 import {
   isAlive,
   type ProcessIdentity,
@@ -16,15 +16,7 @@ import {
   workerFiles,
   workerHostIn,
 } from '../../../runner/index.js';
-
-/** Maximum number of bytes that are read of `worker.json` and of `host.json`. */
-const maxBytes = 64 << 20;
-
-const identity = z.object({
-  pid: z.number().int().positive(),
-  startTime: z.number().min(0),
-  boot: z.string().default(''),
-});
+import { processIdentity, readRunFile } from '../index.js';
 
 const workerId = /^worker-[0-9a-f]{12}$/;
 
@@ -56,8 +48,8 @@ const workerRequest = z.object({
 }) satisfies z.ZodType<WorkerRequest>;
 
 const hostRecord = z.object({
-  host: identity,
-  worker: identity.nullable(),
+  host: processIdentity,
+  worker: processIdentity.nullable(),
 }) satisfies z.ZodType<WorkerHostRecord>;
 
 const workerState = z.object({
@@ -68,8 +60,7 @@ const workerState = z.object({
 /** Reads a file of a worker host; undefined if there is none, or if its content was not written by a server or worker host. */
 function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
   try {
-    const text = readOwnFile(file, maxBytes);
-    return text === undefined ? undefined : schema.parse(JSON.parse(text));
+    return readRunFile(schema, file);
   } catch {
     return undefined;
   }

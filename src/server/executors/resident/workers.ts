@@ -1,10 +1,39 @@
+import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { namesIn } from '../../../files/index.js';
+import { contentStamp, namesIn, TimeSlice, type TreeEntry, treeEntries } from '../../../files/index.js';
 import type { Report } from '../../report.js';
 import type { Grant, WorkerInfo } from '../index.js';
-import { fingerprint } from './fingerprint.js';
 import { Worker, type WorkerHostSettings, type WorkerOrder } from './worker.js';
 import { isWorkerId, killHost, readWorkerRequest, removeWorker } from './worker-records.js';
+
+/** Maximum number of files and directories that are examined: an app with more of them contains data. */
+const maxFiles = 5000;
+
+/** A text that changes with a file. The times of directories are left out, because skipped files change them. */
+function describe({ file, stats, link }: TreeEntry): string {
+  if (stats === null) return JSON.stringify([file, link, 'cannot be read']);
+  if (stats.isDirectory()) return JSON.stringify([file, link, 'directory']);
+  return JSON.stringify([file, link, ...contentStamp(stats)]);
+}
+
+/**
+ * A hash that changes with these files and directories: names, sizes and times of their files, and the targets of links.
+ * Pauses now and then, because a job waits for this while the server has other work.
+ */
+export async function fingerprint(paths: readonly string[]): Promise<string> {
+  const hash = createHash('sha256');
+  const slice = new TimeSlice();
+  let left = maxFiles;
+  for (const start of paths) {
+    for (const entry of treeEntries(start)) {
+      if (left === 0) break;
+      left -= 1;
+      hash.update(`${describe(entry)}\n`);
+      await slice.pause();
+    }
+  }
+  return hash.digest('hex');
+}
 
 /** Milliseconds between two checks of idle workers. */
 const checkInterval = 5000;
@@ -32,9 +61,12 @@ export class Workers {
   /** Resolves once the workers of an earlier server are known. */
   readonly #recovered: Promise<unknown>;
   #timer: NodeJS.Timeout | undefined;
+  readonly #idleTimers = new Map<Worker, NodeJS.Timeout>();
 
   constructor(private readonly settings: WorkersSettings) {
-    this.#recovered = Promise.all(this.#left().map((directory) => this.#recover(directory)));
+    const { directory } = settings;
+    const left = namesIn(directory).filter(isWorkerId);
+    this.#recovered = Promise.all(left.map((name) => this.#recover(path.join(directory, name))));
   }
 
   /**
@@ -129,8 +161,6 @@ export class Workers {
     this.#timer ??= setInterval(() => void this.#check(), checkInterval).unref();
   }
 
-  readonly #idleTimers = new Map<Worker, NodeJS.Timeout>();
-
   /** Ends a worker once it has been idle for as long as it may. */
   #watchIdle(worker: Worker): void {
     clearTimeout(this.#idleTimers.get(worker));
@@ -156,14 +186,6 @@ export class Workers {
     if (this.settings.memoryUse() <= maxMemoryUse) return;
     const [longestIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
     if (longestIdle) void longestIdle.leave();
-  }
-
-  /** The directories of worker hosts started by an earlier server. */
-  #left(): string[] {
-    const { directory } = this.settings;
-    return namesIn(directory)
-      .filter(isWorkerId)
-      .map((name) => path.join(directory, name));
   }
 
   /** Finds a worker host of an earlier server again. One that cannot be reached is ended. */
