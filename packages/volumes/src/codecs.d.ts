@@ -1,40 +1,35 @@
 /** What is used of packages that come without types. */
 
+interface Output {
+  print(line: string): void;
+  printErr(line: string): void;
+}
+
+/** A decoder of @cornerstonejs. */
+interface WasmDecoder {
+  getEncodedBuffer(length: number): Uint8Array;
+  decode(): void;
+  getDecodedBuffer(): Uint8Array;
+  delete(): void;
+}
+
 declare module '@cornerstonejs/codec-charls/decodewasmjs' {
-  interface JpegLSDecoder {
-    getEncodedBuffer(length: number): Uint8Array;
-    decode(): void;
-    getDecodedBuffer(): Uint8Array;
+  interface JpegLSDecoder extends WasmDecoder {
     /** 0 where the components follow each other as planes. */
     getInterleaveMode(): number;
-    delete(): void;
   }
-  export default function charls(options: {
-    print(line: string): void;
-    printErr(line: string): void;
-  }): Promise<{ JpegLSDecoder: new () => JpegLSDecoder }>;
+  export default function charls(options: Output): Promise<{ JpegLSDecoder: new () => JpegLSDecoder }>;
 }
 
 declare module '@cornerstonejs/codec-openjpeg/decodewasmjs' {
-  interface J2KDecoder {
-    getEncodedBuffer(length: number): Uint8Array;
-    decode(): void;
-    getDecodedBuffer(): Uint8Array;
+  interface J2KDecoder extends WasmDecoder {
     getFrameInfo(): { bitsPerSample: number; isSigned: boolean };
-    delete(): void;
   }
-  export default function openjpeg(options: {
-    print(line: string): void;
-    printErr(line: string): void;
-  }): Promise<{ J2KDecoder: new () => J2KDecoder }>;
+  export default function openjpeg(options: Output): Promise<{ J2KDecoder: new () => J2KDecoder }>;
 }
 
 declare module '@jsquash/jpeg/decode.js' {
-  export function init(options: {
-    readonly wasmBinary: Uint8Array;
-    print(line: string): void;
-    printErr(line: string): void;
-  }): Promise<void>;
+  export function init(options: Output & { readonly wasmBinary: Uint8Array }): Promise<void>;
   /** Red, green, blue and opacity of each pixel, in turn. */
   export default function decode(jpeg: Uint8Array): Promise<{
     readonly width: number;

@@ -44,8 +44,7 @@ interface ObjectFacts {
   readonly seriesUid: string;
   readonly instanceUid: string;
   readonly modality: string;
-  readonly description: string;
-  readonly instanceNumber: number;
+  readonly instanceNumber?: number;
   readonly maker: Maker;
   /** All other texts that may not be ASCII. */
   readonly texts?: readonly string[];
@@ -59,8 +58,8 @@ const largest = 2 ** 31 - 1;
 
 /** The patient, study, series, equipment and instance of an object in the study of a series. */
 export function derivedObject(source: SourceSeries, facts: ObjectFacts): PatientAndStudy {
-  const { maker, seriesUid, instanceUid, sopClass, modality, instanceNumber } = facts;
-  const description = longString(facts.description);
+  const { maker, seriesUid, instanceUid, sopClass, modality, instanceNumber = 1 } = facts;
+  const description = longString(maker.name);
   const model = longString(maker.app ?? 'remote-app');
   const versions = [...(maker.appVersion === null ? [] : [maker.appVersion]), `remote-app ${maker.version}`];
   const own = [description, model, ...versions, ...(facts.texts ?? [])];
@@ -89,27 +88,40 @@ export function derivedObject(source: SourceSeries, facts: ObjectFacts): Patient
   };
 }
 
+/** The item of a sequence of objects in DICOM. */
+export const reference = (sopClass: string, sopInstance: string): DicomElement[] => [
+  ['00081150', 'UI', sopClass],
+  ['00081155', 'UI', sopInstance],
+];
+
+/** References to the files of some images, each once. */
+export const fileReferences = (images: readonly SourceImage[]): DicomElement[][] =>
+  [...new Map(images.map(({ sopInstance, sopClass }) => [sopInstance, sopClass]))].map(
+    ([sopInstance, sopClass]) => reference(sopClass, sopInstance),
+  );
+
+/** A reference to an image, with its frame number. */
+export const imageReference = ({ sopClass, sopInstance, frame }: SourceImage): DicomElement[] => [
+  ...reference(sopClass, sopInstance),
+  ...(frame === null ? [] : [['00081160', 'IS', String(frame)] as const]),
+];
+
 /** ReferencedSeriesSequence for some images of a series; by default for all. */
-export function referencedSeries(
+export const referencedSeries = (
   source: SourceSeries,
   images: readonly SourceImage[] = source.slices.flat(),
-): DicomElement {
-  const instances = new Map(images.map((image) => [image.sopInstance, image.sopClass]));
-  const items = [...instances].map(([instance, sopClass]): DicomElement[] => [
-    ['00081150', 'UI', sopClass],
-    ['00081155', 'UI', instance],
+): DicomElement =>
+  sequence('00081115', [
+    sequence('0008114a', ...fileReferences(images)),
+    ['0020000e', 'UI', source.seriesUid],
   ]);
-  return sequence('00081115', [sequence('0008114a', ...items), ['0020000e', 'UI', source.seriesUid]]);
-}
 
 /** SourceImageSequence for images at the same position. */
 export const sourceImages = (images: readonly SourceImage[]): DicomElement =>
   sequence(
     '00082112',
-    ...images.map(({ sopClass, sopInstance, frame }): DicomElement[] => [
-      ['00081150', 'UI', sopClass],
-      ['00081155', 'UI', sopInstance],
-      ...(frame === null ? [] : [['00081160', 'IS', String(frame)] as const]),
+    ...images.map((image): DicomElement[] => [
+      ...imageReference(image),
       ['0028135a', 'CS', 'YES'],
       sequence('0040a170', codeItem('121322', 'DCM', 'Source image for image processing operation')),
     ]),

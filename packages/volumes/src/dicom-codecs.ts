@@ -91,20 +91,17 @@ function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision:
   throw damaged(frame);
 }
 
-/** A decoder in WebAssembly. After a failure it is loaded again, because its memory may be corrupt. */
-function reusable<Module>(load: () => Promise<Module>): {
-  get: () => Promise<Module>;
-  drop: () => void;
-} {
+/** Runs a decoder in WebAssembly. After a failure it is loaded again, because its memory may be corrupt. */
+function reusable<Module>(load: () => Promise<Module>) {
   let loading: Promise<Module> | null = null;
-  return {
-    get: () => {
-      loading ??= load();
-      return loading;
-    },
-    drop: () => {
+  return async <Result>(use: (module: Module) => Result | Promise<Result>): Promise<Result> => {
+    loading ??= load();
+    try {
+      return await use(await loading);
+    } catch (cause) {
       loading = null;
-    },
+      throw cause;
+    }
   };
 }
 
@@ -129,18 +126,19 @@ function asRgb(bytes: Buffer): Buffer {
   return Buffer.concat([bytes.subarray(0, 2), adobeRgb, rest]);
 }
 
-async function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
+function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
   const { marker, precision } = jpegHeaderOf(bytes, frame);
-  if (marker > 0xc2 || precision !== 8) throw unreadable(frame, `JPEG of ${precision} bits`);
-  const { decode, warnings } = await mozjpeg.get();
-  const before = warnings.length;
-  const { data: rgba } = await decode(frame.photometric === 'RGB' ? asRgb(bytes) : bytes);
-  // The decoder fills what is missing with grey, and says so.
-  if (warnings.slice(before).some((line) => !/extraneous/i.test(line))) throw damaged(frame);
-  const data = new Uint8Array(frame.rows * frame.columns * frame.samples);
-  for (let at = 0; at < data.length; at += 1)
-    data[at] = rgba[Math.floor(at / frame.samples) * 4 + (at % frame.samples)] ?? 0;
-  return { data, bits: 8, isRgb: true };
+  if (marker > 0xc2 || precision !== 8) throw unreadable(frame.name, `JPEG of ${precision} bits`);
+  return mozjpeg(async ({ decode, warnings }) => {
+    const before = warnings.length;
+    const { data: rgba } = await decode(frame.photometric === 'RGB' ? asRgb(bytes) : bytes);
+    // The decoder fills what is missing with grey, and says so.
+    if (warnings.slice(before).some((line) => !/extraneous/i.test(line))) throw damaged(frame);
+    const data = new Uint8Array(frame.rows * frame.columns * frame.samples);
+    for (let at = 0; at < data.length; at += 1)
+      data[at] = rgba[Math.floor(at / frame.samples) * 4 + (at % frame.samples)] ?? 0;
+    return { data, bits: 8, isRgb: true };
+  });
 }
 
 function decodeLossless(bytes: Buffer, frame: Frame): Samples {
@@ -156,23 +154,24 @@ const charls = reusable(async () => {
 
 const endOfImage = Buffer.of(0xff, 0xd9);
 
-async function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
+function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
   const { precision } = jpegHeaderOf(bytes, frame);
   // In a truncated image the decoder searches for the end for half a minute.
   if (!bytes.includes(endOfImage)) throw damaged(frame);
-  const { JpegLSDecoder } = await charls.get();
-  try {
+  return charls(({ JpegLSDecoder }) => {
     const decoder = new JpegLSDecoder();
-    decoder.getEncodedBuffer(bytes.length).set(bytes);
-    decoder.decode();
-    const data = typed(frame, decoder.getDecodedBuffer(), precision > 8 ? 2 : 1);
+    const data = typed(frame, decodedBy(decoder, bytes), precision > 8 ? 2 : 1);
     const isPlanar = frame.samples > 1 && decoder.getInterleaveMode() === 0;
     decoder.delete();
     return { data: isPlanar ? interleaved(data, frame.samples) : data, bits: precision };
-  } catch (cause) {
-    charls.drop();
-    throw cause;
-  }
+  });
+}
+
+/** What a decoder makes of bytes. It is valid until the decoder is deleted. */
+function decodedBy(decoder: WasmDecoder, bytes: Buffer): Uint8Array {
+  decoder.getEncodedBuffer(bytes.length).set(bytes);
+  decoder.decode();
+  return decoder.getDecodedBuffer();
 }
 
 const openjpeg = reusable(async () => {
@@ -193,25 +192,20 @@ function checkJpeg2000(bytes: Buffer, frame: Frame): void {
   if (!isExpected) throw damaged(frame);
 }
 
-async function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
+function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
   checkJpeg2000(bytes, frame);
-  const { J2KDecoder } = await openjpeg.get();
-  try {
+  return openjpeg(({ J2KDecoder }) => {
     const decoder = new J2KDecoder();
-    decoder.getEncodedBuffer(bytes.length).set(bytes);
-    decoder.decode();
+    const decoded = decodedBy(decoder, bytes);
     const { bitsPerSample, isSigned } = decoder.getFrameInfo();
     const width = bitsPerSample > 8 ? 2 : 1;
-    if (bitsPerSample > 16) throw unreadable(frame, `JPEG 2000 of ${bitsPerSample} bits`);
-    const data = typed(frame, decoder.getDecodedBuffer(), width);
+    if (bitsPerSample > 16) throw unreadable(frame.name, `JPEG 2000 of ${bitsPerSample} bits`);
+    const data = typed(frame, decoded, width);
     decoder.delete();
     // The library has converted YBR_RCT and YBR_ICT. Signed values fill their bytes.
     const isRgb = frame.photometric !== 'YBR_FULL';
     return { data, bits: isSigned ? width * 8 : bitsPerSample, isRgb };
-  } catch (cause) {
-    openjpeg.drop();
-    throw cause;
-  }
+  });
 }
 
 /** Converts planes of samples to pixels. */
@@ -247,16 +241,17 @@ const unknown: readonly (readonly [start: string, name: string])[] = [
   ['1.2.840.10008.1.2.4.9', 'JPEG 2000 part 2, JPIP'],
 ];
 
-const unreadable = ({ name }: Pick<Frame, 'name'>, compression: string): VolumeError =>
+const unreadable = (name: string, compression: string): VolumeError =>
   new VolumeError(
     `The pixels of ${name} are compressed in a way that cannot be read here (${compression}): decompress it, for example with gdcmconv --raw.`,
   );
 
-/** @throws VolumeError for a compression that cannot be read */
-export function requireDecoder(name: string, syntax: string): void {
-  if (syntax in decoders) return;
+/** The decoder of a transfer syntax. @throws VolumeError for a compression that cannot be read */
+export function requireDecoder(name: string, syntax: string): Decode {
+  const decode = decoders[syntax];
+  if (decode) return decode;
   const compression = unknown.find(([start]) => syntax.startsWith(start))?.[1];
-  throw unreadable({ name }, compression ?? `transfer syntax ${syntax}`);
+  throw unreadable(name, compression ?? `transfer syntax ${syntax}`);
 }
 
 /**
@@ -264,11 +259,9 @@ export function requireDecoder(name: string, syntax: string): void {
  * @throws VolumeError for a compression that is not supported, and for damaged pixels
  */
 export async function decodeFrame(bytes: Buffer, frame: Frame): Promise<Samples> {
-  requireDecoder(frame.name, frame.syntax);
+  const decode = requireDecoder(frame.name, frame.syntax);
   try {
-    const samples = await decoders[frame.syntax]?.(bytes, frame);
-    if (!samples) throw damaged(frame);
-    return samples;
+    return await decode(bytes, frame);
   } catch (cause) {
     // Decoders throw strings, and WebAssembly numbers; neither helps a person.
     throw cause instanceof VolumeError ? cause : damaged(frame);

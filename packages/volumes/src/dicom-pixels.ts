@@ -4,7 +4,7 @@ import { type ByteSource, cutShort, type DicomElements } from './dicom-elements.
 import { readNumber } from './dicom-numbers.js';
 import { wordsOf } from './headers/dicom-parse.js';
 import { syntaxes } from './headers/dicom-walk.js';
-import { TruncatedVolume, VolumeError, type Voxels } from './volume.js';
+import { swapBytes, TruncatedVolume, VolumeError, type Voxels } from './volume.js';
 
 /** How the pixels of a file are stored. */
 export interface PixelFormat {
@@ -37,16 +37,7 @@ interface Palette {
 }
 
 /** Photometric interpretations that are read. */
-const photometrics = new Set([
-  'MONOCHROME1',
-  'MONOCHROME2',
-  'PALETTE COLOR',
-  'RGB',
-  'YBR_FULL',
-  'YBR_FULL_422',
-  'YBR_RCT',
-  'YBR_ICT',
-]);
+const photometrics = /^(MONOCHROME[12]|PALETTE COLOR|RGB|YBR_FULL|YBR_FULL_422|YBR_RCT|YBR_ICT)$/;
 
 /** More frames than any file has. */
 export const maxFrames = 100_000;
@@ -85,7 +76,7 @@ export function pixelFormatOf(name: string, dicom: DicomElements, isIndexed = fa
   const isFloat = Boolean(set.elements.x7fe00008 ?? set.elements.x7fe00009) && !set.elements.x7fe00010;
   const refuse = (what: string) =>
     new VolumeError(`${name} has ${what}, which cannot be read here: convert it to NIfTI.`);
-  if ((samples !== 1 && samples !== 3) || !photometrics.has(photometric))
+  if ((samples !== 1 && samples !== 3) || !photometrics.test(photometric))
     throw refuse(`${samples} values in a pixel (${photometric})`);
   if (!(isFloat ? [32, 64] : [1, 8, 16, 32]).includes(bitsAllocated))
     throw refuse(`${bitsAllocated} bits in a value`);
@@ -192,7 +183,7 @@ export async function readPixels(source: ByteSource, format: PixelFormat, frame:
   if (lead > 0) bytes = Buffer.from(new Uint8Array(bytes.subarray(lead, lead + needed)).buffer);
   const pixels = format.rows * format.columns;
   if (format.bitsAllocated === 1) return bitsIn(bytes, (frame * bits) % 8, pixels);
-  if (format.isBigEndian && format.bitsAllocated > 8) swap(bytes, format.bitsAllocated);
+  if (format.isBigEndian && format.bitsAllocated > 8) swapBytes(bytes, format.bitsAllocated / 8);
   const values = pixels * format.samples;
   if (format.isFloat)
     return format.bitsAllocated === 64
@@ -203,12 +194,6 @@ export async function readPixels(source: ByteSource, format: PixelFormat, frame:
   const raw = rawOf(bytes, format.bitsAllocated, values);
   const data = format.isPlanar ? interleaved(raw, format.samples) : raw;
   return converted(format, { data, bits: format.bitsAllocated });
-}
-
-function swap(bytes: Buffer, bits: number): void {
-  if (bits === 16) bytes.swap16();
-  else if (bits === 32) bytes.swap32();
-  else bytes.swap64();
 }
 
 function rawOf({ buffer }: Buffer, bits: number, count: number): Samples['data'] {
@@ -272,35 +257,19 @@ function converted(format: PixelFormat, { data, bits, isRgb = false }: Samples):
   const isPacked = format.data.fragments !== null && format.syntax !== '1.2.840.10008.1.2.5';
   const kept = Math.min(bits, format.bitsStored);
   const shift = isPacked ? 0 : format.highBit + 1 - format.bitsStored;
-  const values = meantValues(
-    arrayFor({ ...format, palette: null }, data.length),
-    data,
-    shift,
-    kept,
-    format.isSigned,
-  );
+  const values = arrayFor({ ...format, palette: null }, data.length);
+  const isWhole = kept === data.BYTES_PER_ELEMENT * 8 && data.BYTES_PER_ELEMENT === values.BYTES_PER_ELEMENT;
+  // The same bits, read with a sign or without one.
+  if (isWhole && shift === 0)
+    new Uint8Array(values.buffer).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  else {
+    const unused = 32 - kept;
+    for (let index = 0; index < data.length; index += 1) {
+      const moved = ((data[index] ?? 0) >>> shift) << unused;
+      values[index] = format.isSigned ? moved >> unused : moved >>> unused;
+    }
+  }
   return palette ? coloured(palette, values) : values;
-}
-
-function meantValues(
-  into: Voxels,
-  data: Samples['data'],
-  shift: number,
-  bits: number,
-  isSigned: boolean,
-): Voxels {
-  const isWhole = bits === data.BYTES_PER_ELEMENT * 8 && data.BYTES_PER_ELEMENT === into.BYTES_PER_ELEMENT;
-  if (isWhole && shift === 0) {
-    // The same bits, read with a sign or without one.
-    new Uint8Array(into.buffer).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-    return into;
-  }
-  const unused = 32 - bits;
-  for (let index = 0; index < data.length; index += 1) {
-    const moved = ((data[index] ?? 0) >>> shift) << unused;
-    into[index] = isSigned ? moved >> unused : moved >>> unused;
-  }
-  return into;
 }
 
 /** Converts full-range YCbCr of 8 bits to RGB in place (PS3.3, C.7.6.3.1.2). */

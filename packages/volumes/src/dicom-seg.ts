@@ -103,50 +103,52 @@ interface Source {
   readonly target: string;
 }
 
-async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<Slice, void, undefined> {
-  const { format, slices, isWide, min } = source;
-  const { only = slices.keys(), frame: time = 0 } = choice;
-  const length = format.rows * format.columns;
-  const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
-  const bytes = await openBytes(source.file, source.deflatedFrom);
+/** The frames of slices, with what reads their pixels. */
+async function* framesOf(source: Source, ks: Iterable<number>, time = 0) {
+  const { file, deflatedFrom, format, slices, target } = source;
+  const bytes = await openBytes(file, deflatedFrom);
   try {
-    for (const k of only) {
+    for (const k of ks) {
       const frames = time === 0 ? slices[k] : undefined;
-      if (!frames) throw new RangeError(`There is no slice ${k} of frame ${time} in ${source.target}.`);
-      values.fill(0);
-      for (const { index, segment } of frames) {
-        const pixels = await readPixels(bytes, format, index);
-        for (let at = 0; at < length; at += 1) {
-          const value = pixels[at] ?? 0;
-          if (value >= min) values[at] = segment ?? value;
-        }
-      }
-      yield { k, values };
+      if (!frames) throw new RangeError(`There is no slice ${k} of frame ${time} in ${target}.`);
+      yield { k, frames, pixelsOf: ({ index }: SegmentFrame) => readPixels(bytes, format, index) };
     }
   } finally {
     await bytes.close();
   }
 }
 
-/** Reads each segment of each slice separately. */
-async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefined> {
-  const { format, slices, isWide, min } = source;
-  const length = format.rows * format.columns;
-  const values = isWide ? new Uint16Array(length) : new Uint8Array(length);
-  const bytes = await openBytes(source.file, source.deflatedFrom);
-  try {
-    // The frames of a slice are ordered by their segments.
-    for (const [k, frames] of slices.entries())
-      for (const [at, { index, segment }] of frames.entries()) {
-        if (at === 0 || frames[at - 1]?.segment !== segment) values.fill(0);
-        const pixels = await readPixels(bytes, format, index);
-        for (let pixel = 0; pixel < length; pixel += 1)
-          if ((pixels[pixel] ?? 0) >= min) values[pixel] = segment ?? 0;
-        if (frames[at + 1]?.segment !== segment) yield { k, values };
+const planeOf = ({ format: { rows, columns }, isWide }: Source) =>
+  new (isWide ? Uint16Array : Uint8Array)(rows * columns);
+
+async function* read(choice: SliceChoice = {}, source: Source): AsyncGenerator<Slice, void, undefined> {
+  const { only = source.slices.keys(), frame: time = 0 } = choice;
+  const values = planeOf(source);
+  for await (const { k, frames, pixelsOf } of framesOf(source, only, time)) {
+    values.fill(0);
+    for (const frame of frames) {
+      const pixels = await pixelsOf(frame);
+      for (let at = 0; at < values.length; at += 1) {
+        const value = pixels[at] ?? 0;
+        if (value >= source.min) values[at] = frame.segment ?? value;
       }
-  } finally {
-    await bytes.close();
+    }
+    yield { k, values };
   }
+}
+
+/** Reads each segment of each slice separately. The frames of a slice are ordered by their segments. */
+async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefined> {
+  const values = planeOf(source);
+  for await (const { k, frames, pixelsOf } of framesOf(source, source.slices.keys()))
+    for (const [at, frame] of frames.entries()) {
+      const { segment } = frame;
+      if (at === 0 || frames[at - 1]?.segment !== segment) values.fill(0);
+      const pixels = await pixelsOf(frame);
+      for (let pixel = 0; pixel < values.length; pixel += 1)
+        if ((pixels[pixel] ?? 0) >= source.min) values[pixel] = segment ?? 0;
+      if (frames[at + 1]?.segment !== segment) yield { k, values };
+    }
 }
 
 /** The lowest value that belongs to a segment. A fraction must be more than half. */

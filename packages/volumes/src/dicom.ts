@@ -11,7 +11,7 @@ import { segmentationOf } from './dicom-seg.js';
 import { headerOf, isSegmentation } from './headers/dicom-header.js';
 import { wordsOf } from './headers/dicom-parse.js';
 import { isDicomStart } from './headers/dicom-start.js';
-import { type Slice, type SliceChoice, VolumeError, type VolumeFile, type Voxels } from './volume.js';
+import { type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
 export interface DicomOptions {
   /** Called with a sentence about each file that is ignored because of its name, and about bytes after the pixels. */
@@ -226,13 +226,20 @@ function seriesOf(target: string, images: readonly Image[]) {
   );
   const slices = async function* (choice: SliceChoice = {}): AsyncGenerator<Slice, void, undefined> {
     const { only = places.keys(), frame = 0 } = choice;
-    const reader = new Reader();
+    // The last file stays open, because the next image may be in it as well.
+    let opened: { readonly file: string; readonly source: ByteSource } | undefined;
     const scaled = isNative ? null : new Float32Array(plane);
     try {
       for (const k of only) {
         const image = places[k]?.[frame];
         if (!image) throw new RangeError(`There is no slice ${k} of frame ${frame} in ${target}.`);
-        const values = await reader.read(image);
+        const { file, deflatedFrom, format: own } = image.instance;
+        if (opened?.file !== file) {
+          await opened?.source.close();
+          opened = undefined;
+          opened = { file, source: await openBytes(file, deflatedFrom) };
+        }
+        const values = await readPixels(opened.source, own, image.index);
         if (!scaled) yield { k, values };
         else {
           const { slope, intercept } = image;
@@ -241,7 +248,7 @@ function seriesOf(target: string, images: readonly Image[]) {
         }
       }
     } finally {
-      await reader.close();
+      await opened?.source.close();
     }
   };
   const volume: VolumeFile = {
@@ -266,22 +273,3 @@ const isInvertedFormat = ({ photometric }: PixelFormat): boolean => photometric 
 
 const isSameType = (one: PixelFormat, other: PixelFormat): boolean =>
   arrayFor(one, 0).constructor === arrayFor(other, 0).constructor;
-
-/** Reads images one after another. The last file stays open, because the next image may be in it as well. */
-class Reader {
-  #open: { readonly file: string; readonly source: ByteSource } | null = null;
-
-  async read({ instance, index }: Image): Promise<Voxels> {
-    if (this.#open?.file !== instance.file) {
-      await this.close();
-      this.#open = { file: instance.file, source: await openBytes(instance.file, instance.deflatedFrom) };
-    }
-    return readPixels(this.#open.source, instance.format, index);
-  }
-
-  async close(): Promise<void> {
-    const opened = this.#open;
-    this.#open = null;
-    await opened?.source.close();
-  }
-}

@@ -4,12 +4,6 @@ interface HuffmanTable {
   readonly symbols: Uint8Array;
 }
 
-/** A decoded image, pixel by pixel. */
-export interface LosslessImage {
-  readonly data: Uint16Array;
-  readonly precision: number;
-}
-
 const marker = {
   startOfFrame: 0xc3,
   huffman: 0xc4,
@@ -23,7 +17,10 @@ const marker = {
  * in several.
  * @throws RangeError for a damaged file, and for another kind of JPEG
  */
-export function decodeLosslessJpeg(bytes: Buffer): LosslessImage {
+export function decodeLosslessJpeg(bytes: Buffer): {
+  readonly data: Uint16Array;
+  readonly precision: number;
+} {
   const tables: HuffmanTable[] = [];
   let frame: FrameHeader | null = null;
   let data = new Uint16Array(0);
@@ -46,7 +43,7 @@ export function decodeLosslessJpeg(bytes: Buffer): LosslessImage {
     } else if (kind === marker.startOfScan) {
       if (!frame) throw new RangeError('There is no frame.');
       const scan = scanOf(segment, frame, tables);
-      at = decodeScan(bytes, at, { ...scan, frame, interval, data });
+      at = decodeScan(bytes, at, scan, frame, interval, data);
       left -= scan.components.length;
       // Anything after the last scan is ignored.
       if (left <= 0) break;
@@ -56,15 +53,10 @@ export function decodeLosslessJpeg(bytes: Buffer): LosslessImage {
   return { data, precision: frame.precision };
 }
 
-interface FrameHeader {
-  readonly precision: number;
-  readonly rows: number;
-  readonly columns: number;
-  /** The identifiers of the components. */
-  readonly components: readonly number[];
-}
+type FrameHeader = ReturnType<typeof frameOf>;
 
-function frameOf(segment: Buffer): FrameHeader {
+/** The header of a frame, with the identifiers of its components. */
+function frameOf(segment: Buffer) {
   const components = Array.from({ length: segment.readUInt8(5) }, (_, index) => {
     if (segment.readUInt8(7 + index * 3) !== 0x11) throw new RangeError('Components have different sizes.');
     return segment.readUInt8(6 + index * 3);
@@ -101,15 +93,22 @@ function readTables(segment: Buffer, tables: HuffmanTable[]): void {
   }
 }
 
-interface Scan {
-  /** The index of each component in a pixel, and its table. */
-  readonly components: readonly { readonly index: number; readonly table: HuffmanTable }[];
-  readonly predictor: number;
-  /** The number of low bits that were dropped (point transform). */
-  readonly shift: number;
-}
+/** Predictions from the values to the left, above, and above the one to the left (table H.1). */
+const predictors: readonly ((left: number, above: number, corner: number) => number)[] = [
+  (left) => left,
+  (_left, above) => above,
+  (_left, _above, corner) => corner,
+  (left, above, corner) => left + above - corner,
+  (left, above, corner) => left + ((above - corner) >> 1),
+  (left, above, corner) => above + ((left - corner) >> 1),
+  (left, above) => (left + above) >> 1,
+];
 
-function scanOf(segment: Buffer, frame: FrameHeader, tables: readonly HuffmanTable[]): Scan {
+/**
+ * The header of a scan: the index of each component in a pixel with its table, the predictor, and the number of low bits that were
+ * dropped (point transform).
+ */
+function scanOf(segment: Buffer, frame: FrameHeader, tables: readonly HuffmanTable[]) {
   const count = segment.readUInt8(0);
   const components = Array.from({ length: count }, (_, each) => {
     const index = frame.components.indexOf(segment.readUInt8(1 + each * 2));
@@ -117,19 +116,22 @@ function scanOf(segment: Buffer, frame: FrameHeader, tables: readonly HuffmanTab
     if (index < 0 || !table) throw new RangeError('A component or its table is missing.');
     return { index, table };
   });
-  const predictor = segment.readUInt8(1 + count * 2);
+  const predict = predictors[segment.readUInt8(1 + count * 2) - 1];
   const shift = segment.readUInt8(3 + count * 2) & 15;
-  if (count === 0 || predictor < 1 || predictor > 7) throw new RangeError('The predictor is unknown.');
-  return { components, predictor, shift };
+  if (count === 0 || !predict) throw new RangeError('The predictor is unknown.');
+  return { components, predict, shift };
 }
 
 /** Decodes one scan into the data. @returns the position of the next marker */
 function decodeScan(
   bytes: Buffer,
   from: number,
-  scan: Scan & { readonly frame: FrameHeader; readonly interval: number; readonly data: Uint16Array },
+  scan: ReturnType<typeof scanOf>,
+  frame: FrameHeader,
+  interval: number,
+  data: Uint16Array,
 ): number {
-  const { components, predictor, shift, frame, interval, data } = scan;
+  const { components, predict, shift } = scan;
   const { rows, columns } = frame;
   const step = frame.components.length;
   const line = columns * step;
@@ -157,7 +159,7 @@ function decodeScan(
           const above = row > 0 ? (data[at - line] ?? 0) : 0;
           if (isFirstLine) predicted = left;
           else if (column === 0) predicted = above;
-          else predicted = predict(predictor, left, above, data[at - line - step] ?? 0);
+          else predicted = predict(left, above, data[at - line - step] ?? 0);
         }
         data[at] = predicted + bits.difference(table);
       }
@@ -167,25 +169,6 @@ function decodeScan(
     for (const { index } of components)
       for (let at = index; at < data.length; at += step) data[at] = (data[at] ?? 0) << shift;
   return bits.end();
-}
-
-function predict(predictor: number, left: number, above: number, corner: number): number {
-  switch (predictor) {
-    case 1:
-      return left;
-    case 2:
-      return above;
-    case 3:
-      return corner;
-    case 4:
-      return left + above - corner;
-    case 5:
-      return left + ((above - corner) >> 1);
-    case 6:
-      return above + ((left - corner) >> 1);
-    default:
-      return (left + above) >> 1;
-  }
 }
 
 /** Reads the bits of a scan, without stuffed zero bytes. */

@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib';
 import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
 import { headerNamesOf } from './headers/data-files.js';
-import { isGzip, unzippedStart } from './headers/dicom-start.js';
+import { isGzip, readBytes, unzippedStart } from './headers/dicom-start.js';
 import { beginsAsNifti } from './headers/nifti-layout.js';
 import { beginsAsMetaImage, beginsAsNrrd } from './headers/text-headers.js';
 import { openMetaImage } from './meta-image.js';
@@ -33,13 +33,9 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
   });
   let bytes: Buffer;
   try {
-    const read = async (length: number) => {
-      const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, 0);
-      return buffer.subarray(0, bytesRead);
-    };
-    bytes = await read(firstBytes);
+    bytes = await readBytes(handle, firstBytes);
     if (bytes.length === firstBytes && (beginsAsNrrd(bytes) || beginsAsMetaImage(bytes)))
-      bytes = await read(Math.min(textBytes, (await handle.stat()).size));
+      bytes = await readBytes(handle, Math.min(textBytes, (await handle.stat()).size));
   } catch (error) {
     throw new VolumeError(`${path.basename(file)} cannot be read (${(error as Error).message}).`);
   } finally {
@@ -135,7 +131,7 @@ const [packedName, plainName] = [/\.(gz|mgz)$/i, /\.(nii|hdr|img|mgh|nrrd|nhdr|m
  */
 export async function faultOfVolume(file: string): Promise<string | null> {
   await using handle = await open(file);
-  const isPacked = isGzip((await handle.read(Buffer.alloc(2), 0, 2, 0)).buffer);
+  const isPacked = isGzip(await readBytes(handle, 2));
   if (isPacked && plainName.test(file))
     return 'is packed with gzip, which its name does not say: unpack it, or add .gz to its name';
   if (!isPacked && packedName.test(file))

@@ -69,9 +69,9 @@ export const readIdentity = (set: DataSet): DicomElement[] =>
     return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
   });
 
-/** LossyImageCompression of a file, with ratio and method; empty if it never was compressed so. */
+/** LossyImageCompression of a file, with ratio and method if it was compressed so. */
 export function readLossy(set: DataSet): DicomElement[] {
-  if (wordsOf(set, 'x00282110') !== '01') return [];
+  if (wordsOf(set, 'x00282110') !== '01') return [['00282110', 'CS', '00']];
   const described = ['00282110', '00282112', '00282114'] as const;
   return described.flatMap((tag): DicomElement[] => {
     const element = set.elements[`x${tag}`];

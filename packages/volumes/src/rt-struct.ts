@@ -1,11 +1,20 @@
 import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
-import { ContourText } from './contour-text.js';
-import { ContourFinder } from './contours.js';
-import { codeItem, dateOf, derivedObject, longString, timeOf } from './derived-object.js';
+import { ContourFinder, partsOfPixel } from './contours.js';
+import {
+  codeItem,
+  dateOf,
+  derivedObject,
+  fileReferences,
+  imageReference,
+  longString,
+  reference,
+  timeOf,
+} from './derived-object.js';
 import { derivedUid } from './dicom-uid.js';
 import {
   type DicomElement,
+  decimalString,
   elementStart,
   encodeElements,
   encodeItem,
@@ -59,7 +68,7 @@ export async function writeRtStruct(
   const seriesUid = derivedUid('RTSTRUCT', source.seriesUid, maker.app ?? '', maker.name);
   return writeWhole(file, async (unfinished) => {
     const digest = createHash('sha256');
-    const text = new ContourText(source);
+    const textOf = contourText(source);
     const regions: Region[] = [];
     let bytes = 0;
     for (const { placing, segments } of placed) {
@@ -70,7 +79,7 @@ export async function writeRtStruct(
         const [image] = images;
         if (!image) throw new RangeError(`${source.name} has no slice ${k}.`);
         for (const { value, points } of finder.find(values)) {
-          const item = contourItem(images, points.length / 2, text.of(image, points));
+          const item = contourItem(images, points.length / 2, textOf(image, points));
           const contours = found.get(value) ?? [];
           contours.push(item);
           found.set(value, contours);
@@ -98,18 +107,39 @@ export async function writeRtStruct(
   });
 }
 
-/** References to images. @param isOfFrames whether frame numbers are named, as for the image of a contour */
-const imageItems = (images: readonly SourceImage[], isOfFrames = false): DicomElement[][] =>
-  images.map(({ sopClass, sopInstance, frame }) => [
-    ['00081150', 'UI', sopClass],
-    ['00081155', 'UI', sopInstance],
-    ...(isOfFrames && frame !== null ? [['00081160', 'IS', String(frame)] as const] : []),
-  ]);
+/** Coordinates are rounded to this fraction of a pixel, far less than the distance of a contour from any centre. */
+const precision = 1e-5;
+
+/** Writes the points of contours on an image as decimal strings in mm, in LPS+: x, y and z in turn. */
+export function contourText({ orientation, pixelSpacing, size }: SourceSeries) {
+  const [betweenRows = 1, betweenColumns = 1] = pixelSpacing;
+  const scale = 10 ** Math.max(3, Math.ceil(-Math.log10(Math.min(betweenRows, betweenColumns) * precision)));
+  const farthest = partsOfPixel * Math.max(size[0], size[1]);
+  // Less than the last digit at the far end of the image is a rounding error of the orientation.
+  const step = (value: number) => (Math.abs(value) * farthest * scale < 0.5 ? 0 : value);
+  /** How much each coordinate changes along x and y of a point, which are in parts of a pixel. */
+  const steps = [0, 1, 2].map((axis) => ({
+    byX: step(((orientation[axis] ?? 0) * betweenColumns) / partsOfPixel),
+    byY: step(((orientation[3 + axis] ?? 0) * betweenRows) / partsOfPixel),
+  }));
+  return ({ position }: Pick<SourceImage, 'position'>, points: Int32Array): string => {
+    const texts: string[] = [];
+    for (let at = 0; at < points.length; at += 2)
+      for (const [axis, { byX, byY }] of steps.entries()) {
+        const start = position[axis] ?? 0;
+        const value = start + byX * (points[at] as number) + byY * (points[at + 1] as number);
+        // The coordinate across an axial plane is exactly that of the image, because some programs compare these texts.
+        const isConstant = byX === 0 && byY === 0;
+        texts.push(decimalString(isConstant ? start : Math.round(value * scale) / scale));
+      }
+    return texts.join('\\');
+  };
+}
 
 const contourItem = (images: readonly SourceImage[], count: number, data: string): Buffer =>
   encodeItem(
     [
-      ['30060016', 'SQ', imageItems(images, true)],
+      ['30060016', 'SQ', images.map(imageReference)],
       ['30060042', 'CS', 'CLOSED_PLANAR'],
       ['30060046', 'IS', String(count)],
       ['30060050', 'DS', data],
@@ -129,21 +159,14 @@ function aroundContours(
     seriesUid,
     instanceUid,
     modality: 'RTSTRUCT',
-    description: maker.name,
-    instanceNumber: 1,
     maker,
     texts: segments.flatMap(({ name, snomed }) => [name, snomed?.meaning ?? '']),
   });
-  const instances = new Map(source.slices.flat().map((image) => [image.sopInstance, image]));
   const series = sequence('30060014', [
     ['0020000e', 'UI', source.seriesUid],
-    sequence('30060016', ...imageItems([...instances.values()])),
+    sequence('30060016', ...fileReferences(source.slices.flat())),
   ]);
-  const study = sequence('30060012', [
-    ['00081150', 'UI', studyClass],
-    ['00081155', 'UI', source.studyUid],
-    series,
-  ]);
+  const study = sequence('30060012', [...reference(studyClass, source.studyUid), series]);
   const before: DicomElement[] = [
     // It has a structure set date and time instead of a content date and time.
     ...elements.filter(([tag]) => tag !== '00080023' && tag !== '00080033'),

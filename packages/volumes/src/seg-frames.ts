@@ -20,6 +20,17 @@ export function requireLabels(values: { readonly size: number }): void {
     throw new VolumeError(`There are more than ${maxLabels} different values: it is not a label map.`);
 }
 
+/** Adds the labels of a slice to those that were found. @throws VolumeError for more labels than a label map has */
+export function addLabels(found: Set<number>, values: LabelSlice['values']): void {
+  let last = 0;
+  for (const value of values) {
+    if (value === last) continue;
+    last = value;
+    if (value !== 0) found.add(value);
+  }
+  requireLabels(found);
+}
+
 /** How many bytes are read and written at once. */
 const chunk = 1 << 20;
 
@@ -57,10 +68,11 @@ export class SegFrames implements AsyncDisposable {
     const frames = new SegFrames(file, await open(file, 'wx+'), isLabelMap);
     try {
       for (const slices of layers) {
-        frames.values.push(new Set());
+        const labels = new Set<number>();
+        frames.values.push(labels);
         for await (const slice of slices) {
-          if (isLabelMap) frames.#addLabels(slice);
-          else frames.#addSegments(slice);
+          if (isLabelMap) frames.#addMap(slice, labels);
+          else frames.#addSegments(slice, labels);
           if (frames.#pendingBytes >= chunk) await frames.#flush();
         }
       }
@@ -106,20 +118,14 @@ export class SegFrames implements AsyncDisposable {
     await rm(this.file, { force: true });
   }
 
-  #addLabels({ k, values }: LabelSlice): void {
-    let last = 0;
-    for (const value of values) {
-      if (value === last) continue;
-      last = value;
-      if (value !== 0) this.#note(value);
-    }
+  #addMap({ k, values }: LabelSlice, labels: Set<number>): void {
+    addLabels(labels, values);
     if (!values.some((value) => value !== 0)) return;
     this.frames.push({ k, value: 0 });
-    const words = Uint16Array.from(values);
-    this.#push(new Uint8Array(words.buffer));
+    this.#push(new Uint8Array(Uint16Array.from(values).buffer));
   }
 
-  #addSegments({ k, values }: LabelSlice): void {
+  #addSegments({ k, values }: LabelSlice, labels: Set<number>): void {
     const planes = new Map<number, Uint8Array>();
     let last = 0;
     let plane: Uint8Array = new Uint8Array(0);
@@ -132,25 +138,20 @@ export class SegFrames implements AsyncDisposable {
         const known = planes.get(value);
         if (known) plane = known;
         else {
-          this.#note(value);
           plane = new Uint8Array(Math.ceil(length / 8));
           planes.set(value, plane);
+          requireLabels(planes);
         }
       }
       plane[at >> 3] = (plane[at >> 3] as number) | (1 << (at & 7));
     }
-    const inOrder = [...planes].sort(([one], [other]) => one - other);
     const layer = this.values.length - 1;
-    for (const [value, bits] of inOrder) {
+    for (const [value, bits] of [...planes].sort(([one], [other]) => one - other)) {
+      labels.add(value);
       this.frames.push(layer === 0 ? { k, value } : { k, value, layer });
       this.#append(bits, length);
     }
-  }
-
-  #note(value: number): void {
-    const values = this.values.at(-1) ?? new Set();
-    values.add(value);
-    requireLabels(values);
+    requireLabels(labels);
   }
 
   /** Appends bits after those that do not fill a byte yet. */

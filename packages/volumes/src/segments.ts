@@ -44,7 +44,7 @@ export interface SourceSeries extends Geometry {
   readonly identity: readonly DicomElement[];
   /** SpecificCharacterSet of these bytes; null for the default one. */
   readonly characterSet: string | null;
-  /** What the files say about lossy compression; empty if there was none. */
+  /** What the files say about lossy compression: that there was none, or ratio and method. */
   readonly lossy: readonly DicomElement[];
 }
 

@@ -3,7 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream';
 import { createUnzip } from 'node:zlib';
-import { isGzip } from './headers/dicom-start.js';
+import { isGzip, readBytes } from './headers/dicom-start.js';
 import { isAffine } from './headers/nifti-forms.js';
 import {
   type Affine,
@@ -12,6 +12,7 @@ import {
   type Size,
   type Slice,
   type SliceChoice,
+  swapBytes,
   TruncatedVolume,
   type ValueType,
   VolumeError,
@@ -164,13 +165,11 @@ export async function requirePackedVoxels(stored: StoredVoxels): Promise<void> {
   if (!isPacked || packedBytes) return;
   const [file] = dataFiles;
   await using handle = await open(file);
-  const read = async (length: number, from: number) =>
-    (await handle.read(Buffer.alloc(length), 0, length, from)).buffer;
   const { size: bytes } = await handle.stat();
   // A gzip file ends with the size of its content modulo 2^32.
-  const unpacked = (await read(4, bytes - 4)).readUInt32LE();
+  const unpacked = (await readBytes(handle, 4, bytes - 4)).readUInt32LE();
   const wanted = ((start ?? 0) + bytesOf(stored).inFile) % 2 ** 32;
-  if (start !== null && unpacked === wanted && isGzip(await read(2, packedFrom))) return;
+  if (start !== null && unpacked === wanted && isGzip(await readBytes(handle, 2, packedFrom))) return;
   for await (const _ of storedPlanes(stored, [frames - 1], [size[2] - 1]));
 }
 
@@ -318,7 +317,7 @@ async function* plainPieces(
         if (bytesRead === 0) throw truncated(path.basename(named), from + buffer.length, from + filled);
         filled += bytesRead;
       }
-      if (isBigEndian) swap(buffer, type);
+      if (isBigEndian) swapBytes(buffer, valueTypes[type].bytes);
       yield;
     }
   } catch (error) {
@@ -358,7 +357,7 @@ async function* packedPieces(
         filled += count;
         from += count;
         if (filled < buffer.length) break;
-        if (isBigEndian) swap(buffer, type);
+        if (isBigEndian) swapBytes(buffer, valueTypes[type].bytes);
         yield;
         [filled, at] = [0, at + 1];
       }
@@ -392,16 +391,10 @@ function decoderOf(stored: StoredVoxels, buffer: Buffer): (frame: number) => Vox
     isScaled || isLong ? new (isPrecise ? Float64Array : Float32Array)(count) : arrayLike(raw, count);
   return (frame) => {
     let from = isInterleaved ? frame : 0;
-    if (isScaled)
-      for (let at = 0; at < count; at += 1, from += step) values[at] = Number(raw[from]) * slope + intercept;
-    else for (let at = 0; at < count; at += 1, from += step) values[at] = Number(raw[from]);
+    for (let at = 0; at < count; at += 1, from += step) {
+      const value = Number(raw[from]);
+      values[at] = isScaled ? value * slope + intercept : value;
+    }
     return values;
   };
-}
-
-function swap(buffer: Buffer, type: ValueType): void {
-  const { bytes } = valueTypes[type];
-  if (bytes === 2) buffer.swap16();
-  else if (bytes === 4) buffer.swap32();
-  else if (bytes === 8) buffer.swap64();
 }

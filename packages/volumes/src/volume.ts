@@ -40,6 +40,13 @@ export const valueTypes = {
 
 export type ValueType = keyof typeof valueTypes;
 
+/** Reverses the bytes of each value. */
+export function swapBytes(buffer: Buffer, bytes: number): void {
+  if (bytes === 2) buffer.swap16();
+  else if (bytes === 4) buffer.swap32();
+  else if (bytes === 8) buffer.swap64();
+}
+
 /** An array of the same type. @throws RangeError for more than memory can hold */
 export const arrayLike = (values: Voxels, length: number): Voxels =>
   new (values.constructor as new (length: number) => Voxels)(length);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { cieLabOf } from './cielab.js';
 import {
@@ -81,7 +81,11 @@ export async function writeDicomSeg(
     await using target = await open(unfinished, 'wx');
     await target.appendFile(start);
     await target.appendFile(frameGroups(source, numbers, frames, isLabelMap));
-    await appendPixels(target, frames);
+    const isOdd = frames.length % 2 === 1;
+    const vr = frames.bitsAllocated === 16 ? 'OW' : 'OB';
+    await target.appendFile(elementStart('7fe00010', vr, frames.length + Number(isOdd)));
+    await frames.copyTo(target);
+    if (isOdd) await target.appendFile(Buffer.alloc(1));
     return { ...written, altered };
   });
 }
@@ -124,15 +128,12 @@ function startOf(
     seriesUid,
     instanceUid,
     modality: 'SEG',
-    description: maker.name,
-    instanceNumber: 1,
     maker,
     texts: names,
   });
   const indexed = [...(isLabelMap ? [] : [dimensions.segment]), dimensions.position];
   const organization = derivedUid(instanceUid, 'dimensions');
   const between = spacingBetween(source);
-  const isLossy = source.lossy.length > 0;
   const start = Buffer.concat([
     fileStart({ sopClass, sopInstance: instanceUid }),
     encodeElements([
@@ -159,7 +160,7 @@ function startOf(
       ['00280102', 'US', bits - 1],
       ['00280103', 'US', 0],
       ...(isLabelMap ? [['00280120', 'US', 0] as const] : []),
-      ...(isLossy ? source.lossy : [['00282110', 'CS', '00'] as const]),
+      ...source.lossy,
       ['00620001', 'CS', isLabelMap ? 'LABELMAP' : 'BINARY'],
       sequence(
         '00620002',
@@ -205,6 +206,8 @@ function segmentItem(
   ];
 }
 
+const none = Buffer.alloc(0);
+
 /** PerFrameFunctionalGroupsSequence. @param numbers of segments, by layer and value */
 function frameGroups(
   source: SourceSeries,
@@ -213,51 +216,37 @@ function frameGroups(
   isLabelMap: boolean,
 ): Buffer {
   const occupied = [...new Set(frames.map(({ k }) => k))].sort((one, other) => one - other);
-  const ranks = new Map(occupied.map((k, at) => [k, at + 1]));
-  const derivations = cached((k) => encodeElements([derivationOf(source, k)]));
-  const positions = cached((k) => encodeElements([planePosition(source, k)]));
+  // What the frames of a slice share is encoded once.
+  const shared = new Map(
+    occupied.map((k, at) => [
+      k,
+      {
+        rank: at + 1,
+        derivation: encodeElements([
+          sequence('00089124', [
+            sourceImages(source.slices[k] ?? []),
+            sequence('00089215', codeItem('113076', 'DCM', 'Segmentation')),
+          ]),
+        ]),
+        // On the even grid of the series: scanners round positions, but readers want even ones.
+        position: encodeElements([
+          sequence('00209113', [['00200032', 'DS', decimals(positionOf(source, k))]]),
+        ]),
+      },
+    ]),
+  );
   const items = frames.map(({ k, value, layer = 0 }) => {
+    const { rank = 0, derivation = none, position = none } = shared.get(k) ?? {};
     const number = numbers[layer]?.get(value) ?? 0;
-    const indices = [...(isLabelMap ? [] : [number]), ranks.get(k) ?? 0];
+    const indices = [...(isLabelMap ? [] : [number]), rank];
     const groups = Buffer.concat([
-      derivations(k),
+      derivation,
       encodeElements([sequence('00209111', [['00209157', 'UL', indices]])]),
-      positions(k),
+      position,
       encodeElements(isLabelMap ? [] : [sequence('0062000a', [['0062000b', 'US', number]])]),
     ]);
     return Buffer.concat([itemStart(groups.length), groups]);
   });
   const length = items.reduce((sum, item) => sum + item.length, 0);
   return Buffer.concat([elementStart('52009230', 'SQ', length), ...items]);
-}
-
-/** Caches what the frames of a slice share. */
-function cached(make: (k: number) => Buffer): (k: number) => Buffer {
-  const known = new Map<number, Buffer>();
-  return (k) => {
-    const made = known.get(k) ?? make(k);
-    known.set(k, made);
-    return made;
-  };
-}
-
-/** The images from which a frame was derived. */
-const derivationOf = ({ slices }: SourceSeries, k: number): DicomElement =>
-  sequence('00089124', [
-    sourceImages(slices[k] ?? []),
-    sequence('00089215', codeItem('113076', 'DCM', 'Segmentation')),
-  ]);
-
-/** The position of a frame on the even grid of the series. Scanners round positions, but readers want even ones. */
-const planePosition = (source: SourceSeries, k: number): DicomElement =>
-  sequence('00209113', [['00200032', 'DS', decimals(positionOf(source, k))]]);
-
-async function appendPixels(target: FileHandle, frames: SegFrames): Promise<void> {
-  const { length, bitsAllocated } = frames;
-  const isOdd = length % 2 === 1;
-  await target.appendFile(
-    elementStart('7fe00010', bitsAllocated === 16 ? 'OW' : 'OB', length + Number(isOdd)),
-  );
-  await frames.copyTo(target);
-  if (isOdd) await target.appendFile(Buffer.alloc(1));
 }

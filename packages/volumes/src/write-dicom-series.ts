@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import {
   decimals,
@@ -14,6 +14,7 @@ import { type DicomElement, decimalString, encodeElements, fileStart } from './d
 import { slicesOnGrid } from './onto-grid.js';
 import type { Maker, SourceSeries, WrittenObject } from './segments.js';
 import { VolumeError, type VolumeFile } from './volume.js';
+import { writeWhole } from './write.js';
 
 /** The SOP classes of a derived series, and the other attributes that they require. */
 const kinds: Readonly<
@@ -100,22 +101,14 @@ export async function writeDicomSeries(
     modality,
     scale.digest,
   );
-  const unfinished = `${directory}.${process.pid}.part`;
   let altered: readonly string[] = [];
-  try {
+  await writeWhole(directory, async (unfinished) => {
     await mkdir(unfinished);
     for await (const { k, values } of slicesOnGrid(volume, source)) {
       const instanceUid = derivedUid(seriesUid, k);
-      const { elements, altered: lost } = derivedObject(source, {
-        sopClass: kind.sopClass,
-        seriesUid,
-        instanceUid,
-        modality,
-        description: maker.name,
-        instanceNumber: k + 1,
-        maker,
-      });
-      altered = lost;
+      const object = { sopClass: kind.sopClass, seriesUid, instanceUid, modality, maker };
+      const derived = derivedObject(source, { ...object, instanceNumber: k + 1 });
+      altered = derived.altered;
       const stored = new Int16Array(values.length);
       for (let at = 0; at < stored.length; at += 1) {
         const value = values[at] as number;
@@ -123,25 +116,20 @@ export async function writeDicomSeries(
           ((Number.isFinite(value) ? value : scale.min) - scale.intercept) / scale.slope,
         );
       }
-      const pixels = new Uint8Array(stored.buffer);
       await writeFile(
         path.join(unfinished, `${String(k + 1).padStart(4, '0')}.dcm`),
         Buffer.concat([
           fileStart({ sopClass: kind.sopClass, sopInstance: instanceUid }),
           encodeElements([
-            ...elements,
+            ...derived.elements,
             ...kind.demanded,
             ...imageOf(source, k, scale),
-            ['7fe00010', 'OW', pixels],
+            ['7fe00010', 'OW', new Uint8Array(stored.buffer)],
           ]),
         ]),
       );
     }
-    await rename(unfinished, directory);
-  } catch (error) {
-    await rm(unfinished, { recursive: true, force: true });
-    throw error;
-  }
+  });
   const instanceUid = derivedUid(seriesUid, 0);
   return { seriesUid, instanceUid, isExact: true, isByNumber: false, segments: [], altered };
 }
@@ -171,6 +159,6 @@ function imageOf(source: SourceSeries, k: number, { slope, intercept, min, max }
     ['00281051', 'DS', decimalString(Math.max(1, max - min))],
     ['00281052', 'DS', decimalString(intercept)],
     ['00281053', 'DS', decimalString(slope)],
-    ...(source.lossy.length > 0 ? source.lossy : [['00282110', 'CS', '00'] as const]),
+    ...source.lossy,
   ];
 }

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import type { LabelSlice, Placing } from './onto-grid.js';
-import { requireLabels } from './seg-frames.js';
+import { addLabels } from './seg-frames.js';
 import type { Segment, WrittenObject } from './segments.js';
 import type { Geometry } from './volume.js';
 import { writeWhole } from './write.js';
@@ -18,9 +18,8 @@ export interface SegNrrdOptions {
   readonly isStrict?: boolean;
 }
 
-/** A segment that occurs, and its layer. */
-interface PlacedSegment {
-  readonly segment: Segment;
+/** A segment that occurs. */
+interface PlacedSegment extends Segment {
   readonly layer: number;
 }
 
@@ -41,10 +40,9 @@ export async function writeSegNrrd(
   const placed = layers.map((layer) => placeLayer(layer, target, isStrict ? target.name : null));
   const segments: PlacedSegment[] = [];
   for (const [layer, { placing, segments: named }] of placed.entries())
-    for (const value of await valuesOf(placing))
-      segments.push({ segment: namedSegment(named, value), layer });
+    for (const value of await valuesOf(placing)) segments.push({ ...namedSegment(named, value), layer });
   if (segments.length === 0) throw new NoLabels(`${path.basename(first.mask.path)} has no labels.`);
-  const isWide = segments.some(({ segment }) => segment.value > 255);
+  const isWide = segments.some(({ value }) => value > 255);
   const header = headerOf(target, segments, layers.length, isWide);
   const placings = placed.map(({ placing }) => placing);
   return writeWhole(file, async (unfinished) => {
@@ -56,7 +54,7 @@ export async function writeSegNrrd(
       out,
     );
     return {
-      segments: segments.map(({ segment }) => segment),
+      segments: segments.map(({ layer: _, ...segment }) => segment),
       isExact: placings.every(({ isExact }) => isExact),
       isByNumber: placings.some(({ isByNumber }) => isByNumber),
     };
@@ -66,15 +64,7 @@ export async function writeSegNrrd(
 /** The labels that occur, in ascending order. */
 async function valuesOf(placing: Placing): Promise<number[]> {
   const found = new Set<number>();
-  for await (const { values } of placing.slices()) {
-    let last = 0;
-    for (const value of values) {
-      if (value === last) continue;
-      last = value;
-      if (value !== 0) found.add(value);
-    }
-    requireLabels(found);
-  }
+  for await (const { values } of placing.slices()) addLabels(found, values);
   return [...found].sort((a, b) => a - b);
 }
 
@@ -159,7 +149,7 @@ function headerOf(
   const isList = layers > 1;
   const extent = size.map((each) => `0 ${each - 1}`).join(' ');
   const reference = [...affine.flat(), 0, 0, 0, 1, ...size.flatMap((each) => [0, each - 1])];
-  const pairs = segments.flatMap(({ segment: { value, name, color, snomed }, layer }, at) => [
+  const pairs = segments.flatMap(({ value, name, color, snomed, layer }, at) => [
     ...(color === null
       ? []
       : [`Segment${at}_Color:=${[1, 3, 5].map((from) => hexPart(color, from)).join(' ')}`]),

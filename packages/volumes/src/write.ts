@@ -21,14 +21,9 @@ const chunkSize = 1 << 20;
 export async function writeNifti(file: string, volume: WritableVolume): Promise<void> {
   const header = niftiHeader(path.basename(file), requireValues(file, volume));
   const isPacked = /\.gz$/i.test(file);
+  const packers = isPacked ? [createGzip({ level: levelOf(volume), chunkSize })] : [];
   await writeWhole(file, (unfinished) =>
-    isPacked
-      ? pipeline(
-          chunksOf(volume, header),
-          createGzip({ level: levelOf(volume), chunkSize }),
-          createWriteStream(unfinished),
-        )
-      : pipeline(chunksOf(volume, header), createWriteStream(unfinished)),
+    pipeline([chunksOf(volume, header), ...packers, createWriteStream(unfinished)]),
   );
 }
 
@@ -68,7 +63,7 @@ function chunksOf({ data }: WritableVolume, header?: Buffer): Readable {
   );
 }
 
-/** Writes a file under a temporary name, and renames it when it is complete. */
+/** Writes a file or directory under a temporary name, and renames it when it is complete. */
 export async function writeWhole<T>(file: string, write: (unfinished: string) => Promise<T>): Promise<T> {
   const unfinished = `${file}.${process.pid}.part`;
   try {
@@ -76,7 +71,7 @@ export async function writeWhole<T>(file: string, write: (unfinished: string) =>
     await rename(unfinished, file);
     return written;
   } catch (error) {
-    await rm(unfinished, { force: true });
+    await rm(unfinished, { recursive: true, force: true });
     throw error;
   }
 }
@@ -114,16 +109,15 @@ function nrrdHeader(volume: WritableVolume): string {
   const steps = directions.map(
     (each, axis) => `(${each.map((part) => part * (spacing[axis] ?? 1)).join(',')})`,
   );
-  const colour = components === 1 ? null : components === 3 ? 'RGB-color' : 'RGBA-color';
-  const isColour = colour !== null;
+  const kinds = { 1: [], 3: ['RGB-color'], 4: ['RGBA-color'] }[components];
   return [
     'NRRD0004',
     `type: ${typeNames(volume).nrrd}`,
-    `dimension: ${isColour ? 4 : 3}`,
+    `dimension: ${kinds.length + 3}`,
     'space: left-posterior-superior',
-    `sizes: ${[...(isColour ? [components] : []), ...size].join(' ')}`,
-    `space directions: ${[...(isColour ? ['none'] : []), ...steps].join(' ')}`,
-    `kinds: ${[...(isColour ? [colour] : []), 'domain', 'domain', 'domain'].join(' ')}`,
+    `sizes: ${[...kinds.map(() => components), ...size].join(' ')}`,
+    `space directions: ${[...kinds.map(() => 'none'), ...steps].join(' ')}`,
+    `kinds: ${[...kinds, 'domain', 'domain', 'domain'].join(' ')}`,
     'endian: little',
     'encoding: gzip',
     `space origin: (${origin.join(',')})`,
@@ -157,11 +151,6 @@ function metaHeader(volume: WritableVolume): string {
 
 /** Writes the number of packed bytes, which readers of MetaImage need, into the header. */
 async function putPackedSize(file: string, header: Buffer, bytes: number): Promise<void> {
-  const handle = await open(file, 'r+');
-  try {
-    const digits = String(bytes).padEnd(noSize.length);
-    await handle.write(digits, header.indexOf(noSize));
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(file, 'r+');
+  await handle.write(String(bytes).padEnd(noSize.length), header.indexOf(noSize));
 }

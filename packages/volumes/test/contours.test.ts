@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { Random } from '../../../test/faults/support/random.mjs';
-import { ContourText } from '../src/contour-text.js';
 import { type Contour, ContourFinder, partsOfPixel } from '../src/contours.js';
 import type { SourceSeries } from '../src/index.js';
+import { contourText } from '../src/rt-struct.js';
 import { filled } from './polygons.js';
 
 /** A mask as it is drawn: a character for each pixel, a dot for background. */
@@ -133,18 +133,13 @@ test('A contour lies just under half a pixel around its pixels, with decimals th
   ).toBe(4050);
   const source = (orientation: readonly number[], spacing: number) =>
     ({ orientation, pixelSpacing: [spacing, 2 * spacing], size: [100, 100, 1] }) as unknown as SourceSeries;
-  const text = new ContourText(source([1, 0, 0, 0, 1, 0], 1));
-  expect(text.of({ position: [-10, 20, 1 / 3] }, Int32Array.of(100, 50, 149, 50))).toBe(
+  const text = contourText(source([1, 0, 0, 0, 1, 0], 1));
+  expect(text({ position: [-10, 20, 1 / 3] }, Int32Array.of(100, 50, 149, 50))).toBe(
     '-8\\20.5\\0.33333333333333\\-7.02\\20.5\\0.33333333333333',
   );
-  expect(text.of({ position: [0, 20, 5] }, Int32Array.of(100, 50))).toBe('2\\20.5\\5');
-  expect(
-    new ContourText(source([0.6, 0.8, 0, -0.8, 0.6, 0], 1)).of(
-      { position: [0, 0, 0] },
-      Int32Array.of(100, 33),
-    ),
-  ).toBe('0.936\\1.798\\0');
-  expect(
-    new ContourText(source([1, 0, 0, 0, 1, 0], 0.001)).of({ position: [0, 0, 0] }, Int32Array.of(33, 77)),
-  ).toBe('0.00066\\0.00077\\0');
+  expect(text({ position: [0, 20, 5] }, Int32Array.of(100, 50))).toBe('2\\20.5\\5');
+  const turned = contourText(source([0.6, 0.8, 0, -0.8, 0.6, 0], 1));
+  expect(turned({ position: [0, 0, 0] }, Int32Array.of(100, 33))).toBe('0.936\\1.798\\0');
+  const tiny = contourText(source([1, 0, 0, 0, 1, 0], 0.001));
+  expect(tiny({ position: [0, 0, 0] }, Int32Array.of(33, 77))).toBe('0.00066\\0.00077\\0');
 });

@@ -159,7 +159,7 @@ describe('A source series', () => {
         path.join(path.dirname(source.files[0] as string), `${number}.dcm`),
       ),
       ...{ frameOfReferenceUid: '1.2.3.9', seriesNumber: 7, modality: 'MR', orientation: [1, 0, 0, 0, 1, 0] },
-      ...{ pixelSpacing: [1.5, 0.75], thickness: 2.5, characterSet: null, lossy: [] },
+      ...{ pixelSpacing: [1.5, 0.75], thickness: 2.5, characterSet: null, lossy: [['00282110', 'CS', '00']] },
     });
     expect(slices).toEqual(
       [4, 3, 2, 1].map((number, k) => [

@@ -4,72 +4,60 @@ import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-header
 
 /** A format whose volumes are two files with the same name: a header, and its voxels. */
 interface Pair {
-  readonly header: RegExp;
-  readonly headerEndings: readonly string[];
-  readonly voxels: RegExp;
-  readonly voxelEndings: readonly string[];
+  readonly headers: readonly string[];
+  readonly voxels: readonly string[];
+  /** What names end with before these endings. */
+  readonly before?: RegExp;
   /** Recognises a header by its first bytes, where other formats use the same ending. */
   readonly begins?: (start: Buffer) => boolean;
 }
 
 const pairs: readonly Pair[] = [
-  {
-    header: /\.hdr(\.gz)?$/i,
-    headerEndings: ['.hdr', '.hdr.gz'],
-    voxels: /\.img(\.gz)?$/i,
-    voxelEndings: ['.img', '.img.gz'],
-    begins: beginsAsNifti,
-  },
-  { header: /\.par$/i, headerEndings: ['.par'], voxels: /\.rec$/i, voxelEndings: ['.rec'] },
-  {
-    header: /\+(orig|acpc|tlrc)\.head$/i,
-    headerEndings: ['.head'],
-    voxels: /\+(orig|acpc|tlrc)\.brik(\.gz|\.bz2)?$/i,
-    voxelEndings: ['.brik', '.brik.gz', '.brik.bz2'],
-  },
+  { headers: ['.hdr', '.hdr.gz'], voxels: ['.img', '.img.gz'], begins: beginsAsNifti },
+  { headers: ['.par'], voxels: ['.rec'] },
+  { headers: ['.head'], voxels: ['.brik', '.brik.gz', '.brik.bz2'], before: /\+(orig|acpc|tlrc)$/i },
 ];
 
-/** A name or path without its ending: `vol` for `vol.hdr` and `vol.img.gz`. */
-function stemOf(name: string, endings: readonly string[]): string {
-  const lower = name.toLowerCase();
-  const ending = endings.find((each) => lower.endsWith(each)) ?? '';
-  return name.slice(0, name.length - ending.length);
+type Half = 'headers' | 'voxels';
+
+/** A name or path without its ending, such as `vol` for `vol.img.gz`; null unless it is that of such a file. */
+function stemOf(name: string, pair: Pair, half: Half): string | null {
+  const ending = pair[half].find((each) => name.toLowerCase().endsWith(each));
+  const stem = ending === undefined ? null : name.slice(0, name.length - ending.length);
+  return stem === null || pair.before?.test(stem) === false ? null : stem;
 }
 
-/** The possible names of the other file of a pair, those in the same case first. */
-function otherNames(name: string, endings: readonly string[], others: readonly string[]): string[] {
-  const stem = stemOf(name, endings);
-  const ending = name.slice(stem.length).replace(/\.(gz|bz2)$/, '');
-  const inUpperCase = others.flatMap((each) => [
-    each.replace(/^\.\w+/, (first) => first.toUpperCase()),
-    each.toUpperCase(),
-  ]);
-  const all = ending === ending.toUpperCase() ? [...inUpperCase, ...others] : [...others, ...inUpperCase];
-  return [...new Set(all)].map((each) => stem + each);
+/** The possible names of the other file of a pair, those in the same case first; empty for any other file. */
+function otherNames(name: string, half: Half, other: Half): string[] {
+  for (const pair of pairs) {
+    const stem = stemOf(name, pair, half);
+    if (stem === null) continue;
+    const ending = name.slice(stem.length).replace(/\.(gz|bz2)$/, '');
+    const others = pair[other];
+    const inUpperCase = others.flatMap((each) => [
+      each.replace(/^\.\w+/, (first) => first.toUpperCase()),
+      each.toUpperCase(),
+    ]);
+    const all = ending === ending.toUpperCase() ? [...inUpperCase, ...others] : [...others, ...inUpperCase];
+    return [...new Set(all)].map((each) => stem + each);
+  }
+  return [];
 }
 
 /** The names or paths that the voxels of a pair's header may have; empty for any other file. */
-export function voxelNamesOf(header: string): string[] {
-  const pair = pairs.find((each) => each.header.test(header));
-  return pair ? otherNames(header, pair.headerEndings, pair.voxelEndings) : [];
-}
+export const voxelNamesOf = (header: string): string[] => otherNames(header, 'headers', 'voxels');
 
 /** The names or paths that the header of a pair's voxels may have; empty for any other file. */
-export function headerNamesOf(voxels: string): string[] {
-  const pair = pairs.find((each) => each.voxels.test(voxels));
-  return pair ? otherNames(voxels, pair.voxelEndings, pair.headerEndings) : [];
-}
+export const headerNamesOf = (voxels: string): string[] => otherNames(voxels, 'voxels', 'headers');
 
 /** What the names of a pair have in common: `vol` for `vol.hdr` and `vol.img.gz`. Null for any other file. */
 export function pairStem(name: string): string | null {
-  for (const { header, headerEndings, voxels, voxelEndings } of pairs) {
-    if (header.test(name)) return stemOf(name, headerEndings);
-    if (voxels.test(name)) return stemOf(name, voxelEndings);
-  }
-  return null;
+  const stems = pairs.map((pair) => stemOf(name, pair, 'headers') ?? stemOf(name, pair, 'voxels'));
+  return stems.find((stem) => stem !== null) ?? null;
 }
 
-export const isPairVoxels = (name: string): boolean => pairs.some(({ voxels }) => voxels.test(name));
+export const isPairVoxels = (name: string): boolean =>
+  pairs.some((pair) => stemOf(name, pair, 'voxels') !== null);
 
 /** How much of a text header is read: first, and if it is longer. */
 const pieces = [4 * 1024, 1024 * 1024];
@@ -101,7 +89,7 @@ export function voxelFilesOf(file: string, read: Read): readonly (readonly strin
       ? parseNrrdHeader
       : null;
   if (parse) return textHeaderOf(read, parse)?.dataFiles?.map((each) => [each]) ?? null;
-  const pair = pairs.find(({ header }) => header.test(name));
+  const pair = pairs.find((each) => stemOf(name, each, 'headers') !== null);
   const isHeader = !pair?.begins || /\.gz$/i.test(name) || pair.begins(read(348));
   return pair && isHeader ? [voxelNamesOf(name)] : null;
 }

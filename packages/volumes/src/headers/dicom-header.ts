@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { convertBytes } from 'dicom-character-set';
 import type { DataSet } from 'dicom-parser';
 import { hasAllPixels, numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
-import { unzippedIfPossible } from './dicom-start.js';
+import { readBytes, unzippedIfPossible } from './dicom-start.js';
 
 /** What a DICOM file says about its image. Null where it says nothing. */
 export interface DicomHeader {
@@ -137,15 +137,12 @@ function startOf(read: Buffer): { readonly start: Omit<FileStart, 'isWhole'>; re
  */
 export async function readStart(file: string): Promise<FileStart> {
   await using handle = await open(file);
-  const read = async (length: number, from = 0) => {
-    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, from);
-    return buffer.subarray(0, bytesRead);
-  };
-  let bytes = await read(firstPiece);
+  let bytes = await readBytes(handle, firstPiece);
   const first = startOf(bytes);
-  if (first.isCut) bytes = await read(longPiece);
+  if (first.isCut) bytes = await readBytes(handle, longPiece);
   const { start } = first.isCut ? startOf(bytes) : first;
   if (start.dicom === null) return { ...start, isWhole: false };
   const { size } = await handle.stat();
-  return { ...start, isWhole: hasAllPixels(bytes, size, await read(8, Math.max(0, size - 8))) };
+  const end = await readBytes(handle, 8, Math.max(0, size - 8));
+  return { ...start, isWhole: hasAllPixels(bytes, size, end) };
 }

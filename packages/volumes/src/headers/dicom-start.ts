@@ -1,3 +1,4 @@
+import type { FileHandle } from 'node:fs/promises';
 import { constants, gunzipSync } from 'node:zlib';
 import { syntaxes } from './dicom-walk.js';
 
@@ -13,29 +14,17 @@ export const hasMagic = (start: Buffer): boolean =>
 /** A preamble, as files have it that begin with one. */
 export const preamble = Buffer.concat([Buffer.alloc(magic.offset), Buffer.from(magic.text)]);
 
-/** What the value of a first element may be. */
-interface FirstElement {
-  readonly vr: string;
-  readonly minLength: number;
-  readonly maxLength: number;
-}
-
-const uid: FirstElement = { vr: 'UI', minLength: 10, maxLength: 64 };
-const date: FirstElement = { vr: 'DA', minLength: 8, maxLength: 8 };
-const groupLength: FirstElement = { vr: 'UL', minLength: 4, maxLength: 4 };
-const text: FirstElement = { vr: 'CS', minLength: 2, maxLength: 128 };
-
-/** The elements that a data set without a preamble begins with, by their tags. */
-const firstElements: ReadonlyMap<number, FirstElement> = new Map([
-  [0x0002_0000, groupLength],
-  [0x0008_0000, groupLength],
-  [0x0008_0001, groupLength],
-  [0x0008_0005, text],
-  [0x0008_0008, text],
-  [0x0008_0012, date],
-  [0x0008_0016, uid],
-  [0x0008_0018, uid],
-]);
+/** The elements that a data set without a preamble begins with, and the shortest and longest value of each. */
+const firstElements: Readonly<Record<number, readonly [vr: string, min: number, max: number]>> = {
+  131072: ['UL', 4, 4],
+  524288: ['UL', 4, 4],
+  524289: ['UL', 4, 4],
+  524293: ['CS', 2, 128],
+  524296: ['CS', 2, 128],
+  524306: ['DA', 8, 8],
+  524310: ['UI', 10, 64],
+  524312: ['UI', 10, 64],
+};
 
 /** The characters in the values of these elements. */
 const plainText = /^[A-Z0-9._ \\-]*\0?$/i;
@@ -46,19 +35,20 @@ function bareSyntaxAs(bytes: Buffer, isBig: boolean): string | null {
   const long = (at: number) => (isBig ? bytes.readUInt32BE(at) : bytes.readUInt32LE(at));
   const tagAt = (at: number) => short(at) * 0x1_0000 + short(at + 2);
   const first = tagAt(0);
-  const known = firstElements.get(first);
+  const known = firstElements[first];
   if (!known) return null;
-  const isExplicit = bytes.toString('latin1', 4, 6) === known.vr;
+  const [vr, min, max] = known;
+  const isExplicit = bytes.toString('latin1', 4, 6) === vr;
   if (isBig && !isExplicit) return null;
   const length = isExplicit ? short(6) : long(4);
   const next = 8 + length;
-  if (length % 2 === 1 || length < known.minLength || length > known.maxLength) return null;
+  if (length % 2 === 1 || length < min || length > max) return null;
   if (next + 8 > bytes.length) return null;
-  if (known !== groupLength && !plainText.test(bytes.toString('latin1', 8, next))) return null;
+  if (vr !== 'UL' && !plainText.test(bytes.toString('latin1', 8, next))) return null;
   const second = tagAt(next);
   if (second <= first || second >> 16 !== first >> 16) return null;
   if (isExplicit && !/^[A-Z]{2}$/.test(bytes.toString('latin1', next + 4, next + 6))) return null;
-  if (!isExplicit && long(next + 4) > known.maxLength + 1024) return null;
+  if (!isExplicit && long(next + 4) > max + 1024) return null;
   if (isBig) return syntaxes.bigEndian;
   return isExplicit ? syntaxes.explicit : syntaxes.implicit;
 }
@@ -73,6 +63,12 @@ export const bareSyntaxOf = (bytes: Buffer): string | null =>
 
 /** Whether a file begins as DICOM, with a preamble or without. Needs its first 256 bytes. */
 export const isDicomStart = (start: Buffer): boolean => hasMagic(start) || bareSyntaxOf(start) !== null;
+
+/** Reads bytes of a file; fewer at its end. */
+export async function readBytes(handle: FileHandle, length: number, from = 0): Promise<Buffer> {
+  const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(length), 0, length, from);
+  return buffer.subarray(0, bytesRead);
+}
 
 /** Whether a file begins as gzip. */
 export const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;

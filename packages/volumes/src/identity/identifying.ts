@@ -7,8 +7,8 @@ const codes = `
  * Identifying attributes by what they identify. The Basic Profile of PS3.15 (Table E.1-1) removes or replaces all of them.
  * Attributes that identify only sometimes, such as descriptions and dates, are not included.
  */
-const byReason = {
-  'the patient': `
+const others = `
+    the patient:
     00084000 IdentifyingComments
     00100021 IssuerOfPatientID
     00100030 PatientBirthDate
@@ -31,16 +31,16 @@ const byReason = {
     00104000 PatientComments
     00380300 CurrentPatientLocation
     00380400 PatientInstitutionResidence
-    00384000 VisitComments`,
-  'numbers of records and orders': `
+    00384000 VisitComments
+    numbers of records and orders:
     00080050 AccessionNumber
     00380010 AdmissionID
     00380060 ServiceEpisodeID
     0040050a SpecimenAccessionNumber
     00401001 RequestedProcedureID
     00402016 PlacerOrderNumberImagingServiceRequest
-    00402017 FillerOrderNumberImagingServiceRequest`,
-  'other people': `
+    00402017 FillerOrderNumberImagingServiceRequest
+    other people:
     00080090 ReferringPhysicianName
     00080092 ReferringPhysicianAddress
     00080094 ReferringPhysicianTelephoneNumbers
@@ -85,8 +85,8 @@ const byReason = {
     4008010c InterpretationAuthor
     40080114 PhysicianApprovingInterpretation
     40080119 DistributionName
-    4008011a DistributionAddress`,
-  'the place and its devices': `
+    4008011a DistributionAddress
+    the place and its devices:
     00080080 InstitutionName
     00080081 InstitutionAddress
     00080082 InstitutionCodeSequence
@@ -99,21 +99,20 @@ const byReason = {
     0018100a UDISequence
     00321033 RequestingService
     00404036 HumanPerformerOrganization
-    0040a027 VerifyingOrganization`,
-  // Earlier values, and certificates with the name of the signer.
-  'what was there before': `
+    0040a027 VerifyingOrganization
+    what was there before: earlier values, and certificates with the name of the signer
     04000561 OriginalAttributesSequence
-    fffafffa DigitalSignaturesSequence`,
-} as const;
+    fffafffa DigitalSignaturesSequence`;
 
 /** Tags, as eight hexadecimal digits, with their keywords. */
 const rowsOf = (table: string) => [...table.matchAll(/([0-9a-f]{8}) (\w+)/g)];
 
 /** The keywords of identifying attributes, by tag. */
 export const identifying: ReadonlyMap<number, string> = new Map(
-  [codes, ...Object.values(byReason)]
-    .flatMap(rowsOf)
-    .map(([, tag = '', keyword = '']) => [Number.parseInt(tag, 16), keyword]),
+  [...rowsOf(codes), ...rowsOf(others)].map(([, tag = '', keyword = '']) => [
+    Number.parseInt(tag, 16),
+    keyword,
+  ]),
 );
 
 const mayBeCodes = new Set(rowsOf(codes).map(([, tag = '']) => Number.parseInt(tag, 16)));
