@@ -69,6 +69,8 @@ function documentsOf(id) {
   ]);
 }
 
+const fenced = (language, lines) => `\`\`\`${language}\n${lines.join('\n')}\n\`\`\``;
+
 function commandPart(bin, command) {
   const { id, aliases, args, summary, description = '', examples = [] } = command;
   const own = ownFlags(command);
@@ -77,7 +79,11 @@ function commandPart(bin, command) {
     `#### ${typed(command)}`,
     `${filled(summary, bin, command)}. ${filled(description, bin, command)}`,
     ...(aliases.length ? [`Also called ${aliases.map(code).join(', ')}.`] : []),
-    `\`\`\`sh\n${words.join(' ')}\n\n${examples.map((each) => filled(each, bin, command)).join('\n')}\n\`\`\``,
+    fenced('text', [words.join(' ')]),
+    fenced(
+      'sh',
+      examples.map((each) => filled(each, bin, command)),
+    ),
     ...(Object.keys(args).length
       ? [
           table(

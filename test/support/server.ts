@@ -35,6 +35,7 @@ export const apps = {
   broken: fixture('apps/broken'),
   resident: fixture('apps/resident'),
   masker: fixture('apps/masker'),
+  bright: fixture('apps/bright'),
 } as const;
 
 export interface ServerOptions {
