@@ -132,6 +132,7 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
           number: 5,
           description: 'FLAIR',
           modality: 'MR',
+          patient: null,
           images: 3,
           size: [16, 16, 3],
           plane: 'sagittal',
