@@ -49,4 +49,5 @@ export {
   followJob,
   receiveResult,
   startJob,
+  unlessInterrupted,
 } from './run-job.js';

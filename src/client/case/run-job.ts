@@ -282,25 +282,34 @@ async function killAndSay(
 }
 
 /**
- * Runs a wait for a job. If the wait is interrupted, the job is killed before the interruption is thrown on, unless the
- * interruption leaves it running.
+ * Waits for something that a job does. If the command is interrupted in the meantime, `onInterrupt` decides what happens to the
+ * job.
+ * @param onInterrupt gets the reason of the interruption, and returns the error to throw
  */
-async function killedOnInterrupt<T>(
+export async function unlessInterrupted<T>(
+  { signal }: Connection,
+  wait: () => Promise<T>,
+  onInterrupt: (reason: unknown) => Promise<unknown>,
+): Promise<T> {
+  try {
+    signal?.throwIfAborted();
+    return await wait();
+  } catch (error) {
+    throw signal?.aborted ? await onInterrupt(signal.reason) : error;
+  }
+}
+
+/** Kills a job if the command is interrupted during a wait, unless the interruption leaves the job running. */
+const killedOnInterrupt = <T>(
   connection: Connection,
   jobId: string,
   options: JobOptions,
   wait: () => Promise<T>,
-): Promise<T> {
-  try {
-    connection.signal?.throwIfAborted();
-    return await wait();
-  } catch (error) {
-    if (!connection.signal?.aborted) throw error;
-    const { reason } = connection.signal;
+): Promise<T> =>
+  unlessInterrupted(connection, wait, async (reason) => {
     const interrupted = reason instanceof Interrupted ? reason : null;
-    if (interrupted?.leavesJob) throw interrupted.with(goesOn(connection, jobId), { job_id: jobId });
+    if (interrupted?.leavesJob) return interrupted.with(goesOn(connection, jobId), { job_id: jobId });
     if (interrupted) interrupted.leaves = mayStillRun(connection, jobId);
     const { outcome, details } = await killAndSay(connection, jobId, 'Interrupted', options);
-    throw interrupted ? interrupted.with(outcome, details) : reason;
-  }
-}
+    return interrupted ? interrupted.with(outcome, details) : reason;
+  });

@@ -10,6 +10,7 @@ import {
   recordResult,
   type ServerFacts,
   stampOfInputs,
+  unlessInterrupted,
 } from '../case/index.js';
 import {
   type AppAnswer,
@@ -170,7 +171,7 @@ export class CaseRun {
     const { connection, submission, terms, options, table, owners, known } = this.shared;
     const { found, outgoing, key, stamp } = this.prepared;
     const { name, files } = found;
-    // That of an earlier attempt.
+    // An earlier attempt may have left its last line.
     this.reporter.text = '';
     table.change(name, { status: 'sending' });
     await using staged = await stage(
@@ -297,17 +298,11 @@ export class CaseRun {
     await kill(connection, jobId, options.killTimeout).catch(() => {});
   }
 
-  /** Runs a wait for a job. If it is interrupted, the job is killed, unless the interruption leaves it running. */
-  async #killedOnInterrupt<T>(jobId: string, wait: () => Promise<T>): Promise<T> {
-    const { signal } = this.shared.connection;
-    try {
-      signal?.throwIfAborted();
-      return await wait();
-    } catch (error) {
-      if (!signal?.aborted) throw error;
-      const { reason } = signal;
+  /** Kills a job if the command is interrupted during a wait, unless the interruption leaves the job running. */
+  #killedOnInterrupt<T>(jobId: string, wait: () => Promise<T>): Promise<T> {
+    return unlessInterrupted(this.shared.connection, wait, async (reason) => {
       if (!(reason instanceof Interrupted && reason.leavesJob)) await this.#kill(jobId);
-      throw reason;
-    }
+      return reason;
+    });
   }
 }
