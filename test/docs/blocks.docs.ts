@@ -1,4 +1,4 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { writeNifti, writeVolume } from '@remote-app/volumes';
 import { afterAll, expect, test } from 'vitest';
@@ -95,13 +95,7 @@ const settings: Readonly<Record<string, Setting>> = {
 };
 
 const pages = [
-  ...[
-    'README.md',
-    'AGENTS.md',
-    'examples/apps/brain/README.md',
-    'examples/apps/tissue/README.md',
-    'python/README.md',
-  ],
+  ...['README.md', 'examples/apps/brain/README.md', 'examples/apps/tissue/README.md', 'python/README.md'],
   ...readdirSync(path.join(repository, 'docs'))
     .filter((each) => each.endsWith('.md'))
     .map((each) => `docs/${each}`),
@@ -200,7 +194,7 @@ afterAll(() => {
   console.log(`${counts.ran} blocks ran; not run: ${reasons.join(', ')}`);
 });
 
-for (const name of pages.filter((each) => existsSync(path.join(repository, each)))) {
+for (const name of pages) {
   const blocks = blocksOf(await readPage(name));
   if (blocks.length === 0) continue;
   test.concurrent(`Every block of commands in ${name} does what the page says`, async () => {
