@@ -96,7 +96,10 @@ const patternOf = (shown: string): RegExp => {
   );
 };
 
-/** Runs something with a shell that is killed, with all that it started, when it takes too long. */
+/** Milliseconds that a block may take. */
+const patience = 150_000;
+
+/** Calls `run`. If it takes too long, kills the shell and everything that the shell has started. */
 async function inTime<T>(shell: ChildProcess, run: () => Promise<T>): Promise<T> {
   const limit = setTimeout(() => process.kill(-Number(shell.pid), 'SIGKILL'), patience);
   try {
@@ -105,7 +108,6 @@ async function inTime<T>(shell: ChildProcess, run: () => Promise<T>): Promise<T>
     clearTimeout(limit);
   }
 }
-const patience = 150_000;
 
 /** Commands that go on until they are stopped. */
 const serves = /^(?:\w+=(?:\$\([^)]*\)|\S+) )*(?:npx )?remote-app serve\b(?!.*--check)/;

@@ -91,7 +91,10 @@ function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision:
   throw damaged(frame);
 }
 
-/** Runs a decoder in WebAssembly. After a failure it is loaded again, because its memory may be corrupt. */
+/**
+ * Returns a function that uses a WebAssembly decoder, which is loaded on first use. After a failure it is loaded again, because
+ * its memory may be corrupt.
+ */
 function reusable<Module>(load: () => Promise<Module>) {
   let loading: Promise<Module> | null = null;
   return async <Result>(use: (module: Module) => Result | Promise<Result>): Promise<Result> => {

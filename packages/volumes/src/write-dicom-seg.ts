@@ -228,7 +228,7 @@ function frameGroups(
             sequence('00089215', codeItem('113076', 'DCM', 'Segmentation')),
           ]),
         ]),
-        // On the even grid of the series: scanners round positions, but readers want even ones.
+        // The position on the even grid of the series: scanners round positions, but readers expect equal steps.
         position: encodeElements([
           sequence('00209113', [['00200032', 'DS', decimals(positionOf(source, k))]]),
         ]),

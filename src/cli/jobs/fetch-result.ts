@@ -93,7 +93,9 @@ export async function fetchJobResult(
   const facts = async () => (isPartial ? null : readFacts(configDir, jobId, connection.server));
   const options = { wait, isImpatient, isPartial, reporter };
   const { conversion: _none, ...fetched } = await receiveResult(connection, jobId, destination, options, {
-    ...{ imaging, originals, facts },
+    imaging,
+    originals,
+    facts,
   });
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {

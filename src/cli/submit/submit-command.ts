@@ -92,7 +92,9 @@ export abstract class SubmitCommand extends ClientCommand {
     const destination = flags.detach ? null : await readDestination(flags, this.io, this.jsonEnabled());
     const app = await this.#chooseApp(connection, settings.app);
     const command = this.#commandOf(name, raw, {
-      ...{ server: settings.server, profile: flags.profile || undefined, app },
+      server: settings.server,
+      profile: flags.profile || undefined,
+      app,
       // What the environment and the profile say now must not be forgotten later.
       ...(deidentify.mode === null ? {} : { deidentify: deidentify.mode }),
     });
@@ -167,7 +169,9 @@ export abstract class SubmitCommand extends ClientCommand {
       const { showResult } = await loadShowCases();
       const sent = submission.files.flatMap(({ groups }) => groups.flat());
       await showResult(sent, { result: finished.output, output }, () => appOf(connection, submission.app), {
-        ...{ io: this.io, reporter, signal: this.interruption },
+        io: this.io,
+        reporter,
+        signal: this.interruption,
       });
     }
     return { ...finished, ...kept };

@@ -60,7 +60,7 @@ function aliases(field: Field): string[] {
 
 /**
  * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
- * one value each time, so that it never takes a path that follows it.
+ * one value per occurrence, so it never swallows a path that comes after it.
  */
 function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unknown> {
   const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
@@ -94,7 +94,7 @@ function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unk
 /** Moves a less common flag to a later section of the help. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
 
-/** The flags that choose which files of directories are sent. */
+/** Flags that select which files in a directory are sent. */
 export const sendingFlags = {
   'all-files': Flags.boolean({
     default: false,

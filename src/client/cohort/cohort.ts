@@ -79,7 +79,10 @@ export class Cohort {
     let server: Promise<ServerFacts> | undefined;
     this.#shared = {
       ...work,
-      ...{ table: this.#table, known: this.#known, owners: this.#owners, stop: this.#stop.signal },
+      table: this.#table,
+      known: this.#known,
+      owners: this.#owners,
+      stop: this.#stop.signal,
       server: () => {
         server ??= serverFacts(work.connection);
         return server;
@@ -177,7 +180,7 @@ export class Cohort {
       const record = results.record(place);
       if (record && (await this.#isDone(found, record, digestOf(inputs)))) return null;
       checkPlace(results.directory, place, options.isForced);
-      // Until its turn.
+      // It waits for its turn.
       this.#table.change(name, { status: 'waiting' });
       const outgoing = preparation.outgoing(files, numbers.get(name));
       const key = keyOf(computation, digestOf(inputs));

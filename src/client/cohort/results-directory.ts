@@ -156,7 +156,8 @@ export class ResultsDirectory implements Disposable {
   }
 
   /**
-   * Adds to a complete result what a person has changed in its place, and to its record what is known of files.
+   * Prepares a complete result for its place: keeps the files that a person has changed there, and adds the name of the case and
+   * the stamps of the files to the record.
    * @param inputs what the record says of the times of the inputs
    * @param isForced whether it is computed once more although it is there
    */

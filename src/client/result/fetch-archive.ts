@@ -73,7 +73,7 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
 
   /**
    * Downloads the archive and extracts it. The reporter gets a note for each entry that could not keep its name. An archive that
-   * cannot be extracted gets its place alone.
+   * cannot be extracted is still moved to its place.
    * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
    * archive that must not be extracted
    */

@@ -21,7 +21,7 @@ export interface OutputDirectory {
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
-  /** Whether the result is completed here and then taken elsewhere: an archive that cannot be extracted whole is not kept. */
+  /** Whether the result is only completed here and then moved elsewhere. An archive that cannot be extracted completely is then not kept. */
   readonly isPrivate?: boolean;
   /** Whether the archive is left out once all of it is extracted. */
   readonly withoutArchive?: boolean | undefined;

@@ -16,8 +16,8 @@ import { Selector } from './selection.js';
 /** How the files of a submission become jobs. */
 interface Division {
   /**
-   * Whether a volume that cannot be sent fails alone, with its case. What concerns several files stops everything. Names
-   * may then be those of other cases' files as well.
+   * Whether a volume that cannot be sent fails only its own case. Problems that involve several files still stop everything.
+   * Files of different cases may then have the same name.
    */
   readonly failsAlone: boolean;
   readonly pair: (groups: readonly Group[], typed: ReadonlySet<string>, skipsIncomplete: boolean) => Paired;
@@ -80,7 +80,12 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
     dataSet: archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } },
     cases: divide(volumes),
     notes: notesOf(paired.groups.flat(), isListed, besides),
-    ...{ refused, skipped, copies, strays, followed, objects },
+    refused,
+    skipped,
+    copies,
+    strays,
+    followed,
+    objects,
   };
 }
 
@@ -94,7 +99,9 @@ async function collectGroups(
   // Ground truth and masks have suffixes of their own.
   const ofOthers = new Selector({ ...selection, suffixes: [] });
   const shared = {
-    ...{ output: place?.directory ?? null, obstacles, allFiles },
+    output: place?.directory ?? null,
+    obstacles,
+    allFiles,
     onRead: (done: number, total: number) => {
       signal?.throwIfAborted();
       reporter?.progress('Reading', done, total);
@@ -122,7 +129,7 @@ async function collectGroups(
 
 /**
  * Gives the files of a group the names under which an app gets them.
- * @param obstacles gets volumes that these names would damage; null if each is sent alone, under other names
+ * @param obstacles collects the volumes that these names would break apart; null if each case is sent by itself
  */
 function nameUnits(group: Completed, obstacles: Obstacles | null): NamedUnit[] {
   const { units, halves, faults } = group;
@@ -224,7 +231,8 @@ function besidesOf(
     objects: found.flatMap((each) => each.objects),
     unknown: found.flatMap((each) => each.unknown),
     headless: groups.flatMap(({ whole }) => whole.headless),
-    ...{ incomplete, pairings },
+    incomplete,
+    pairings,
   };
 }
 

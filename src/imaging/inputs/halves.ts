@@ -32,9 +32,9 @@ export interface Completed {
   readonly headless: readonly string[];
   /** Links of data files that were followed out of what was named. */
   readonly followed: readonly Followed[];
-  /** Headers whose voxels do not leave. */
+  /** Headers whose voxel files cannot be sent. */
   readonly incomplete: readonly Unit[];
-  /** Why these headers and the files with their voxels cannot be sent, by their absolute paths, in words that follow the path. */
+  /** Why headers and voxel files cannot be sent, by absolute path. Each text is worded to follow the path. */
   readonly faults: ReadonlyMap<string, string>;
 }
 
@@ -103,7 +103,7 @@ function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Uni
 class Joining {
   readonly halves: Halves[] = [];
   readonly followed: Followed[] = [];
-  /** Headers, each with the file that does not leave with it, and why: words that follow the path of the file. */
+  /** Headers with a voxel file that cannot be sent, and the reason, worded to follow the path of that file. */
   readonly refused: { header: Unit; file: string; why: string }[] = [];
 
   constructor(
@@ -145,7 +145,7 @@ class Joining {
       if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
       voxels.push(found.unit);
     }
-    // Nothing here reads AFNI: only its packed voxels say whether they are whole.
+    // We have no reader for AFNI headers, so only the end of a packed voxel file shows whether it is complete.
     const checked = header.format === 'AFNI' ? voxels : [header];
     for (const { path: file } of this.obstacles.purpose === 'sent' ? checked : []) {
       const why = await volumeFault(file);
@@ -179,7 +179,7 @@ class Joining {
  * Adds to the volumes of a group the files that belong to them: the voxels of a header behind it, and the header of voxels,
  * from the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
  * their directories, so an app might take half of another volume for the missing half.
- * @param failsAlone whether what does not leave is only a fault, and no obstacle
+ * @param failsAlone whether a file that cannot be sent is only a fault of its case, and not an obstacle
  */
 export async function completed(
   found: readonly Unit[],
@@ -205,7 +205,10 @@ export async function completed(
   const isHeadless = (unit: Unit) => !voxels.has(unit);
   const alone = headless.filter(isHeadless).map((unit) => unit.path);
   return {
-    ...{ units, halves, headless: alone, followed },
+    units,
+    halves,
+    headless: alone,
+    followed,
     incomplete: refused.map(({ header }) => header),
     faults: faultsOf(refused),
   };

@@ -232,7 +232,7 @@ const rules: Readonly<Record<Role, readonly Rule[]>> = {
   key: [implied, inside],
 };
 
-/** Whether a file leaves the machine. One that cannot be read does not. */
+/** Whether a file may leave the machine. A file that cannot be read may not. */
 export async function verdictOn(candidate: Candidate): Promise<Verdict> {
   const { path: file, isLink, root } = candidate;
   try {

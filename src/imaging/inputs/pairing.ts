@@ -29,7 +29,7 @@ export interface Paired {
   readonly groups: readonly (readonly NamedUnit[])[];
   /** What is reported to the person. */
   readonly pairings: readonly Pairing[];
-  /** What cases lack that were left out, in sentences. */
+  /** Sentences that say what the omitted cases lack. */
   readonly incomplete: readonly string[];
 }
 
@@ -81,7 +81,7 @@ function pairingOf(by: Pairing['by'], first: readonly NamedUnit[], other: readon
  * Pairs the groups of one job. Apps treat the files at the same position in all groups as one case, whether channels,
  * predictions, ground truth or masks (docs/apps.md).
  * @param typed the paths that a person typed
- * @throws UsageError for groups of which it is not known which files belong together
+ * @throws UsageError if it is unclear which files belong together
  */
 export function pairGroups(groups: readonly Group[], typed: ReadonlySet<string>): Paired {
   const [first = [], ...others] = groups.map(({ units }) => units);
@@ -119,7 +119,7 @@ function unpairable(
   );
 }
 
-/** The error that names what cases lack. @param remedy how they can be left out, at the end of a sentence */
+/** The error for incomplete cases. @param remedy how to leave them out, worded to end a sentence */
 const incompleteError = (lacking: readonly string[], remedy: string): UsageError =>
   new UsageError(
     `${lacking.join('; ')}; give the files of a case the same names, add what is missing, or ${remedy}`,
@@ -272,7 +272,7 @@ function completeCases(
 /**
  * Pairs the groups of cases that are sent one by one.
  * @param skipsIncomplete whether cases that lack a file of a group are left out
- * @throws UsageError that names the cases which lack a file, and if no case is complete
+ * @throws UsageError that names the cases that lack a file, and if no case is complete
  */
 export function pairCases(
   groups: readonly Group[],

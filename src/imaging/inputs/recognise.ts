@@ -36,7 +36,7 @@ export async function volumeFault(file: string): Promise<string | null> {
   return fault.catch(readingFault);
 }
 
-/** Why a file of bzip2 is not whole: it lacks the end, which is a mark of 48 bits, 32 of a checksum and less than 8 more. */
+/** Why a bzip2 file is not complete; null if it is. It ends with a 48-bit marker, a 32-bit checksum and up to 7 bits of padding. */
 async function bzip2Fault(file: string): Promise<string | null> {
   await using handle = await open(file);
   const { size } = await handle.stat();
@@ -124,7 +124,7 @@ const maxCompared = 64 << 20;
 const areCopies = (a: FoundFile, b: FoundFile): boolean =>
   a.size === b.size && a.size <= maxCompared && readFileSync(a.path).equals(readFileSync(b.path));
 
-/** Separates copies of one image, as an export to two directories makes them. Images of one UID that differ are all kept. */
+/** Splits off duplicates of an image, such as an export to two directories produces. Different images with the same UID are all kept. */
 export function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copies: DicomFile[] } {
   const byUid = new Map<string, DicomFile>();
   const copies = images.filter((file) => {

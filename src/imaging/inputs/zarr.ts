@@ -64,7 +64,7 @@ function chunksOf(
   return { isNode: true, chunks: separators.map((separator) => ({ counts, separator, ...how })) };
 }
 
-/** @param codecs what packs the chunks, in its order */
+/** @param codecs the names of the codecs, in the order in which they are applied */
 function bytesOf(chunks: readonly number[], type: unknown, codecs: readonly string[]): Chunks['bytes'] {
   if (codecs.at(-1) === 'blosc') return 'blosc';
   const [, bytes, bits] = /^(?:[<>|][biuf](\d)|(?:u?int|float)(\d+))$/.exec(String(type)) ?? [];

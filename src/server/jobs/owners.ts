@@ -43,7 +43,7 @@ const maxWaiting = 1000;
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The error if the jobs of an owner keep too much for a submission or an upload. */
+/** The error for an owner whose jobs keep too much to accept another submission or upload. */
 const keptFull = (owner: Owner, kept: number, { max, whose }: Limit): ServiceError =>
   new ServiceError(
     'keptFull',
@@ -204,7 +204,7 @@ export class Owners {
     );
   }
 
-  /** The smaller of what a submission may have and what its owner may still keep. */
+  /** The size limit of a submission, or the space that its owner has left if that is less. */
   #allowance({ name, limits: { max_kept, max_upload } }: Principal, use: Use, stated: number) {
     const ofUpload = { bytes: max_upload?.max ?? null, advice: max_upload ? ` ${max_upload.whose}` : '' };
     if (max_kept === null) return ofUpload;

@@ -165,7 +165,7 @@ describe('private attributes', () => {
     expect(bytes.includes('Meier')).toBe(false);
     for (const text of ['NumberOfImagesInMosaic\0', '14\0', 'SliceNormalVector\0', '0.98480775\0', '97.50\0'])
       expect(bytes.includes(text)).toBe(true);
-    // dcm2niix needs the number of slices before it reads their times.
+    // dcm2niix reads the slice times correctly only if the number of slices comes first.
     expect(bytes.indexOf('MosaicRefAcqTimes')).toBeGreaterThan(bytes.indexOf('NumberOfImagesInMosaic'));
     const sent = await write(await workspace(), 'sent.dcm', bytes);
     expect(await identityIn(sent, async () => {})).toEqual({ attributes: [], isWhole: true });

@@ -129,7 +129,7 @@ export function neutralCsa(
 ): { readonly bytes: Buffer; readonly names: readonly string[] } | null {
   const tags = csaTags(bytes);
   if (!tags) return null;
-  // In their order: dcm2niix reads the times of slices only after their number.
+  // The order is kept, because dcm2niix reads the slice times correctly only if the number of slices comes first.
   const kept = [...tags].flatMap(([name, values]) => {
     const vr = ofCsa.get(name);
     return vr && values.length > 0 && values.every((each) => csaValue.test(each))

@@ -6,7 +6,7 @@ import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-header
 interface Pair {
   readonly headers: readonly string[];
   readonly voxels: readonly string[];
-  /** What names end with before these endings. */
+  /** What the name ends with in front of these endings. */
   readonly before?: RegExp;
   /** Recognises a header by its first bytes, where other formats use the same ending. */
   readonly begins?: (start: Buffer) => boolean;

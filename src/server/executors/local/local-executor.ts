@@ -217,7 +217,7 @@ export class LocalExecutor implements Executor {
         yield* this.#wait(run.ticket);
         const grant = await run.ticket.granted;
         end = (yield* this.#execute(order, run, grant)) ?? end;
-        // While the sandbox does not work, a job whose program was not started waits for it.
+        // If the sandbox is broken, a job whose program could not start waits until the sandbox works again.
         if (run.isStopped || end.fault !== 'notStarted' || !(await this.#watch.isSandboxBroken())) break;
         forgetRun(run.path);
         run.isLaunched = false;

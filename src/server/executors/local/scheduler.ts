@@ -13,7 +13,7 @@ export interface KnownGpu {
 
 /** A place in the queue. */
 export interface Ticket {
-  /** Its number in the order of arrival; null for devices that an earlier server gave. */
+  /** Its number in the order of arrival; null for a job that an earlier server started. */
   readonly arrival: number | null;
   /** Resolves with the grant. Rejects if the ticket is cancelled, or if there turns out to be no such GPU. */
   readonly granted: Promise<Grant>;

@@ -191,8 +191,20 @@ export class Residency {
     const content = JSON.stringify([shared, inheritedValues, limits, wrapper('/'), filter]);
     const devices = gpuUuids.length > 0 ? gpuUuids : gpus;
     return {
-      ...{ command, wrapper, isSandboxed, filter, limits, inherited, killGrace, idle },
-      ...{ name, owner, gpus, gpuUuids, watched, environment: shared },
+      command,
+      wrapper,
+      isSandboxed,
+      filter,
+      limits,
+      inherited,
+      killGrace,
+      idle,
+      name,
+      owner,
+      gpus,
+      gpuUuids,
+      watched,
+      environment: shared,
       sharedBy: JSON.stringify([command, devices, owner, access?.network]),
       content: createHash('sha256').update(content).digest('hex'),
       seen: await fingerprint(watched),

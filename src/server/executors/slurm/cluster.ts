@@ -53,7 +53,7 @@ const isUsable = (state: string): boolean => !/down|drain|fail|maint|not_resp|un
 
 /**
  * @param gres the GPUs of a node
- * @param used those of them that jobs have
+ * @param used the ones that jobs are using
  */
 function gpusOf(gres: string, used: string, state: string): NodeGpu[] {
   const taken = countGpus(used);
@@ -99,7 +99,7 @@ const maxWait = 1000;
 
 /** The GPUs and cores of the cluster. sinfo is called only when they are needed, and at most every few seconds. */
 export class Cluster {
-  /** The nodes of the last answer; null before the first one. */
+  /** The nodes that sinfo listed last; null until it has answered. */
   nodes: readonly ClusterNode[] | null = null;
   /** Why the last call failed. */
   problem = 'Slurm has not been asked yet';
@@ -144,7 +144,7 @@ export class Cluster {
     throw new ServiceError('gpusUnknown', detail);
   }
 
-  /** The GPUs of the last answer; null before the first one. */
+  /** The GPUs that sinfo listed last; null until it has answered. */
   get known(): readonly Device[] | null {
     const all = this.nodes?.flatMap(({ name, gpus }) => gpus.map((gpu) => ({ ...gpu, node: name })));
     const toDevice = ({ type, node, isFree }: NodeGpu & { readonly node: string }, id: number) => ({
