@@ -227,8 +227,7 @@ export async function receiveResult(
   await using result = new ResultFetch(connection, jobId, destination, options);
   try {
     if ('stream' in destination) return { ...(await result.stream(destination.stream)), conversion: null };
-    await result.fetch();
-    const { directory } = result;
+    const directory = await result.fetch();
     const log = await addLogAndNames(connection, jobId, directory, addition, reporter);
     const facts = await addition.facts();
     const at = { directory, log };

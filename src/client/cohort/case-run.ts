@@ -261,11 +261,10 @@ export class CaseRun {
     this.onJobEnd();
     table.change(name, { status: 'fetching' });
     await using own = await writing(results.directory, goOnLater, () => results.privateDirectory());
-    const output = { directory: own.path, taken: 'replace', isPrivate: true } as const;
+    const output = { owned: own.path };
     await using result = new ResultFetch(connection, jobId, output, { wait, reporter, isDone: true });
     try {
-      await result.fetch();
-      const { directory } = result;
+      const directory = await result.fetch();
       return await writing(place.directory, goOnLater, async () => {
         const addition = { imaging, originals: outgoing?.originals ?? {}, followed };
         const log = await addLogAndNames(connection, jobId, directory, addition, reporter);

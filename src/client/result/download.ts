@@ -24,12 +24,19 @@ export interface Sink {
  * Writes into an open file, which can start over.
  * @param name of the file, as a person knows it
  * @param next what to do once it can be written
+ * @param checkRoom throws for more bytes than there is room for
  */
-export function fileSink(file: FileHandle, name: string, next: string): Sink {
+export function fileSink(
+  file: FileHandle,
+  name: string,
+  next: string,
+  checkRoom: (bytes: number) => Promise<void>,
+): Sink {
   let position = 0;
   return {
-    seek: (offset) =>
+    seek: (offset, total) =>
       writing(name, next, async () => {
+        if (offset === 0) await checkRoom(total);
         position = offset;
         await file.truncate(offset);
         return true;
@@ -65,7 +72,7 @@ export function streamSink(stream: Writable, name = 'stdout', next = 'run the co
   };
 }
 
-/** Sends a request with these additional headers. Throws for every refusal but 416. */
+/** Sends the request of a download again, with these additional headers. Throws for every refusal but 416. */
 export type DownloadRequest = (
   headers: Readonly<Record<string, string>>,
   patience: Patience,
@@ -87,13 +94,15 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
 }
 
 /**
- * Downloads the answer of `request` into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
+ * Downloads an answer into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
  * is still the same file (`If-Range` with its `ETag`); otherwise it starts over. A server that is gone meanwhile is tried
  * again for as long as the connection has patience.
+ * @param request asks for the rest, or for all of it
  * @returns the number of bytes, or null if the sink's reader has left
  */
 export async function download(
   connection: Connection,
+  answer: Reply,
   request: DownloadRequest,
   sink: Sink,
   reporter: Pick<Reporter, 'note' | 'waiting' | 'progress'>,
@@ -106,14 +115,12 @@ export async function download(
   /** Bytes of the attempt that got furthest. Starting over and breaking earlier is not progress. */
   let farthest = 0;
   const patience = connection.patience(reporter);
-  for (;;) {
+  for (let first: Reply | null = answer; ; first = null) {
     let hasBegun = false;
     try {
       const resume = offset > 0 ? tag : undefined;
-      const reply = await request(
-        resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume },
-        patience,
-      );
+      const headers = resume === undefined ? {} : { range: `bytes=${offset}-`, 'if-range': resume };
+      const reply: Reply = first ?? (await request(headers, patience));
       hasBegun = true;
       patience.answered();
       const range = reply.statusCode === 206 ? contentRange(reply) : null;
@@ -156,8 +163,7 @@ export async function download(
       // A connection that ends right after the last byte has lost nothing.
       if (hasBegun && total > 0 && offset === total && isTransient(error)) return offset;
       if (hasBegun) failures += 1;
-      // Before its first answer, it is not certain that this is the right server.
-      if (!isTransient(error) || failures > failuresAllowed || !connection.isMet) throw error;
+      if (!isTransient(error) || failures > failuresAllowed) throw error;
       await patience.after(error);
     }
   }

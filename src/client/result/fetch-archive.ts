@@ -4,11 +4,17 @@ import path from 'node:path';
 import { ArchiveError, type Extracted, extractArchive } from '../../archive/index.js';
 import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { errorCode, makeDirectory, replaceFile, sharedMode } from '../../files/index.js';
-import { AnswerError, type Connection } from '../connection/index.js';
+import { AnswerError, type Connection, type Reply } from '../connection/index.js';
 import { NoRoom, writing } from '../errors.js';
 import type { Reporter } from '../reporter.js';
-import { type DownloadRequest, download, fileSink, type Sink } from './download.js';
-import { firstFree, foreseeOutput, type OutputDirectory, privatePrefix } from './output-directory.js';
+import { type DownloadRequest, download, fileSink } from './download.js';
+import {
+  firstFree,
+  foreseeOutput,
+  type OutputDirectory,
+  type OwnedDirectory,
+  privatePrefix,
+} from './output-directory.js';
 
 export interface SavedArchive {
   /** Absolute path of the zip; null if it was left out. */
@@ -27,7 +33,7 @@ interface ArchiveOptions {
   /** File name of the archive. */
   readonly name: string;
   /** Where the archive goes, and what is extracted from it. */
-  readonly output: OutputDirectory;
+  readonly output: OutputDirectory | OwnedDirectory;
   /** The command that fetches the archive again. */
   readonly again: string;
 }
@@ -47,82 +53,82 @@ const reasonOf = (cause: ArchiveError, free: number): string =>
     ? `it needs more than the ${formatBytes(free)} that are free there; free some space, then unzip it`
     : oneLine(cause.message);
 
-/** What is open while an archive is downloaded. */
-interface Opened {
-  readonly own: PrivateDirectory;
-  /** The expected place of the archive, for messages. */
-  readonly target: string;
-  readonly file: FileHandle;
-  readonly sink: Sink;
+/** Checks that the download is a zip archive, and not, for example, a proxy's page. */
+async function checkIsZip(file: FileHandle, bytes: number | null, server: string): Promise<void> {
+  if (!bytes) throw new AnswerError(server, 'sent an archive of 0 bytes');
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(40), 0, 40, 0);
+  const begin = buffer.toString('latin1', 0, bytesRead);
+  if (zipBeginnings.some((each) => begin.startsWith(each))) return;
+  throw new AnswerError(
+    server,
+    `sent something that is not a zip archive: it begins with ${quoteName(begin)}`,
+  );
 }
 
 /**
- * An archive on its way to its place, in a private directory. The directory is made with the first byte, so that a refusal makes
- * nothing. What is already in the place changes only when the archive is moved there.
+ * An archive on its way to its place, in a private directory. What is already in the place changes only when the archive is moved
+ * there.
  */
-export class ArchiveFetch implements Sink, AsyncDisposable {
-  #opened: Opened | undefined;
+export class ArchiveFetch implements AsyncDisposable {
   #extracted: Extracted | undefined;
 
-  constructor(private readonly options: ArchiveOptions) {}
+  private constructor(
+    private readonly options: ArchiveOptions,
+    private readonly own: PrivateDirectory,
+    /** The expected place of the archive, for messages. */
+    private readonly target: string,
+  ) {}
 
-  /** The directory with the extracted files. */
-  get directory(): string {
-    return this.#begun.own.files;
+  /** Makes the private directory. Call it once the server has answered, so that a refusal makes nothing. */
+  static async open(options: ArchiveOptions): Promise<ArchiveFetch> {
+    const { name, output, again } = options;
+    const isOwned = 'owned' in output;
+    const wanted = path.join(path.resolve(isOwned ? output.owned : output.directory), name);
+    return writing(wanted, `run '${again}'`, async () => {
+      if (isOwned) return new ArchiveFetch(options, await PrivateDirectory.of(output.owned), wanted);
+      // Refusing was possible only before the download; files that others have put there since are left alone.
+      const taken = output.taken === 'refuse' ? 'number' : output.taken;
+      const place = foreseeOutput({ ...output, taken });
+      return new ArchiveFetch(options, await PrivateDirectory.make(place), path.join(place, name));
+    });
   }
 
   /**
    * Downloads the archive and extracts it. The reporter gets a note for each entry that could not keep its name. An archive that
-   * cannot be extracted is still moved to its place.
+   * cannot be extracted is still moved to its place, if it has one.
+   * @returns the directory with the extracted files
    * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
    * archive that must not be extracted
    */
-  async fetch(connection: Connection, request: DownloadRequest): Promise<void> {
-    const bytes = await download(connection, request, this, this.options.reporter);
-    await this.#checkIsZip(bytes, connection.server);
+  async fetch(connection: Connection, answer: Reply, request: DownloadRequest): Promise<string> {
+    const { target } = this;
+    const next = this.#next;
+    await using file = await writing(target, next, () => open(this.#downloaded, 'wx+'));
+    const sink = fileSink(file, target, next, (bytes) => this.#checkRoom(bytes));
+    const bytes = await download(connection, answer, request, sink, this.options.reporter);
+    await checkIsZip(file, bytes, connection.server);
+    // A network file system reports failed writes here.
+    await writing(target, next, () => file.close());
     await this.#extract(connection.signal);
+    return this.own.files;
   }
 
   /** Refuses an archive for which the disk has not enough free space. */
-  async seek(offset: number, total: number): Promise<boolean> {
-    this.#opened ??= await this.#open();
-    const { own, target, sink } = this.#opened;
-    if (offset > 0) return sink.seek(offset, total);
-    const free = await writing(target, this.#next, () => freeIn(own.directory));
-    if (total > free)
-      throw new NoRoom(
-        `${quotePath(target)} will have ${formatBytes(total)}, and ${formatBytes(free)} are free there`,
-        this.#next,
-      );
-    return sink.seek(0, total);
-  }
-
-  async write(chunk: Buffer): Promise<boolean> {
-    return this.#begun.sink.write(chunk);
-  }
-
-  /** Checks that the download is a zip archive, and not, for example, a proxy's page. */
-  async #checkIsZip(bytes: number | null, server: string): Promise<void> {
-    if (!bytes) throw new AnswerError(server, 'sent an archive of 0 bytes');
-    const { file } = this.#begun;
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(40), 0, 40, 0);
-    const begin = buffer.toString('latin1', 0, bytesRead);
-    if (zipBeginnings.some((each) => begin.startsWith(each))) return;
-    throw new AnswerError(
-      server,
-      `sent something that is not a zip archive: it begins with ${quoteName(begin)}`,
-    );
+  async #checkRoom(bytes: number): Promise<void> {
+    const free = await freeIn(this.own.directory);
+    if (bytes <= free) return;
+    const what = `${quotePath(this.target)} will have ${formatBytes(bytes)}, and ${formatBytes(free)} are free there`;
+    throw new NoRoom(what, this.#next);
   }
 
   async #extract(signal: AbortSignal | undefined): Promise<void> {
     const { name, output, reporter, again } = this.options;
-    const { own, target, file } = this.#begun;
+    const { own, target } = this;
     const place = path.dirname(target);
+    const isOwned = 'owned' in output;
     const maxBytes = await writing(target, this.#next, () => freeIn(own.directory));
-    // A network file system reports failed writes here.
-    await writing(target, this.#next, () => file.close());
     const extract = () =>
-      extractArchive(path.join(own.directory, name), own.files, {
+      extractArchive(this.#downloaded, own.files, {
         maxBytes,
         maxEntries,
         lenient: true,
@@ -135,7 +141,7 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
       this.#extracted = await writing(place, this.#next, extract);
     } catch (cause) {
       if (signal?.aborted) throw cause;
-      const archive = output.isPrivate ? null : await this.#keepAlone();
+      const archive = isOwned ? null : await this.#keepAlone();
       if (!(cause instanceof ArchiveError)) throw cause;
       if (archive === null && cause.fault === 'tooLarge')
         throw new NoRoom(
@@ -151,7 +157,7 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
     }
     const { notes, unplaced } = this.#extracted;
     for (const note of notes) reporter.note(note);
-    if (output.isPrivate && unplaced > 0)
+    if (isOwned && unplaced > 0)
       throw new ArchiveError(
         'unplaced',
         `The result is not whole: ${partly(unplaced)}; '${again}' saves it as it is`,
@@ -160,24 +166,23 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
 
   /** Moves the archive and its files to their place. @throws ArchiveError where something else has places of its files */
   async place(): Promise<SavedArchive> {
-    const { name, output } = this.options;
+    const { withoutArchive } = this.options.output as OutputDirectory;
     const { files, bytes, notes, unplaced } = this.#extracted as Extracted;
-    const placed = await this.#move();
-    const archive = path.join(placed.output, name);
+    const { output, ...placed } = await this.#move();
+    const archive = path.join(output, this.options.name);
     const missing = unplaced + placed.unplaced;
     if (missing > 0)
       throw new ArchiveError(
         'unplaced',
         `${quotePath(archive)} is saved, but ${partly(missing)}; unzip it in another directory`,
       );
-    if (output.withoutArchive) await writing(archive, this.#next, () => rm(archive));
-    return { archive: output.withoutArchive ? null : archive, output: placed.output, files, bytes, notes };
+    if (withoutArchive) await writing(archive, this.#next, () => rm(archive));
+    return { archive: withoutArchive ? null : archive, output, files, bytes, notes };
   }
 
   /** Removes everything that was not moved to its place. Never throws, because an earlier error is more helpful. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#opened?.file.close().catch(() => {});
-    await this.#opened?.own.remove();
+    if (!('owned' in this.options.output)) await this.own.remove();
   }
 
   /** What to do once something can be written. */
@@ -185,44 +190,22 @@ export class ArchiveFetch implements Sink, AsyncDisposable {
     return `run '${this.options.again}'`;
   }
 
-  get #begun(): Opened {
-    if (this.#opened === undefined) throw new Error('The archive has no first byte yet');
-    return this.#opened;
-  }
-
-  async #open(): Promise<Opened> {
-    const { name, output } = this.options;
-    const wanted = path.resolve(output.directory);
-    // Refusing was possible only before the download; files that others have put there since are left alone.
-    const taken = output.taken === 'refuse' ? 'number' : output.taken;
-    const place = await writing(path.join(wanted, name), this.#next, async () =>
-      foreseeOutput({ ...output, taken }),
-    );
-    const target = path.join(place, name);
-    const own = await writing(target, this.#next, () => PrivateDirectory.make(place));
-    try {
-      const file = await writing(target, this.#next, () => open(path.join(own.directory, name), 'wx+'));
-      return { own, target, file, sink: fileSink(file, target, this.#next) };
-    } catch (cause) {
-      await own.remove();
-      throw cause;
-    }
+  get #downloaded(): string {
+    return path.join(this.own.directory, this.options.name);
   }
 
   async #move(): Promise<Placed> {
     const { name, output } = this.options;
-    const { own, target } = this.#begun;
-    return writing(target, this.#next, async () => {
-      await rename(path.join(own.directory, name), path.join(own.files, name));
-      return own.place(output, name);
+    return writing(this.target, this.#next, async () => {
+      await rename(this.#downloaded, path.join(this.own.files, name));
+      return this.own.place(output as OutputDirectory, name);
     });
   }
 
   /** Moves a complete archive that cannot be extracted to its place. @returns its path there */
   async #keepAlone(): Promise<string> {
-    const { own } = this.#begun;
-    await rm(own.files, { recursive: true });
-    await mkdir(own.files);
+    await rm(this.own.files, { recursive: true });
+    await mkdir(this.own.files);
     return path.join((await this.#move()).output, this.options.name);
   }
 }
@@ -286,7 +269,12 @@ export class PrivateDirectory {
     const made: string[] = [];
     for (let each = parent; !existsSync(each); each = path.dirname(each)) made.push(each);
     makeDirectory(parent);
-    const own = new PrivateDirectory(await mkdtemp(path.join(parent, privatePrefix)), made);
+    return PrivateDirectory.of(await mkdtemp(path.join(parent, privatePrefix)), made);
+  }
+
+  /** @param directory that keeps others out */
+  static async of(directory: string, made: readonly string[] = []): Promise<PrivateDirectory> {
+    const own = new PrivateDirectory(directory, made);
     // A subdirectory gives the files the usual permissions, while the private directory keeps others out.
     await mkdir(own.files);
     return own;

@@ -1,3 +1,5 @@
+export { saveAppConfig } from './app-config.js';
+export type { AwaitOptions } from './await-result.js';
 export type { SavedArchive } from './fetch-archive.js';
 export { checkOutput, type Destination, foreseeOutput, type OutputDirectory } from './output-directory.js';
-export { type AwaitOptions, ResultFetch, type StreamedArchive, saveAppConfig } from './result.js';
+export { ResultFetch, type StreamedArchive } from './result.js';

@@ -21,10 +21,16 @@ export interface OutputDirectory {
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
-  /** Whether the result is only completed here and then moved elsewhere. An archive that cannot be extracted completely is then not kept. */
-  readonly isPrivate?: boolean;
   /** Whether the archive is left out once all of it is extracted. */
   readonly withoutArchive?: boolean | undefined;
+}
+
+/**
+ * A directory that the caller has made and removes. The result is extracted into `files` in it, and not moved elsewhere. An archive
+ * that cannot be extracted completely is not kept.
+ */
+export interface OwnedDirectory {
+  readonly owned: string;
 }
 
 /** Where a result goes: into a directory, or as a zip to a stream. */

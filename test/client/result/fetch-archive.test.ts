@@ -1,5 +1,5 @@
 import { statfsSync, statSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -18,8 +18,8 @@ import { connectTo, memoryReporter } from '../support/connect.js';
  */
 async function save(
   bytes: Buffer,
-  output: Partial<OutputDirectory> = {},
-  { there = {}, name = 'all.zip', size = bytes.length, isInterrupted = false } = {},
+  taken: OutputDirectory['taken'] = 'number',
+  { there = {}, name = 'all.zip', size = bytes.length, isInterrupted = false, isOwned = false } = {},
 ) {
   await using root = await temporary();
   await plant(root.path, there);
@@ -42,15 +42,17 @@ async function save(
       .replaceAll(/\b\d+\.\d [GT]iB that are free|\b\d+\.\d [GT]iB are free/g, (found) =>
         found.replace(/.*iB/, 'SIZE'),
       );
-  await using archive = new ArchiveFetch({
-    reporter,
-    name,
-    output: { directory: path.join(root.path, 'Output'), taken: 'number', ...output },
-    again: 'app again',
-  });
-  const fetched = archive.fetch(connection, (headers) => connection.send('/', { headers }));
-  const saved = fetched.then(() => archive.place()).finally(() => archive[Symbol.asyncDispose]());
-  const result: unknown = await saved.then(
+  const directory = path.join(root.path, 'Output');
+  if (isOwned) await mkdir(directory);
+  const save = async () => {
+    const request = (headers = {}) => connection.send('/', { headers });
+    const answer = await request();
+    const output = isOwned ? { owned: directory } : { directory, taken };
+    await using archive = await ArchiveFetch.open({ reporter, name, output, again: 'app again' });
+    const extracted = await archive.fetch(connection, answer, request);
+    return isOwned ? extracted : await archive.place();
+  };
+  const result: unknown = await save().then(
     (saved) => JSON.parse(plainly(JSON.stringify(saved))),
     (error: Error) => {
       const { fault, details } = error as { fault?: string; details?: unknown };
@@ -108,7 +110,7 @@ test('An archive is saved with what is in it, each file with the permissions of 
 
 test('A directory that has got files since it was chosen is left alone', async () => {
   const there = { 'Output/mine': 'mine' };
-  const { result, files } = await save(zip([good]), { taken: 'refuse' }, { there });
+  const { result, files } = await save(zip([good]), 'refuse', { there });
   expect(result).toMatchObject({ archive: 'ROOT/Output-2/all.zip', output: 'ROOT/Output-2' });
   expect(files).toEqual({ ...there, 'Output-2/all.zip': 'all', 'Output-2/good.nii': 'good' });
 });
@@ -130,22 +132,23 @@ test.each([
   expect(files).toEqual({ 'Output/all.zip': 'all' });
 });
 
-test('An archive that cannot be extracted is not kept in a private directory', async () => {
-  const own = { isPrivate: true, taken: 'replace' } as const;
-  expect(await save(damaged, own)).toMatchObject({
-    result: [`The result is not extracted: its entry 'bad.nii' is damaged; ${saves}`, 'corrupt'],
-    files: {},
+test('An archive in a directory of the caller is extracted there, and the caller removes it', async () => {
+  expect(await save(zip([good]), 'number', { isOwned: true })).toMatchObject({
+    result: 'ROOT/Output/files',
+    files: { 'Output/all.zip': 'all', 'Output/files/good.nii': 'good' },
   });
-  expect(await save(huge, own)).toMatchObject({
+  expect(await save(damaged, 'number', { isOwned: true })).toMatchObject({
+    result: [`The result is not extracted: its entry 'bad.nii' is damaged; ${saves}`, 'corrupt'],
+  });
+  expect(await save(huge, 'number', { isOwned: true })).toMatchObject({
     result: [
       "The result needs more than the SIZE that are free in 'ROOT/Output'; free some space, then run 'app again'",
       { code: 'ENOSPC' },
     ],
-    files: {},
   });
 });
 
-test('An archive of which something has no place is saved with the rest, and refused in a private directory', async () => {
+test('An archive of which something has no place is saved with the rest, and refused in a directory of the caller', async () => {
   const rest = { 'Output/a/b': 'b', 'Output/all.zip': 'all', 'Output/good.nii': 'good' };
   const why = 'only a part of it is extracted: something else is in the place of';
   const lost = "'a' was not extracted: something else is in its place";
@@ -155,10 +158,8 @@ test('An archive of which something has no place is saved with the rest, and ref
     files: rest,
     notes: [lost],
   });
-  const own = { isPrivate: true, taken: 'replace', withoutArchive: true } as const;
-  expect(await save(contradictory, own)).toMatchObject({
+  expect(await save(contradictory, 'number', { isOwned: true })).toMatchObject({
     result: [`The result is not whole: ${why} 1 file; ${saves}`, 'unplaced'],
-    files: {},
   });
 });
 
@@ -176,7 +177,7 @@ test.each([
 test('An archive that the disk has no room for is refused before its first byte is kept', async () => {
   const { bavail, bsize } = statfsSync(tmpdir());
   const size = 2 * bavail * bsize;
-  const { result, names, moves } = await save(zip([good]), {}, { size });
+  const { result, names, moves } = await save(zip([good]), 'number', { size });
   expect([result, names, moves]).toEqual([
     [
       `'ROOT/Output/all.zip' will have ${formatBytes(size)}, and SIZE are free there; free some space, then run 'app again'`,
@@ -189,12 +190,15 @@ test('An archive that the disk has no room for is refused before its first byte 
 
 test('An archive that was not extracted because of an interruption leaves nothing', async () => {
   const two = zip([good, { name: 'b.nii', content: 'b' }]);
-  const { result, names } = await save(two, {}, { isInterrupted: true });
+  const { result, names } = await save(two, 'number', { isInterrupted: true });
   expect([result, names]).toEqual([['interrupted', undefined], []]);
 });
 
 test('A file that cannot be made leaves nothing', async () => {
-  const { result, names } = await save(zip([good]), {}, { name: 'none/all.zip', there: { mine: 'mine' } });
+  const { result, names } = await save(zip([good]), 'number', {
+    name: 'none/all.zip',
+    there: { mine: 'mine' },
+  });
   expect([result, names]).toEqual([
     [
       "Cannot write 'ROOT/Output/none/all.zip': no such file or directory (ENOENT); check that path, then run 'app again'",

@@ -4,8 +4,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
-import type { OutputDirectory } from '../../../src/client/result/index.js';
-import { type AwaitOptions, saveAppConfig } from '../../../src/client/result/result.js';
+import { type AwaitOptions, type OutputDirectory, saveAppConfig } from '../../../src/client/result/index.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { openBelow } from '../../support/open-files.js';
 import { type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
@@ -315,7 +314,6 @@ describe('a result', () => {
     );
     for (const directory of ['/no where', '-x'])
       expect(await again({ directory, taken: 'refuse' })).toBe('remote-app result ab -o DIR');
-    expect(await again({ isPrivate: true, taken: 'replace' })).toBe('remote-app result ab -o DIR');
   });
 
   test('A result goes to a stream as it comes, and to nobody who has left', async () => {

@@ -20,8 +20,7 @@ export async function saveResult(
 ): Promise<SavedArchive> {
   await using result = new ResultFetch(connection, jobId, output, options);
   try {
-    await result.fetch();
-    await complete(result.directory);
+    await complete(await result.fetch());
     return await result.place();
   } catch (error) {
     throw result.explain(error);

@@ -1,0 +1,154 @@
+import {
+  errorKinds,
+  excerpt,
+  exitCodes,
+  finalStates,
+  parameters,
+  resultPath,
+  withoutResult,
+} from '../../contract/index.js';
+import { monotonicTime } from '../../files/index.js';
+import {
+  backoff,
+  bodyOf,
+  type Connection,
+  job,
+  jobFailure,
+  type Patience,
+  pause,
+  progressOf,
+  type Reply,
+  retryAfter,
+} from '../connection/index.js';
+import {
+  ClientError,
+  isTransient,
+  isUnknownJob,
+  type JobFailed,
+  JobForgotten,
+  withResumeHint,
+} from '../errors.js';
+import type { Reporter } from '../reporter.js';
+
+export interface AwaitOptions {
+  /**
+   * Longest wait for the result after the job has ended, in seconds. A job that has not ended is waited for without a
+   * limit.
+   */
+  readonly wait: number;
+  /** Whether to ask only once. */
+  readonly isImpatient?: boolean | undefined;
+  readonly reporter: Reporter;
+  /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
+  readonly isDone?: boolean | undefined;
+  /** Whether to fetch what a failed job left, too. */
+  readonly isPartial?: boolean | undefined;
+  /** The patience of an interrupted download that is resumed; a new one by default. */
+  readonly patience?: Patience | undefined;
+  /** The command that fetches the result, if it is not the usual one. */
+  readonly again?: string;
+}
+
+/** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
+async function unfinishedState(text: string): Promise<string | undefined> {
+  const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
+  const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
+  return isEnded ? undefined : excerpt(data.status, 40);
+}
+
+/** What is being waited for. If the job itself is waiting, the server is asked what for. */
+async function waitText(connection: Connection, jobId: string, state: string | undefined): Promise<string> {
+  if (state === undefined) return `Waiting for the result of job ${jobId}`;
+  const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
+  return progressOf(view ?? { job_id: jobId, status: state });
+}
+
+/** The error for a failed job on a server that does not hand out what such a job left. */
+const notHandedOut = (server: string, { message, exitCode, details }: JobFailed): ClientError =>
+  new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
+
+/** The error when the wait is over. */
+function notReady(
+  connection: Connection,
+  jobId: string,
+  state: string | undefined,
+  waited: number,
+): ClientError {
+  const [logs, result] = ['logs', 'result'].map((each) => connection.nextCommand(`${each} ${jobId}`));
+  const next = `'${logs}' follows it, '${result}' asks for its result again`;
+  const message = state
+    ? `Job ${jobId} is ${state}, and has no result yet: ${next}`
+    : `Job ${jobId} has ended, and its result is not there after ${waited} seconds: ${next}`;
+  return new ClientError(message, exitCodes.timedOut, { job_id: jobId, ...(state ? { status: state } : {}) });
+}
+
+/**
+ * Asks for a job's result until it is ready (docs/http.md, Result). The time limit starts when the job
+ * has ended: a running job is never given up.
+ * @param headers of a resumed download
+ * @returns the answer with the result, or with a part of it, or 416
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last
+ *   error if the server did not answer properly until then
+ */
+export async function awaitResult(
+  connection: Connection,
+  jobId: string,
+  headers: Readonly<Record<string, string>>,
+  options: AwaitOptions,
+): Promise<Reply> {
+  const { reporter } = options;
+  const path = resultPath(jobId);
+  const query = options.isPartial ? `?${parameters.partial.name}=1` : '';
+  const afterWait = () => monotonicTime() + options.wait * 1000;
+  /** Null while the job runs, as far as is known. */
+  let deadline = options.isDone ? afterWait() : null;
+  let isTold = false;
+  const patience = options.patience ?? connection.patience(reporter);
+  let met = connection.isMet || (options.isDone ?? false);
+  for (let number = 0; ; number++) {
+    let wait = backoff(number, 200, 2000);
+    let state: string | undefined;
+    try {
+      const reply = await connection.send(path, { headers, query });
+      met = true;
+      if ([200, 206, errorKinds.noSuchRange.status].includes(reply.statusCode)) {
+        // The patience is not renewed: only arriving bytes show that an outage is over.
+        reporter.waiting(null);
+        return reply;
+      }
+      const text = await connection.words(reply);
+      const failure = await jobFailure(connection, jobId, reply.statusCode, text);
+      if (failure) throw options.isPartial ? notHandedOut(connection.server, failure) : failure;
+      if (reply.statusCode !== withoutResult.running) throw await connection.refusal(reply, path, text);
+      patience.renew();
+      const asked = retryAfter(reply);
+      if (asked) wait = Math.min(asked, 30) * 1000;
+      state = options.isDone ? undefined : await unfinishedState(text);
+      if (state === undefined) deadline ??= afterWait();
+      else deadline = null;
+      const waited = await waitText(connection, jobId, state);
+      reporter.waiting(waited, state !== undefined && !options.isImpatient && !isTold);
+      isTold = true;
+    } catch (error) {
+      if ((number > 0 || options.isDone) && isUnknownJob(error)) {
+        throw new JobForgotten(jobId, connection.server, error);
+      }
+      if (!met) throw error;
+      if (!isTransient(error))
+        throw withResumeHint(connection, jobId, error, { ...options, isKnown: isTold });
+      // An error with advice on how to continue does not make the download retry.
+      if (options.isImpatient) throw withResumeHint(connection, jobId, error, options);
+      const left = deadline === null ? undefined : deadline - monotonicTime();
+      await patience.after(error as Error, left).catch((reason: unknown) => {
+        throw withResumeHint(connection, jobId, reason, options);
+      });
+      continue;
+    }
+    const isOver = deadline !== null && monotonicTime() + wait > deadline;
+    if (isOver || options.isImpatient) {
+      reporter.waiting(null);
+      throw notReady(connection, jobId, state, options.isImpatient ? 0 : options.wait);
+    }
+    await pause(wait, connection.signal);
+  }
+}
