@@ -36,10 +36,12 @@ import {
   type FormFields,
   isDeidentified,
   limitsOf,
+  NamedUploads,
   placeFiles,
+  type ReceivedForm,
   readForm,
+  readJson,
   receiveForm,
-  receiveJson,
   type SubmissionForm,
   type SubmissionSettings,
   within,
@@ -59,7 +61,7 @@ export interface SubmitDeps {
 }
 
 /** The paths of files after their directory was moved. */
-const moved = (files: JobFiles, from: string, to: string): JobFiles =>
+const withNewDirectory = (files: JobFiles, from: string, to: string): JobFiles =>
   Object.fromEntries(
     Object.entries(files).map(([name, groups]) => [
       name,
@@ -172,7 +174,7 @@ function unwritable(cause: unknown, report: Report): ServiceError {
 }
 
 /** Receives the body of a submission and makes it a job. The slot removes everything that does not become one. */
-async function receive(
+async function receiveSubmission(
   ctx: RouterContext,
   app: string,
   name: OperationName,
@@ -202,16 +204,20 @@ async function receive(
     checkApp(described, name, { ...Object.fromEntries(given), ...fields.options }, null);
     askedOf(name, fields, principal, deps.jobs);
   });
-  using held = deps.uploads?.of(principal.name).hold() ?? null;
-  const context = { limits, checks, space, awaited, refused: sender.refused };
+  using uploads = new NamedUploads(deps.uploads?.of(principal.name) ?? null);
   const removeRefused = async (cause: unknown): Promise<never> => {
-    if (cause instanceof ServiceError && cause.code === 'notDeidentified') await held?.removeAll();
+    if (cause instanceof ServiceError && cause.code === 'notDeidentified') await uploads.removeAll();
     throw cause;
   };
-  const received = await (type === mediaTypes.form
-    ? receiveForm(ctx, incoming, context)
-    : receiveJson(ctx, operation, held, context)
-  ).catch(removeRefused);
+  const receive = async (): Promise<ReceivedForm> => {
+    if (type === mediaTypes.form)
+      return await receiveForm(ctx, incoming, { limits, checks, space, awaited, refused: sender.refused });
+    const named = await readJson(ctx, operation, limits, awaited);
+    await uploads.pin(named);
+    for (const { field } of named.files) checks.beforeFile(field, named.fields);
+    return uploads.fill(named);
+  };
+  const received = await receive().catch(removeRefused);
   allowed.hold(received.bytes);
   // The job gets copies of uploads.
   if (type === mediaTypes.json) await space.take(received.bytes, 'copies of the uploads');
@@ -241,7 +247,7 @@ async function receive(
     owner: principal.name,
   };
   return await deps.jobs.accept(slot, request, {
-    files: moved(files, directory.path, slot.finalDirectory.path),
+    files: withNewDirectory(files, directory.path, slot.finalDirectory.path),
     notes: form.ignored.map((field) => `Ignored field ${quoteName(field)}: no operation has it`),
     bytes: received.bytes,
     extracted,
@@ -256,7 +262,7 @@ async function jobOf(ctx: RouterContext, name: OperationName, deps: SubmitDeps):
   const begun = await deps.jobs.begin(principal, idempotencyKey, contentLength(ctx));
   if (begun instanceof Job) return begun;
   await using slot = begun;
-  return await receive(ctx, app, name, slot, idempotencyKey, deps);
+  return await receiveSubmission(ctx, app, name, slot, idempotencyKey, deps);
 }
 
 /** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */

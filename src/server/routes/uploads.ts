@@ -1,5 +1,3 @@
-import type { Writable } from 'node:stream';
-import { finished } from 'node:stream/promises';
 import type { RouterContext, RouterMiddleware } from '@koa/router';
 import {
   FieldError,
@@ -105,7 +103,7 @@ function checkType(ctx: RouterContext): void {
 }
 
 /** Appends the body to an upload that no other request writes. Resolves when its bytes are on the disk. */
-async function receive(ctx: RouterContext, upload: Upload, { disk }: UploadDeps): Promise<void> {
+async function appendBody(ctx: RouterContext, upload: Upload, { disk }: UploadDeps): Promise<void> {
   const checksum = checksumIn(ctx);
   const missing = upload.length - upload.offset;
   const stated = contentLength(ctx) ?? missing;
@@ -118,21 +116,15 @@ async function receive(ctx: RouterContext, upload: Upload, { disk }: UploadDeps)
   refused.throwIfAborted();
   const space = await upload.reserve(disk);
   askForBody(ctx);
-  const send = async (sink: Writable) => {
-    const done = new AbortController();
-    refused.addEventListener('abort', () => sink.destroy(refused.reason), { signal: done.signal });
-    try {
-      await Promise.all([finished(ctx.req.pipe(sink)), wholeRequest(ctx, done.signal, turn.awaited)]);
-    } finally {
-      ctx.req.unpipe(sink);
-      done.abort();
-    }
-  };
+  const done = new AbortController();
+  const arrived = wholeRequest(ctx, done.signal, turn.awaited);
   try {
-    await upload.append(send, checksum, space);
+    await upload.append({ body: ctx.req, arrived, refused }, checksum, space);
   } catch (cause) {
     // The uploads of a revoked token are removed during its last request.
     throw refused.aborted ? refused.reason : writeFault(cause);
+  } finally {
+    done.abort();
   }
 }
 
@@ -199,7 +191,7 @@ const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const hasBytes = ctx.get('Content-Type') !== '' && ctx.get('Content-Length') !== '0';
   if (hasBytes) checkType(ctx);
   const upload = owned.begun(sha256, length) ?? (await beginNew(ctx, owned, { sha256, length }, deps));
-  if (hasBytes && upload.offset === 0) await receive(ctx, upload, deps);
+  if (hasBytes && upload.offset === 0) await appendBody(ctx, upload, deps);
   else await upload.settle();
   upload.use();
   ctx.set('Location', uploadLocation(sha256));
@@ -230,7 +222,7 @@ const append = (deps: UploadDeps) => async (ctx: RouterContext) => {
       `The upload has ${upload.offset} bytes, not ${offset}: continue from there`,
     );
   }
-  await receive(ctx, upload, deps);
+  await appendBody(ctx, upload, deps);
   setProgress(ctx, owned, upload);
   end(ctx, 204);
 };

@@ -13,8 +13,9 @@ export {
   EarlyChecks,
   type FormFields,
   isDeidentified,
+  type ReceivedForm,
   readForm,
   type SubmissionForm,
 } from './read-form.js';
 export { receiveForm } from './receive-form.js';
-export { receiveJson } from './receive-json.js';
+export { NamedUploads, readJson } from './receive-json.js';

@@ -12,11 +12,11 @@ import {
   uploadNamePattern,
 } from '../../contract/index.js';
 import { checkCodings, contentLength, wholeRequest } from '../http/index.js';
-import type { HeldUploads } from '../uploads/index.js';
+import type { OwnedUploads, Upload } from '../uploads/index.js';
 import { UploadsMissing } from '../uploads-missing.js';
-import { maxFields, maxFiles, SubmissionQuota } from './limits.js';
+import { maxFields, maxFiles, type SubmissionLimits, SubmissionQuota } from './limits.js';
 import type { ReceivedField, ReceivedFile, ReceivedForm } from './read-form.js';
-import { type ReceiveContext, strictText } from './receive-form.js';
+import { strictText } from './receive-form.js';
 
 /** A file that a submission names. */
 interface NamedFile {
@@ -114,17 +114,29 @@ function namedFile(field: string, value: unknown): NamedFile {
 }
 
 /** The same submission as it would be in a form, with names of uploads in place of files. */
-interface NamedForm {
+export interface NamedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly NamedFile[];
+  /** Bytes of the JSON. */
+  readonly bytes: number;
+  /** What it has used of its limits. */
+  readonly quota: SubmissionQuota;
 }
 
-/** @throws FieldError, ServiceError `uploadTooLarge` */
-function readNames(
+/**
+ * Reads a submission that names uploads instead of having files, within the limits of a form.
+ * @param awaited aborted when a repetition of the request is waiting for it
+ * @throws ServiceError 400, 408, 413, 415 or 422
+ */
+export async function readJson(
+  ctx: Context,
   operation: Operation,
-  body: Readonly<Record<string, unknown>>,
-  quota: SubmissionQuota,
-): NamedForm {
+  limits: SubmissionLimits,
+  awaited: AbortSignal,
+): Promise<NamedForm> {
+  checkCodings(ctx);
+  const body = await readBody(ctx, awaited);
+  const quota = new SubmissionQuota(limits);
   const fields: ReceivedField[] = [];
   const files: NamedFile[] = [];
   for (const [name, value] of Object.entries(body)) {
@@ -148,44 +160,49 @@ function readNames(
     }
     if (isGrouped) fields.push({ name: groupsField(field), text: items.map(({ length }) => length).join() });
   }
-  return { fields, files };
+  return { fields, files, bytes: contentLength(ctx) ?? 0, quota };
 }
 
-/**
- * Reads a submission that names uploads instead of having files. It gets the checks and limits of a form whose fields come
- * before its files.
- * @param held null if the server keeps no uploads
- * @throws ServiceError 400, 408, 409, 413, 415 or 422
- */
-export async function receiveJson(
-  ctx: Context,
-  operation: Operation,
-  held: HeldUploads | null,
-  { limits, checks, awaited }: ReceiveContext,
-): Promise<ReceivedForm> {
-  checkCodings(ctx);
-  const body = await readBody(ctx, awaited);
-  const quota = new SubmissionQuota(limits);
-  const { fields, files } = readNames(operation, body, quota);
-  const names = files.map(({ upload }) => upload);
-  try {
-    for (const { field } of files) checks.beforeFile(field, fields);
-  } catch (cause) {
-    // The caller removes what is refused because it is not claimed to be de-identified.
-    if (cause instanceof ServiceError && cause.code === 'notDeidentified')
-      await held?.takeAll(names).catch(() => {});
-    throw cause;
+/** The complete uploads that a submission names. Nobody else removes them until this is disposed of. */
+export class NamedUploads implements Disposable {
+  readonly #pinned = new Map<string, Upload>();
+
+  /** @param owned null if the server keeps no uploads */
+  constructor(private readonly owned: OwnedUploads | null) {}
+
+  async pin({ files }: NamedForm): Promise<void> {
+    for (const sha256 of new Set(files.map(({ upload }) => upload))) {
+      const upload = await this.owned?.findSettled(sha256).catch(() => null);
+      if (!upload?.isComplete) continue;
+      upload.pin();
+      this.#pinned.set(sha256, upload);
+      upload.use();
+    }
   }
-  if (!held && names.length > 0) throw new UploadsMissing([...new Set(names)]);
-  const uploads = await held?.takeAll(names);
-  let bytes = contentLength(ctx) ?? 0;
-  const received: ReceivedFile[] = [];
-  for (const { field, name, upload: sha256 } of files) {
-    const upload = uploads?.get(sha256);
-    if (!upload) throw new UploadsMissing([sha256]);
-    quota.addContent(upload.length, upload.length, name);
-    bytes += upload.length;
-    received.push({ field, name, path: upload.file, isUpload: true });
+
+  /**
+   * The form with the uploads as its files.
+   * @throws UploadsMissing with the names that have no complete upload; ServiceError `uploadTooLarge`
+   */
+  fill({ fields, files, bytes, quota }: NamedForm): ReceivedForm {
+    const missing = new Set(files.map(({ upload }) => upload).filter((sha256) => !this.#pinned.has(sha256)));
+    if (missing.size > 0) throw new UploadsMissing([...missing]);
+    let total = bytes;
+    const received = files.map(({ field, name, upload }): ReceivedFile => {
+      const { file, length } = this.#pinned.get(upload) as Upload;
+      quota.addContent(length, length, name);
+      total += length;
+      return { field, name, path: file, isUpload: true };
+    });
+    return { fields, files: received, bytes: total };
   }
-  return { fields, files: received, bytes };
+
+  /** Removes them: the submission was refused for what they contain. */
+  async removeAll(): Promise<void> {
+    await Promise.all([...this.#pinned.values()].map((upload) => this.owned?.remove(upload)));
+  }
+
+  [Symbol.dispose](): void {
+    for (const upload of this.#pinned.values()) upload.unpin();
+  }
 }

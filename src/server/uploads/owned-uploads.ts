@@ -3,7 +3,6 @@ import path from 'node:path';
 import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
-import { UploadsMissing } from '../uploads-missing.js';
 import type { Reservation } from './disk-space.js';
 import type { Removals } from './removals.js';
 import { partFile, readFileName, Upload, type UploadPlace } from './upload.js';
@@ -167,11 +166,6 @@ export class OwnedUploads implements UploadPlace {
     return this.bytes + length <= max;
   }
 
-  /** Holds the uploads that one submission needs. */
-  hold(): HeldUploads {
-    return new HeldUploads(this);
-  }
-
   /** Removes an upload at once. Its bytes are gone when this resolves. Never rejects. */
   async remove(upload: Upload): Promise<void> {
     upload.release();
@@ -235,42 +229,5 @@ export class OwnedUploads implements UploadPlace {
   #add(upload: Upload): void {
     this.#uploads.set(upload.sha256, upload);
     this.#bytes += upload.length;
-  }
-}
-
-/** Complete uploads that one submission needs. Nobody removes them until this is disposed of. */
-export class HeldUploads implements Disposable {
-  readonly #held: { readonly upload: Upload; readonly release: () => void }[] = [];
-
-  constructor(private readonly owned: OwnedUploads) {}
-
-  /**
-   * Holds the uploads of these names, each once.
-   * @throws UploadsMissing with the names that have no complete upload
-   */
-  async takeAll(names: readonly string[]): Promise<ReadonlyMap<string, Upload>> {
-    const taken = new Map<string, Upload>();
-    const missing: string[] = [];
-    for (const sha256 of new Set(names)) {
-      const upload = await this.owned.findSettled(sha256).catch(() => null);
-      if (!upload?.isComplete) {
-        missing.push(sha256);
-        continue;
-      }
-      taken.set(sha256, upload);
-      this.#held.push({ upload, release: upload.hold() });
-      upload.use();
-    }
-    if (missing.length > 0) throw new UploadsMissing(missing);
-    return taken;
-  }
-
-  /** Removes the held uploads: a submission that named them was refused for what they contain. */
-  async removeAll(): Promise<void> {
-    await Promise.all(this.#held.map(({ upload }) => this.owned.remove(upload)));
-  }
-
-  [Symbol.dispose](): void {
-    for (const { release } of this.#held.splice(0)) release();
   }
 }

@@ -2,7 +2,8 @@ import { createHash, type Hash } from 'node:crypto';
 import { existsSync, renameSync, utimesSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
-import type { Writable } from 'node:stream';
+import { addAbortSignal, type Readable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import type { Owner } from '../../access/index.js';
 import { formatBytes, ServiceError } from '../../contract/index.js';
 import { hashFile, syncDirectory } from '../../files/index.js';
@@ -35,6 +36,15 @@ export const partFile = (directory: string, sha256: string, length: number): str
 export interface Checksum {
   readonly algorithm: string;
   readonly digest: Buffer;
+}
+
+/** A body on its way into an upload. */
+export interface ArrivingBody {
+  readonly body: Readable;
+  /** Resolves when all of it has arrived; rejects if it breaks off. */
+  readonly arrived: Promise<void>;
+  /** Aborted when its sender may no longer send. */
+  readonly refused: AbortSignal;
 }
 
 /** The turn of the one request that writes an upload. */
@@ -76,7 +86,7 @@ export class Upload {
   #isComplete: boolean;
   #lastUse: number;
   #writer: AbortController | null = null;
-  #holds = 0;
+  #pins = 0;
   /** The hash of the first `#hashed` bytes. If that is not all of them in the end, the file is read again. */
   readonly #hash: Hash = createHash('sha256');
   #hashed = 0;
@@ -117,7 +127,7 @@ export class Upload {
 
   /** Whether a request writes it or a submission needs it, so that it must stay. */
   get isInUse(): boolean {
-    return this.#writer !== null || this.#holds > 0;
+    return this.#writer !== null || this.#pins > 0;
   }
 
   /** False if an admin has removed the file, to free the disk. */
@@ -138,12 +148,13 @@ export class Upload {
     this.place.used(this);
   }
 
-  /** Keeps it from being removed until the returned function is called. */
-  hold(): () => void {
-    this.#holds += 1;
-    return () => {
-      this.#holds -= 1;
-    };
+  /** Keeps it from being removed until `unpin` is called as often. */
+  pin(): void {
+    this.#pins += 1;
+  }
+
+  unpin(): void {
+    this.#pins -= 1;
   }
 
   /**
@@ -200,15 +211,16 @@ export class Upload {
   /**
    * Appends a body, and checks the upload after its last byte. If the body breaks off, what arrived is kept. The caller
    * has the turn.
-   * @param send writes the body; rejects if it breaks off
-   * @throws ServiceError `uploadTooLarge`, `wrongChecksum`, `wrongContent` or `notDeidentified`; what `send` rejects with; the
-   *   system's error
+   * @throws ServiceError `uploadTooLarge`, `wrongChecksum`, `wrongContent` or `notDeidentified`; what `arrived` rejects with; an
+   *   `AbortError` if the sender is refused; the system's error
    */
   async append(
-    send: (sink: Writable) => Promise<void>,
+    { body, arrived, refused }: ArrivingBody,
     checksum: Checksum | null,
     space: Reservation,
   ): Promise<void> {
+    // It may break off before it is waited for.
+    arrived.catch(() => {});
     const { file, length } = this;
     const offset = this.#offset;
     const sum = checksum && createHash(checksum.algorithm);
@@ -224,9 +236,11 @@ export class Upload {
         }
       },
     });
+    addAbortSignal(refused, writer);
     try {
-      await send(writer);
+      await Promise.all([finished(body.pipe(writer)), arrived]);
     } finally {
+      body.unpipe(writer);
       await writer.settled();
       await this.#keep(handle, writer.offset);
     }

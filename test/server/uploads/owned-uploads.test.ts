@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, utimesSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { ServerEvents } from '../../../src/server/events.js';
 import { DiskSpace, UploadStore } from '../../../src/server/uploads/index.js';
@@ -35,12 +34,19 @@ const nameOf = (text: string) => createHash('sha256').update(text).digest('hex')
 /** The disk of a server that can remove nothing. */
 let disk: DiskSpace;
 
+/** A body that has arrived. */
+const bodyOf = (text: string) => ({
+  body: Readable.from([Buffer.from(text)]),
+  arrived: Promise.resolve(),
+  refused: new AbortController().signal,
+});
+
 /** Begins an upload of this content and sends it. */
 async function begin(owned: ReturnType<UploadStore['of']>, content: string) {
   const upload = owned.begin(nameOf(content), content.length, disk.reservationFor('ana'));
   using _turn = upload.takeTurn();
   const space = await upload.reserve(disk);
-  await upload.append((sink) => pipeline(Readable.from([Buffer.from(content)]), sink), null, space);
+  await upload.append(bodyOf(content), null, space);
   return upload;
 }
 
@@ -50,7 +56,7 @@ test('An upload expires an hour after its last use unless it is in use, also if 
   const [old, held] = [await begin(ana, 'old'), await begin(ana, 'held')];
   clock.pass(30 * minute);
   const late = await begin(ana, 'late');
-  const release = held.hold();
+  held.pin();
   const turn = late.takeTurn();
   clock.pass(30 * minute - 0.001);
   expect(ana.find(old.sha256)).toBe(old);
@@ -59,7 +65,7 @@ test('An upload expires an hour after its last use unless it is in use, also if 
   await expect.poll(() => existsSync(old.file)).toBe(false);
   clock.pass(40 * minute);
   expect([ana.find(held.sha256), ana.find(late.sha256), ana.count]).toEqual([held, late, 2]);
-  release();
+  held.unpin();
   turn[Symbol.dispose]();
   clock.pass(10 * minute);
   expect([ana.count, ana.bytes]).toEqual([0, 0]);
@@ -112,17 +118,9 @@ test('The length of an upload is promised until it is complete or removed, or un
   expect(disk.promised).toBe(15);
   // Asking again for what is promised reserves nothing more.
   await one.reserve(disk);
-  await one.append(
-    (sink) => pipeline(Readable.from([Buffer.from('fo')]), sink),
-    null,
-    await one.reserve(disk),
-  );
+  await one.append(bodyOf('fo'), null, await one.reserve(disk));
   expect([one.offset, disk.promised]).toEqual([2, 13]);
-  await one.append(
-    (sink) => pipeline(Readable.from([Buffer.from('ur')]), sink),
-    null,
-    await one.reserve(disk),
-  );
+  await one.append(bodyOf('ur'), null, await one.reserve(disk));
   expect([one.isComplete, disk.promised]).toEqual([true, 11]);
   store.keepOnly(['ana']);
   expect(disk.promised).toBe(5);
