@@ -127,69 +127,45 @@ async function pack(
   return { path: archive, size: (await stat(archive)).size };
 }
 
-const suffixOf = (unit: NamedUnit): string =>
-  unit.kind !== 'file' || unit.path.endsWith(volumeSuffix) ? volumeSuffix : '';
+type Source = NamedUnit | NamedDataSet;
 
-/** A part before it is made. */
-interface Plan extends Pick<StagedFile, 'field' | 'group' | 'filename' | 'path'> {
-  readonly make: (index: number) => Promise<Pick<FilePart, 'path' | 'size' | 'pieces' | 'state'>>;
+/** The name as the server sees it. */
+function nameOf(each: Source, outgoing: Outgoing | null): string {
+  if (!('kind' in each)) return each.name;
+  const isWhole = each.kind === 'file' && !each.path.endsWith(volumeSuffix);
+  return (outgoing?.nameOf(each) ?? each.name) + (isWhole ? '' : volumeSuffix);
 }
 
-function planUnit(field: string, group: number, unit: NamedUnit, packing: Packing): Plan {
-  const { path } = unit;
+type Made = Pick<FilePart, 'path' | 'size' | 'pieces' | 'state'>;
+
+/**
+ * Makes a file, without what identifies a person where that is asked for.
+ * @param name of what is made for it in the temporary directory
+ */
+async function makeFile(each: Source, name: string, packing: Packing): Promise<Made> {
+  const { path: source } = each;
   const { outgoing } = packing;
-  if (outgoing) return planNeutral(field, group, unit, packing, outgoing);
-  const plan = { field, group, path, filename: unit.name + suffixOf(unit) };
-  if (unit.kind === 'file') return { ...plan, make: async () => ({ path, size: unit.size }) };
-  // The order in which a directory is read is no part of its content.
-  const files = [...unit.files].sort((a, b) => (a.name < b.name ? -1 : 1));
-  const make = (index: number) => pack(path, files, packing, `${field}-${index}`);
-  return { ...plan, make };
-}
-
-/** A part without what identifies a person. */
-function planNeutral(
-  field: string,
-  group: number,
-  unit: NamedUnit,
-  packing: Packing,
-  outgoing: Outgoing,
-): Plan {
-  const { path: source } = unit;
-  const name = outgoing.nameOf(unit);
-  const makeFiles = async <T>(index: number, make: (work: Workplace, directory: string) => Promise<T>) => {
-    const directory = await directoryOf(packing);
-    let made = 0;
-    const work: Workplace = {
-      newFile: async () => path.join(directory, `${field}-${index}-${made++}`),
-      signal: packing.signal,
-      onBytes: (bytes) => packing.reporter.progress('Packing', bytes, 0),
-    };
-    return making(source, directory, packing, () => make(work, directory));
-  };
-  const plan = { field, group, path: source, filename: name + suffixOf(unit) };
-  if (unit.kind !== 'file') {
-    const make = async (index: number) => {
-      const files = await makeFiles(index, (work) => outgoing.filesOf(unit, work));
-      return pack(source, files, packing, `${field}-${index}`);
-    };
-    return { ...plan, make };
+  if (!outgoing || !('kind' in each)) {
+    if ('size' in each) return { path: source, size: each.size };
+    // The order in which a directory is read is no part of its content.
+    const sorted = [...each.files].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return pack(source, sorted, packing, name);
   }
-  const make = async (index: number) => {
-    const state = stateOf(statSync(source));
-    const prepared = await makeFiles(index, (work) => outgoing.fileOf(unit, work));
-    const content = prepared ?? { path: source, size: unit.size };
-    return { ...content, ...(content.path === source ? { state } : {}) };
+  const directory = await directoryOf(packing);
+  let made = 0;
+  const work: Workplace = {
+    newFile: async () => path.join(directory, `${name}-${made++}`),
+    signal: packing.signal,
+    onBytes: (bytes) => packing.reporter.progress('Packing', bytes, 0),
   };
-  return { ...plan, make };
-}
-
-function planDataSet(field: string, set: NamedDataSet, packing: Packing): Plan {
-  const { path: source, name, files } = set;
-  const plan = { field, group: 0, path: source, filename: name };
-  if (files === null) return { ...plan, make: async () => ({ path: source, size: set.size }) };
-  const sorted = [...files].sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { ...plan, make: () => pack(source, sorted, packing, field) };
+  if (each.kind !== 'file') {
+    const files = await making(source, directory, packing, () => outgoing.filesOf(each, work));
+    return pack(source, files, packing, name);
+  }
+  const state = stateOf(statSync(source));
+  const prepared = await making(source, directory, packing, () => outgoing.fileOf(each, work));
+  const content = prepared ?? { path: source, size: each.size };
+  return { ...content, ...(content.path === source ? { state } : {}) };
 }
 
 /** Bytes of files before they are packed. */
@@ -197,11 +173,10 @@ const unpackedSize = (files: readonly ListedFile[]): number =>
   files.reduce((sum, { size = 0 }) => sum + size, 0);
 
 /** Bytes of a file or a directory, before anything is packed. */
-const sizeOf = (each: NamedUnit | NamedDataSet): number =>
-  'size' in each ? each.size : unpackedSize(each.files ?? []);
+const sizeOf = (each: Source): number => ('size' in each ? each.size : unpackedSize(each.files ?? []));
 
 /** A file with its size; a directory that is deflated counts only once it is packed. */
-const sizedSource = (each: NamedUnit | NamedDataSet, isStored: boolean): SizedSource => ({
+const sizedSource = (each: Source, isStored: boolean): SizedSource => ({
   source: each.path,
   size: 'size' in each || isStored ? sizeOf(each) : 0,
 });
@@ -213,10 +188,7 @@ const minUpload = 1 << 20;
 const entrySize = 1024;
 
 /** Whether directories fit into the limits of a server if they are not deflated, as in a form they are. */
-function fitStored(
-  all: readonly (NamedUnit | NamedDataSet)[],
-  checkSizes: ServerTerms['checkSizes'],
-): boolean {
+function fitStored(all: readonly Source[], checkSizes: ServerTerms['checkSizes']): boolean {
   const stored = all.map((each): SizedSource => {
     const size = sizeOf(each) + entrySize * ('files' in each ? (each.files?.length ?? 0) : 0);
     // Data sets have a limit of their own.
@@ -234,7 +206,7 @@ function fitStored(
 const maxNamed = 10_000;
 
 /** The field that tells a server that nothing in a submission says who somebody is. */
-const claim = 'deidentified';
+const deidentifiedField = 'deidentified';
 
 /**
  * Turns a submission into what is sent. Every file and file name that leaves this machine passes through here. Packs directories into
@@ -248,8 +220,13 @@ export async function stage(
 ): Promise<Staged> {
   const { checkKinds, checkSizes, requiresDeidentified, takesUploads } = terms;
   const { volumes, dataSet } = found;
-  const units = volumes.flatMap(({ groups }) => groups.flat());
-  const all = [...units, ...(dataSet ? [dataSet.set] : [])];
+  const placed = [
+    ...volumes.flatMap(({ field, groups }) =>
+      groups.flatMap((units, group) => units.map((each) => ({ field: field.name, group, each }))),
+    ),
+    ...(dataSet ? [{ field: dataSet.field.name, group: 0, each: dataSet.set }] : []),
+  ];
+  const all = placed.map(({ each }): Source => each);
   const isByContent =
     takesUploads &&
     all.length <= maxNamed &&
@@ -264,19 +241,12 @@ export async function stage(
   for (const note of found.notes) reporter.note(note);
   const directory = new TemporaryDirectory();
   const packing = { directory, reporter, signal, outgoing, isByContent };
-  const plans = [
-    ...volumes.flatMap(({ field, groups }) =>
-      groups.flatMap((group, at) => group.map((unit) => planUnit(field.name, at, unit, packing))),
-    ),
-    ...(dataSet ? [planDataSet(dataSet.field.name, dataSet.set, packing)] : []),
-  ];
-  const files = plans.map(
-    (plan, index): StagedFile => ({
-      ...plan,
-      size: sizeOf(all[index] as NamedUnit),
+  const files = placed.map(({ field, group, each }, index): StagedFile => {
+    const filename = nameOf(each, outgoing);
+    return {
+      ...{ field, group, filename, path: each.path, size: sizeOf(each) },
       make: async () => {
-        const { field, filename } = plan;
-        const part = { field, filename, ...(await plan.make(index)) };
+        const part = { field, filename, ...(await makeFile(each, `${field}-${index}`, packing)) };
         const source = sources[index];
         if (source && source.size !== part.size) {
           source.size = part.size;
@@ -285,10 +255,10 @@ export async function stage(
         return part;
       },
       discard: (part) => directory.discard(part.path),
-    }),
-  );
+    };
+  });
   const fields: Record<string, string> = { ...terms.fields, ...submission.fields };
-  if (outgoing?.note.mode === 'full' && requiresDeidentified !== null) fields[claim] = 'true';
+  if (outgoing?.note.mode === 'full' && requiresDeidentified !== null) fields[deidentifiedField] = 'true';
   const removal = { [Symbol.asyncDispose]: () => directory.remove() };
   if (isByContent) return { fields, parts: [], uploads: files, ...removal };
   for (const { field, groups } of volumes)
