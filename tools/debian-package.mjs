@@ -5,12 +5,10 @@
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
-  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -18,11 +16,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { description, openForReading, putProgram, root } from './program.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const description = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 const [out = root, version = description.version] = process.argv.slice(2);
 
 const stage = mkdtempSync(path.join(tmpdir(), 'remote-app-deb-'));
@@ -36,40 +32,7 @@ function put(name, content, mode = 0o644) {
   chmodSync(at(name), mode);
 }
 
-/** Our own package, which npm links into its place. */
-const volumes = 'node_modules/@remote-app/volumes';
-
-/** The directories of the packages that the program needs, relative to the checkout. */
-function dependencies() {
-  const list = (...which) =>
-    execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable', ...which], {
-      cwd: root,
-      encoding: 'utf8',
-    });
-  const listed = list('--workspaces=false') + list('--workspace=@remote-app/volumes');
-  const names = listed.split('\n').map((each) => path.relative(root, each));
-  return new Set([volumes, ...names.filter((name) => name.startsWith('node_modules/'))]);
-}
-
-/** The program: what npm would install, without what lies elsewhere in Debian. */
-function putProgram() {
-  const library = 'usr/lib/remote-app';
-  const elsewhere = ['docs/remote-app.1', 'CHANGELOG.md'];
-  for (const name of description.files.filter((each) => !elsewhere.includes(each))) {
-    cpSync(path.join(root, name), at(path.join(library, name)), { recursive: true });
-  }
-  for (const name of dependencies()) {
-    const from = realpathSync(path.join(root, name));
-    const left = name === volumes ? ['node_modules', 'src', 'test', 'tsconfig.json'] : ['node_modules'];
-    const filter = (file) => !left.includes(path.relative(from, file).split(path.sep)[0]);
-    cpSync(from, at(path.join(library, name)), { recursive: true, filter });
-  }
-  // An app may depend on it (npm install /usr/lib/remote-app): npm would run scripts of the checkout, and look for its packages.
-  const { scripts: _scripts, devDependencies: _tools, workspaces: _apps, ...shipped } = description;
-  put(`${library}/package.json`, `${JSON.stringify({ ...shipped, version }, null, 2)}\n`);
-  const manifest = JSON.parse(source('oclif.manifest.json'));
-  put(`${library}/oclif.manifest.json`, JSON.stringify({ ...manifest, version }));
-  chmodSync(at(`${library}/bin/run.js`), 0o755);
+function putCommand() {
   mkdirSync(at('usr/bin'), { recursive: true });
   symlinkSync('../lib/remote-app/bin/run.js', at('usr/bin/remote-app'));
 }
@@ -134,16 +97,9 @@ function putControl() {
   }
 }
 
-/** Directories and files as others may read them, whatever the umask of who packs. */
-function openForReading() {
-  for (const name of ['.', ...readdirSync(stage, { recursive: true })]) {
-    const mode = statSync(at(name)).mode;
-    chmodSync(at(name), mode & 0o111 ? 0o755 : 0o644);
-  }
-}
-
 try {
-  putProgram();
+  putProgram(at('usr/lib/remote-app'), version);
+  putCommand();
   putDocumentation();
   putCompletions();
   putExample();
@@ -152,7 +108,7 @@ try {
   put('etc/logrotate.d/remote-app', source('packaging/logrotate'));
   put('usr/lib/systemd/system/remote-app.service', source('packaging/remote-app.service'));
   putControl();
-  openForReading();
+  openForReading(stage);
   const file = path.join(out, `remote-app_${version}_all.deb`);
   execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', stage, file], {
     stdio: ['ignore', 'ignore', 'inherit'],

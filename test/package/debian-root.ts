@@ -215,7 +215,7 @@ export const releases = { 'Debian 12': 'bookworm', 'Debian 13': 'trixie' } as co
 
 const packages = [
   ...['systemd', 'systemd-sysv', 'dbus', 'bubblewrap', 'adduser', 'util-linux', 'procps', 'iproute2'],
-  ...['init-system-helpers', 'ca-certificates', 'curl', 'jq'],
+  ...['init-system-helpers', 'ca-certificates', 'curl', 'jq', 'python3', 'python3-venv'],
 ];
 
 /**
@@ -224,7 +224,7 @@ const packages = [
  * @returns its directory, or why there is none
  */
 export function releaseRoot(suite: string): { readonly directory: string } | { readonly problem: string } {
-  const directory = path.join(tmpdir(), `remote-app-${suite}`);
+  const directory = path.join(tmpdir(), `remote-app-debian-${suite}`);
   const age = Date.now() - (statSync(directory, { throwIfNoEntry: false })?.ctimeMs ?? 0);
   if (age < 24 * 3600_000) return { directory };
   rmSync(directory, { recursive: true, force: true });
