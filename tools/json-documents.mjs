@@ -151,6 +151,15 @@ const snomed = object({ code: z.string(), meaning: z.string() }).describe(
   'The code of what it marks in SNOMED CT',
 );
 const count = z.number().int().nullable();
+const citation = z
+  .array(
+    object({
+      text: z.string(),
+      doi: z.string().optional(),
+      licence: z.string().optional().describe('Of the weights'),
+    }),
+  )
+  .describe('What to cite of the app; empty if it says nothing');
 // An app may tell of more than is known.
 const app = z.looseObject({
   app: z.string().describe('Its identifier'),
@@ -174,6 +183,7 @@ const app = z.looseObject({
     .record(z.string(), object({ name: z.string(), color: z.string(), snomed: snomed.optional() }))
     .optional()
     .describe('By label, what it means'),
+  citation: citation.optional(),
   repository: object({
     name: z.string(),
     revision: z.string(),
@@ -393,6 +403,32 @@ export const jsonDocuments = {
     {
       when: 'with `--config`',
       schema: object({ app: z.string(), config: path('the directory'), files: z.number().int() }),
+    },
+  ],
+  cite: [
+    {
+      when: null,
+      schema: object({
+        cited: z.array(
+          object({
+            app: z.string().describe('Its identifier'),
+            display_name: z.string(),
+            app_version: z.string().nullable().describe('Null if the server does not say'),
+            operation: z.string(),
+            checkpoints: names.describe(
+              'Those that were chosen, or all of the app; empty if that is not known',
+            ),
+            citation,
+            server_version: z.string().nullable().describe('Of remote-app there; null for another server'),
+            client_version: z.string(),
+            devices: names.describe('Names of the GPUs; empty for the CPU'),
+            job_ids: names.describe('The jobs of which all of this is true'),
+            sentence: z
+              .string()
+              .describe('For a methods section, with the numbers of the references, from 1'),
+          }),
+        ),
+      }),
     },
   ],
   completion: [{ when: null, schema: object({ script: z.string() }) }],

@@ -50,6 +50,11 @@ const snomed = {
   description: 'The code of what it marks in SNOMED CT; absent if the app says none',
 };
 const terminology = map({ ...label, properties: { ...label.properties, snomed } });
+const citation = {
+  ...array(object({ text: string, doi: string, licence: string }, ['text'])),
+  description:
+    'What to cite in a work that uses the app, each with its DOI and the licence of the weights where the app says them',
+};
 const problem = { ...textOrNull, description: 'Null if nothing is wrong' };
 const repository = {
   ...object({ name: string, revision: string, commit: string, checked_at: time, problem }),
@@ -69,7 +74,7 @@ const version = {
 };
 const available = {
   ...described,
-  properties: { ...described.properties, terminology, repository, task, parameters, version },
+  properties: { ...described.properties, terminology, citation, repository, task, parameters, version },
 };
 const unavailable = object({ app: string, available: { const: false }, reason: string });
 

@@ -19,6 +19,19 @@ export interface AppLabel {
   readonly values?: readonly number[] | undefined;
 }
 
+/** What to cite in a work that uses an app. */
+export interface AppReference {
+  readonly text: string;
+  /** Without the address: `10.1038/s41592-020-01008-z`. */
+  readonly doi?: string | undefined;
+  /** Of the weights. */
+  readonly licence?: string | undefined;
+}
+
+/** A reference on one line, as a list of references has it. */
+export const referenceText = ({ text, doi, licence }: AppReference): string =>
+  [text, doi && `https://doi.org/${doi}`, licence && `(weights: ${licence})`].filter(Boolean).join(' ');
+
 /** `app.json` of an app directory (docs/apps.md); `manifest-schema.ts` of the server says what each key means. */
 export interface AppManifest {
   display_name: string;
@@ -30,6 +43,7 @@ export interface AppManifest {
   outputs: Volumes;
   inputs_evaluations: Record<string, Record<string, Volumes>>;
   terminology?: Record<string, AppLabel> | undefined;
+  citation?: AppReference[] | undefined;
   models?: string[] | undefined;
   patch_size: number[] | null;
   parameters?: unknown;

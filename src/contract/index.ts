@@ -15,6 +15,7 @@ export type {
   RefreshView,
   RepositoryState,
 } from './app-manifest.js';
+export { referenceText } from './app-manifest.js';
 export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
 export {
   bidsDescription,

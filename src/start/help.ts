@@ -8,7 +8,7 @@ import { type CommandIo, ioOf } from '../cli/terminal/index.js';
  */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs', 'show', 'convert'],
-  Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'retry', 'kill', 'rm'],
+  Jobs: ['jobs', 'status', 'logs', 'wait', 'result', 'cite', 'retry', 'kill', 'rm'],
   'Server and apps': ['login', 'logout', 'health', 'gpus', 'forward', 'apps', 'init', 'check', 'completion'],
   Admin: ['serve', 'token', 'usage', 'drain'],
 };

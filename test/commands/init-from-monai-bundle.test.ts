@@ -70,6 +70,7 @@ describe('init --from monai-bundle', () => {
 
     const manifest = await json(app, 'app.json');
     expect(manifest).toEqual({
+      citation: [expect.objectContaining({ doi: '10.48550/arXiv.2211.02701' })],
       $schema: './app.schema.json',
       display_name: 'spleen',
       short_description: 'Segments spleen',

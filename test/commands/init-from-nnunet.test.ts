@@ -47,6 +47,7 @@ describe('init --from nnunet', () => {
 
     const manifest = await json(app, 'app.json');
     expect(manifest).toEqual({
+      citation: [expect.objectContaining({ doi: '10.1038/s41592-020-01008-z' })],
       $schema: './app.schema.json',
       display_name: 'liver',
       short_description: 'Segments liver, tumour',

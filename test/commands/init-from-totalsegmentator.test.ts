@@ -40,9 +40,12 @@ describe('init --from totalsegmentator', () => {
     const manifest = await json(app, 'app.json');
     expect(manifest).toMatchObject({
       display_name: 'organs',
+      citation: [
+        { doi: '10.1148/ryai.230024', licence: 'Apache-2.0' },
+        { doi: '10.1038/s41592-020-01008-z' },
+      ],
       description:
-        'The task total of TotalSegmentator 2.18.0, in CT: 117 labels. The weights are openly available. Not a medical device. ' +
-        'Please cite https://doi.org/10.1148/ryai.230024.',
+        'The task total of TotalSegmentator 2.18.0, in CT: 117 labels. The weights are openly available. Not a medical device.',
       command: ['python3', 'main.py'],
       resident: true,
       models: [],

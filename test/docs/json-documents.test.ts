@@ -20,7 +20,12 @@ const tissue = fileURLToPath(new URL('../../examples/apps/tissue', import.meta.u
 const cache = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
 const repositoryApp = 'lab/app:X';
 /** What an app may state in addition to the required fields. */
-const told = { task: 'synthesis', vram_plan: { '96': 4.5 }, parameters: { iterations: 300 } };
+const told = {
+  task: 'synthesis',
+  vram_plan: { '96': 4.5 },
+  parameters: { iterations: 300 },
+  citation: [{ text: 'A work.' }],
+};
 const server = sharedServer({ gpus: 1 });
 /** A server of all kinds of apps, of which one stays loaded. */
 const richServer = sharedServer({
@@ -147,6 +152,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
     await runRich('apps', '--refresh'),
     await runRich('apps', 'probe', '--config', 'config'),
   ],
+  cite: async () => [await run('cite', await id())],
   completion: async () => [await run('completion', 'bash')],
   drain: async () => [await run('drain'), await run('drain', '--undo')],
   forward: async () => {

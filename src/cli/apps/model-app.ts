@@ -88,6 +88,12 @@ export const inferLine = (channels: readonly string[]): string =>
 export const aboutEvaluation =
   '- `evaluate` and `pipeline` compare with true labels: Dice, and surfaces within the tolerance of `Evaluation.yml`.';
 
+/** What to cite of nnU-Net, which TotalSegmentator also uses. */
+export const nnunetReference = {
+  text: 'Isensee F, Jaeger PF, Kohl SAA, Petersen J, Maier-Hein KH. nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation. Nature Methods 18, 203-211 (2021).',
+  doi: '10.1038/s41592-020-01008-z',
+};
+
 /** What an app reads or writes, as `app.json` declares it. */
 export const volume = (name: string, type: string, more = {}) => ({
   display_name: name,

@@ -179,6 +179,11 @@ function descriptionOf({ metadata, licence }: MonaiBundle): string {
   ]);
 }
 
+const monaiReference = {
+  text: 'Cardoso MJ, Li W, Brown R, et al. MONAI: an open-source framework for deep learning in healthcare (2022).',
+  doi: '10.48550/arXiv.2211.02701',
+};
+
 function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
   const { channels, input, metadata, weights } = bundle;
   const named = excerpt(labels?.map(({ name }) => name).join(', ') || metadata.task || metadata.name, 200);
@@ -193,6 +198,7 @@ function manifestOf(bundle: MonaiBundle, labels: ReturnType<typeof labelsOf>) {
     inputs: channelInputs(channels, isHounsfield),
     ...segmentation,
     terminology: terminologyOf(labels ?? []),
+    citation: [monaiReference, ...metadata.references.map((text) => ({ text }))],
   };
 }
 

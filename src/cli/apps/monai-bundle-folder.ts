@@ -51,6 +51,7 @@ const metadataSchema = z.object({
   copyright: text,
   license: text,
   intended_use: text,
+  references: z.array(z.string().min(1)).catch([]),
   monai_version: text,
   pytorch_version: text,
   optional_packages_version: packages,

@@ -7,6 +7,7 @@ import {
   inSentences,
   type ModelApp,
   type ModelSource,
+  nnunetReference,
   segmentation,
   terminologyOf,
 } from './model-app.js';
@@ -46,6 +47,7 @@ function manifestOf(folder: NnunetFolder) {
     inputs: channelInputs(channels, (name) => /^ct$/i.test(name)),
     ...segmentation,
     terminology: terminologyOf(labels),
+    citation: [nnunetReference, ...(folder.about.reference ? [{ text: folder.about.reference }] : [])],
   };
 }
 

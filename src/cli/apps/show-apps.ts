@@ -19,6 +19,7 @@ import {
   excerpt,
   oneLine,
   readParameters,
+  referenceText,
   shownValue,
 } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
@@ -96,6 +97,7 @@ const shownKeys = new Set([
   'inputs_evaluations',
   'task',
   'vram_plan',
+  'citation',
   'parameters',
   'tta',
   'models',
@@ -154,6 +156,7 @@ function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] 
     ['MC dropout at most', atMost(app.mc_dropout)],
     ['Patch size', app.patch_size?.join(' x ') ?? null],
     ['Memory plan', unknownValue(app.vram_plan)],
+    ['Cite', app.citation?.map(referenceText).join('; ') ?? null],
     ['Repository', origin(app)],
     ['Not updated', app.repository?.problem ?? null],
     ...others.map(([key, value]) => [excerpt(key, 40), unknownValue(value)] as const),

@@ -11,6 +11,7 @@ import {
   colourOf,
   type ModelApp,
   type ModelSource,
+  nnunetReference,
   segmentation,
   volume,
 } from './model-app.js';
@@ -144,9 +145,17 @@ function manifestOf(name: string, { modality, licence, labels, fast }: Task, { s
     : 'The weights are openly available';
   return {
     short_description: `Segments ${excerpt(labels.join(', '), 200)}`,
-    description: `The task ${name} of TotalSegmentator ${version}, in ${modality}: ${counted(labels.length, 'label')}. ${terms}. Not a medical device. Please cite https://doi.org/10.1148/ryai.230024.`,
+    description: `The task ${name} of TotalSegmentator ${version}, in ${modality}: ${counted(labels.length, 'label')}. ${terms}. Not a medical device.`,
     tta: 0,
     models: [],
+    citation: [
+      {
+        text: 'Wasserthal J, Breit HC, Meyer MT, et al. TotalSegmentator: robust segmentation of 104 anatomic structures in CT images. Radiology: Artificial Intelligence 5 (2023).',
+        doi: '10.1148/ryai.230024',
+        licence: licence ? 'free for non-commercial use alone, with a licence number' : 'Apache-2.0',
+      },
+      nnunetReference,
+    ],
     parameters: fast
       ? {
           fast: {

@@ -1,4 +1,5 @@
 /** Shared by the commands about jobs: actions on jobs, and how jobs are shown. */
+export type { CiteDocument } from './cite.js';
 export {
   fetchJobResult,
   isToStdout,
@@ -15,3 +16,6 @@ export { jobsToRemove, type RemovalSummary, removeJobs } from './remove-jobs.js'
 export { keepCommand, keptCommand, namedOrLast, type SentCommand } from './sent-jobs.js';
 export { jobsToWaitFor, type WaitSummary, waitForJobs } from './wait-jobs.js';
 export { watch } from './watch.js';
+
+/** Imported when it is used, to keep start-up fast. */
+export const loadCite = () => import('./cite.js');

@@ -92,6 +92,8 @@ const schema = z.object({
       values: z.optional(z.array(z.number())),
     }),
   ),
+  /** What to cite of the app, as it said when the job ran. */
+  citation: z._default(z.array(z.object({ text, doi: z.optional(text), licence: z.optional(text) })), []),
   /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */
   units: z.object({ inputs: unit, outputs: unit }),
   job_id: text,
@@ -342,6 +344,7 @@ export function makeRecord(
       problems: [...conversion.problems],
     },
     labels: described?.terminology ?? {},
+    citation: described?.citation ?? [],
     units: { inputs: unitOf(described?.inputs), outputs: outputUnit(facts) },
     job_id: facts.jobId,
     server: server.address,

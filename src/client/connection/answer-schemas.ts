@@ -236,6 +236,8 @@ export const refreshAnswer: Answer<RefreshAnswer> = answer(
 const values = z.catch(z.optional(z.array(z.number())), undefined);
 const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), undefined);
 
+const references = z.array(z.object({ text, doi: z.optional(text), licence: z.optional(text) }));
+
 /** Unknown keys are kept, because apps report more than we show. */
 const availableApp = z.looseObject({
   app: appId,
@@ -254,6 +256,7 @@ const availableApp = z.looseObject({
   outputs: z._default(volumes, {}),
   inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
   terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed, values }))),
+  citation: z.catch(z.optional(references), undefined),
   task: z.optional(z.unknown()),
   vram_plan: z.optional(z.unknown()),
   parameters: z.optional(z.unknown()),

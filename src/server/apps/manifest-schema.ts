@@ -70,6 +70,20 @@ export const appManifestSchema = z.object({
     )
     .optional()
     .describe('By value of a label, its name and its colour'),
+  citation: z
+    .array(
+      z.object({
+        text: z.string().min(1).describe('Authors, title, journal and year'),
+        doi: z
+          .string()
+          .regex(/^10\.\d{4,9}\/\S+$/, 'a DOI looks like 10.1038/s41592-020-01008-z')
+          .optional()
+          .describe('Without https://doi.org/'),
+        licence: z.string().min(1).optional().describe('Licence of the weights, such as CC-BY-4.0'),
+      }),
+    )
+    .optional()
+    .describe('What to cite in a work that uses the app; records keep it, and `remote-app cite` prints it'),
   models: z
     .array(z.string())
     .optional()

@@ -185,7 +185,7 @@ function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional = ['command', 'resident', 'models', 'terminology', 'parameters'];
+  const optional = ['command', 'resident', 'models', 'terminology', 'citation', 'parameters'];
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

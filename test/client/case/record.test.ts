@@ -195,6 +195,7 @@ test('A record is read as it was written, and its key has the version that the j
     conversion: null,
     labels: { 1: { name: 'Liver', color: '#eb8' } },
     units: { inputs: null, outputs: null },
+    citation: [],
     job_id: '0123456789ab',
     server: 'http://x',
     server_version: '1.2.4',
