@@ -110,7 +110,8 @@ describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
 
 describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
   test.for([
-    ['MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', /MIG devices.*are not supported/s],
+    ['0,MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', /MIG devices.*are not supported/s],
+    ['mig-gpu-5e1f0c30-94cb-42b7-a0ee-2d1a7c3b9f40/1/0', /MIG devices.*are not supported/s],
     ['7', /^CUDA_VISIBLE_DEVICES=7 names no GPU of this machine/s],
   ] as const)(
     'CUDA_VISIBLE_DEVICES that names nothing jobs could be given does not start a server on the CPU: %s',
@@ -123,6 +124,14 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
       await expect(started).rejects.toThrow(words);
     },
   );
+
+  test('CUDA_VISIBLE_DEVICES takes no GPU away from a machine that has none', async () => {
+    await using server = await TestServer.start({
+      runners: true,
+      environment: { CUDA_VISIBLE_DEVICES: '7' },
+    });
+    expect(server.stderr).toContain('nvidia-smi shows none');
+  });
 });
 
 describe('an nvidia-smi that hangs', () => {
@@ -170,14 +179,17 @@ describe('the memory of GPUs', () => {
     await using server = await TestServer.start({ ...real, gpus: 3, environment: smi.environment });
     const { api } = server;
     const vram = async (query: string) => refusal(await api.fetch(`/vram?devices=${query}`));
-    for (const mode of ['fail', 'crash', 'garbage', 'silent', 'flood'] as const) {
+    for (const [mode, words] of [
+      ['fail', /memory is not known: .*failed \(exit code 9\): 'NVIDIA-SMI has failed/],
+      ['crash', /ended by SIGSEGV/],
+      ['garbage', /printed no line that lists a GPU/],
+      ['silent', /printed no line that lists a GPU/],
+      ['flood', /printed more than 1048576 bytes/],
+    ] as const) {
       smi.mode = mode;
       const response = await api.fetch('/vram?devices=0');
       expect(response.headers.get('retry-after')).toMatch(/^\d+$/);
-      expect(await refusal(response)).toEqual([
-        503,
-        expect.stringMatching(/memory is not known: nvidia-smi/),
-      ]);
+      expect(await refusal(response)).toEqual([503, expect.stringMatching(words)]);
     }
     smi.mode = 'lost';
     expect(await vram('0')).toEqual([503, expect.stringContaining('does not list GPU 0 any more')]);

@@ -5,8 +5,6 @@ import {
   checkRunnerRoom,
   isRemoved,
   lacksRoom,
-  readRunGpus,
-  readRunnerRecord,
   settleRunEnd,
 } from '../../../src/server/executors/run-files.js';
 import { smallDisk } from '../../support/small-disk.js';
@@ -96,19 +94,6 @@ test('A run without a record was ended with its runner, or with its directory', 
 test('A directory counts as removed only while the one above it is there', async () => {
   const removed = [directory, path.join(root.path, 'jobs/gone'), path.join(root.path, 'unmounted/gone')];
   expect(await Promise.all(removed.map(isRemoved))).toEqual([false, true, false]);
-});
-
-test('The devices of a run are those of its environment, and its processes those of its record', () => {
-  expect([readRunGpus(directory), readRunnerRecord(directory)]).toEqual([undefined, undefined]);
-  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '1,3' }, gpuUuids: ['GPU-a', 'GPU-b'] });
-  expect(readRunGpus(directory)).toEqual({ gpus: [1, 3], gpuUuids: ['GPU-a', 'GPU-b'] });
-  write('run.json', { environment: { CUDA_VISIBLE_DEVICES: '' }, gpuUuids: [] });
-  expect(readRunGpus(directory)).toEqual({ gpus: [], gpuUuids: [] });
-  const record = { runner: { pid: 7, startTime: 5, boot: '' }, command: null };
-  write('runner.json', record);
-  expect(readRunnerRecord(directory)).toEqual(record);
-  write('runner.json', { ...record, runner: { ...record.runner, pid: -1 } });
-  expect(() => readRunnerRecord(directory)).toThrow();
 });
 
 const disk = smallDisk(1);

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { parseNodes } from '../../../../src/server/executors/slurm/cluster.js';
 import { parseRows, phaseOf, waitingWords } from '../../../../src/server/executors/slurm/queue.js';
 import { causeBySlurm } from '../../../../src/server/executors/slurm/run-follower.js';
 
@@ -54,62 +53,6 @@ describe('the answer of squeue', () => {
     ['NODE_FAIL', 'ended'],
   ] as const)('The answer of squeue has state %s, which is %s', ([state, phase]) => {
     expect(phaseOf({ state })).toBe(phase);
-  });
-});
-
-describe('the answer of sinfo', () => {
-  /** A line as sinfo pads it. */
-  const line = (node: string, partition: string, state: string, cpus: number, gres: string, used: string) =>
-    `${[node, partition].map((cell) => cell.padEnd(128)).join('')}${state.padEnd(32)}${String(cpus).padEnd(16)}${gres.padEnd(512)}${used.padEnd(512)}`;
-  const nodesOf = (lines: string[], partition: string | null = null) =>
-    parseNodes(`${lines.join('\n')}\n`, partition);
-  const gpu = (type: string, isFree: boolean) => ({ type, isFree });
-
-  test('The answer of sinfo lists nodes by name, with their GPUs and which of these are free', () => {
-    const nodes = nodesOf([
-      line('n10', 'main*', 'mixed', 64, 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)'),
-      line('n2', 'main*', 'idle', 8, '(null)', 'gpu:0'),
-    ]);
-    expect(nodes).toEqual([
-      { name: 'n2', cpus: 8, gpus: [], maxMinutes: null },
-      { name: 'n10', cpus: 64, gpus: [gpu('a100', false), gpu('a100', true)], maxMinutes: null },
-    ]);
-  });
-
-  test('The answer of sinfo counts each type of GPU by itself, and ignores other resources', () => {
-    const gres = 'gpu:a100:2(S:0,1),gpu:h100:1,shard:8,mps:400';
-    const used = 'gpu:a100:0(IDX:N/A),gpu:h100:1(IDX:2),shard:0,mps:0';
-    expect(nodesOf([line('n1', 'main', 'mixed', 4, gres, used)])[0]?.gpus).toEqual([
-      gpu('a100', true),
-      gpu('a100', true),
-      gpu('h100', false),
-    ]);
-  });
-
-  test('The answer of sinfo lists GPUs without a type', () => {
-    expect(nodesOf([line('n1', 'main', 'mixed', 4, 'gpu:2', 'gpu:1')])[0]?.gpus).toEqual([
-      gpu('', false),
-      gpu('', true),
-    ]);
-  });
-
-  test.for(['down*', 'drained', 'draining', 'maint', 'idle*'])(
-    'The answer of sinfo lists no free GPU on a node that is %s',
-    (state) => {
-      expect(nodesOf([line('n1', 'main', state, 4, 'gpu:1', 'gpu:0')])[0]?.gpus).toEqual([gpu('', false)]);
-    },
-  );
-
-  test('The answer of sinfo lists each node of the default partition once if no partition is given', () => {
-    const lines = [
-      line('n1', 'main*', 'idle', 4, '(null)', ''),
-      line('n1', 'short', 'idle', 4, '(null)', ''),
-      line('n2', 'short', 'idle', 4, '(null)', ''),
-    ];
-    const names = (partition: string | null, of = lines) => nodesOf(of, partition).map(({ name }) => name);
-    expect(names(null)).toEqual(['n1']);
-    expect(names('short', lines.slice(1))).toEqual(['n1', 'n2']);
-    expect(names(null, lines.slice(1))).toEqual(['n1', 'n2']);
   });
 });
 

@@ -4,9 +4,21 @@ import { Cluster } from '../../../../src/server/executors/slurm/cluster.js';
 const widths = [128, 128, 32, 16, 512, 512, 32];
 const line = (...cells: string[]) => cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('');
 const answer = [
-  line('n10', 'gpu*', 'idle', '8', 'gpu:a100:1', 'gpu:a100:0', '1-00:00:00'),
+  line(
+    'n10',
+    'gpu*',
+    'idle',
+    '8',
+    'gpu:a100:1,gpu:h100:1,shard:8',
+    'gpu:a100:0,gpu:h100:1,shard:0',
+    '1-00:00:00',
+  ),
   line('n2', 'gpu*', 'mixed', '32', 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)', '2:00:00'),
   line('n3', 'gpu*', 'draining', '4', 'gpu:1', 'gpu:0', '2:00:00'),
+  ...['down*', 'drained', 'maint', 'idle*'].map((state, at) =>
+    line(`n${at + 11}`, 'gpu*', state, '4', 'gpu:1', 'gpu:0', ''),
+  ),
+  line('n2', 'other', 'idle', '32', 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)', '2:00:00'),
   line('n4', 'other', 'idle', '64', 'gpu:h100:8', 'gpu:h100:0', 'infinite'),
 ].join('\n');
 
@@ -27,6 +39,8 @@ test('The GPUs of a cluster are those of the nodes that jobs may use, and are fr
     { id: 1, name: 'a100 on n2', isFree: true, node: 'n2' },
     { id: 2, name: 'GPU on n3', isFree: false, node: 'n3' },
     { id: 3, name: 'a100 on n10', isFree: true, node: 'n10' },
+    { id: 4, name: 'h100 on n10', isFree: false, node: 'n10' },
+    ...[11, 12, 13, 14].map((n) => ({ id: n - 6, name: `GPU on n${n}`, isFree: false, node: `n${n}` })),
   ]);
   expect([cluster.largest, cluster.maxMinutes]).toEqual([{ gpus: 2, cpus: 32 }, 1440]);
   // What was just told is not asked for again.
@@ -49,7 +63,7 @@ test('A job may ask for as many GPUs as one node has, and is refused more', asyn
   expect(() => cluster.check(asked(0, 1, 3))).toThrow(
     '3 GPUs are more than any node of the cluster has: 2; a job runs on one node',
   );
-  expect(() => cluster.check(asked(7))).toThrow('Unknown GPU id(s): 7; this server has: 0, 1, 2, 3');
+  expect(() => cluster.check(asked(9))).toThrow('Unknown GPU id(s): 9; this server has: 0, 1, 2, 3, 4, 5');
 });
 
 test('Without an answer from Slurm the GPUs are unknown, and the reason is given', async () => {

@@ -1,7 +1,6 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { parseNodes } from '../../../../src/server/executors/slurm/cluster.js';
 import { minutesOf, Slurm } from '../../../../src/server/executors/slurm/slurm.js';
 import { minutesFor } from '../../../../src/server/executors/slurm/submission.js';
 import { temporary } from '../../../support/temporary.js';
@@ -121,18 +120,4 @@ test.for([
   ['n/a', null],
 ] as const)("A time limit in Slurm's spelling is read: %j", ([text, minutes]) => {
   expect(minutesOf(text)).toBe(minutes);
-});
-
-test('The time limit of a partition comes from sinfo', () => {
-  const pad = (text: string, width: number) => text.padEnd(width);
-  const line = [
-    pad('n1', 128),
-    pad('gpu*', 128),
-    pad('idle', 32),
-    pad('8', 16),
-    pad('gpu:2', 512),
-    pad('gpu:0', 512),
-  ];
-  expect(parseNodes([...line, pad('1-00:00:00', 32)].join(''), null)).toMatchObject([{ maxMinutes: 1440 }]);
-  expect(parseNodes(line.join(''), null)).toMatchObject([{ name: 'n1', maxMinutes: null }]);
 });
