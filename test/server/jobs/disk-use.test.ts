@@ -1,8 +1,7 @@
-import { linkSync, mkdirSync, rmSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { linkSync, rmSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import {
-  countLeftFiles,
   DiskLimit,
   outputFault,
   resultSize,
@@ -66,21 +65,6 @@ test('A file with several names counts once on the disk, and once for each name 
   );
 });
 
-test('A job is measured each second until it has written too much', async () => {
-  const clock = new TestClock();
-  const limit = limitOf(1, 0, clock);
-  let found: string | null | undefined;
-  const exceeded = limit.exceeded().then((what) => {
-    found = what;
-  });
-  await expect.poll(() => clock.waiting).toEqual([1000]);
-  fill('output', 'mask.nii', 2);
-  expect(found).toBeUndefined();
-  clock.pass(1);
-  await exceeded;
-  expect(found).toMatch(/^it wrote 2\.\d MiB/);
-});
-
 test('A job is no longer measured once it has ended', async () => {
   const clock = new TestClock();
   const limit = limitOf(1, 0, clock);
@@ -114,15 +98,6 @@ test('An output directory that an app has removed or replaced is no result', asy
   expect(outputFault(output)).toBe(
     'The app replaced its output directory, which is not followed: there is no result',
   );
-});
-
-test('The files that a failed job left are counted, and none where they cannot be', async () => {
-  for (const name of ['a', 'sub/b', 'sub/deep/c']) {
-    mkdirSync(path.dirname(path.join(directory.output, name)), { recursive: true });
-    writeFileSync(path.join(directory.output, name), '');
-  }
-  expect(await countLeftFiles(directory.output)).toBe(3);
-  expect(await countLeftFiles(path.join(directory.output, 'a'))).toBeNull();
 });
 
 test('A job may write a tenth of the disk, and ten gibibytes on a small one', () => {

@@ -123,18 +123,6 @@ test.for(['a step', 'its end'])(
   },
 );
 
-test('An app that was not loaded after all has a cold start', async () => {
-  const { job } = await makeJob();
-  await job.run(onCpu, 'warm');
-  job.notWarm();
-  await job.finish('done', null);
-  expect(job.view().start).toBe('cold');
-  const { job: other } = await makeJob();
-  await other.run(onCpu, null);
-  other.notWarm();
-  expect(other.view().start).toBeNull();
-});
-
 test("The program for ends runs once for a job, even if the job's directory is gone", async () => {
   const { job: without } = await makeJob();
   await without.finish('error', 'It failed');

@@ -1,12 +1,9 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
 import type { JobService } from '../../../src/server/jobs/index.js';
-import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
-import { newRecord } from '../../../src/server/jobs/job-record.js';
-import { temporary } from '../../support/temporary.js';
-import { ana, idOf, request, serviceWith, slotOf } from './job-service.js';
+import { ana, idOf, serviceWith, slotOf } from './job-service.js';
 
 const fetchedAt = new Date().toISOString();
 const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
@@ -84,22 +81,6 @@ describe('the jobs of one owner', () => {
     expect([page(2, null), page(2, 1), page(2, 0)]).toEqual([[3, 1], [0], []]);
     expect(service.list().map((job) => job.view().bytes_kept)).toEqual(Array(4).fill(expect.any(Number)));
     expect(service.list()[0]?.view().bytes_kept).toBeGreaterThanOrEqual(10_000);
-  });
-});
-
-describe('the list of files of a job', () => {
-  test('The list of files of a job is in a file of its own, and not in the memory of the server', async () => {
-    await using root = await temporary();
-    const directory = new JobDirectory(idOf(1), root.path);
-    const files = { inputs: [['/data/ct.nii']] };
-    directory.saveFirst(
-      newRecord(directory.id, { ...request, owner: null }, new Date().toISOString(), 0),
-      files,
-    );
-    expect(JSON.stringify(directory.load())).not.toContain('ct.nii');
-    expect(directory.loadFiles()).toEqual(files);
-    rmSync(directory.filesFile);
-    expect(() => directory.loadFiles()).toThrow('The list of its files is gone');
   });
 });
 

@@ -116,16 +116,6 @@ test.for([
   expect(told).toEqual([away]);
 });
 
-test('A job whose archive the disk cannot hold is done, and its log says that the result is packed when it is fetched', async () => {
-  const broken = Object.assign(new Error('EIO: i/o error, write'), { code: 'EIO', errno: -5 });
-  const { job, end, told } = await doneJob({ pack: () => Promise.reject(broken) });
-  await end;
-  expect([job.state, job.record.error, told]).toEqual(['done', null, [broken]]);
-  expect(readFileSync(job.directory.logFile, 'utf8')).toContain(
-    'Result: packed while it is downloaded, as the disk of the server failed: i/o error (EIO)',
-  );
-});
-
 const succeeded: Ended = {
   kind: 'ended',
   exitCode: 0,
@@ -332,29 +322,6 @@ test('A job waits and runs although the disk cannot note that it waits', async (
   await new Lifecycle(job, { ...shared, executor, packer: new Packer(), report }).run();
   expect([job.state, told]).toEqual(['done', [`Job ${job.id} could not be saved as waiting`]]);
   expect(readFileSync(directory.logFile, 'utf8')).toContain('Waiting for GPU 1: position 2 in the queue');
-});
-
-test('What a job writes is measured until its command has ended, and no longer', async () => {
-  const clock = new TestClock();
-  let looks = 0;
-  const { lifecycle } = await jobThatEnds(
-    { exitCode: 1 },
-    {
-      clock,
-      during: () => expect.poll(() => looks).toBe(1),
-      removedButOpen: async () => {
-        looks += 1;
-        return 0;
-      },
-    },
-  );
-  await lifecycle.run();
-  const before = looks;
-  for (let second = 0; second < 5; second += 1) {
-    clock.pass(1);
-    await delay(0);
-  }
-  expect(looks).toBe(before);
 });
 
 test('Leaving a job while its result is packed waits until the packing has stopped, and does not end the job', async () => {

@@ -104,7 +104,6 @@ describe('a start', () => {
 
   test.for([
     ['of 0 bytes', () => Buffer.alloc(0)],
-    ['cut in the middle', (text: Buffer) => text.subarray(0, 200)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
   ] as const)(
     'A start goes on with jobs as they were accepted if a power cut left a record %s',
@@ -268,20 +267,6 @@ describe('a start', () => {
     expect(aside(server).sort()).toEqual(['0123456789AB', 'abcdef012347', 'letters', 'lost+found', 'thesis']);
     await until('the cut uploads are gone', () => server.jobDirectories().length === 0);
     expect(existsSync('/etc/hostname')).toBe(true);
-  });
-
-  test.for([
-    ['torn', 'abcdef012345 2026-01-01T00:00:00.000Z\nabcdef0123'],
-    ['garbage', '\u0000\u0001\n{}'],
-  ])('A start succeeds when the list of expired jobs is %s', async ([, text]) => {
-    await using server = await TestServer.start();
-    await server.stop();
-    writeFileSync(path.join(server.dataDirectory, 'expired'), text ?? '');
-    await server.start(['--grace', '0']);
-    const { job_id: id } = await server.api.accepted('infer', least.infer);
-    await until('it expires', async () => (await server.api.fetch(`/jobs/${id}`)).status === 410);
-    await server.restart();
-    expect((await server.api.fetch(`/jobs/${id}`)).status).toBe(410);
   });
 
   test.for([

@@ -2,7 +2,6 @@ import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } 
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
-import { bootTimeIn } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import { ExpiredJobs } from '../../../src/server/jobs/expired-jobs.js';
 import { Job } from '../../../src/server/jobs/job.js';
@@ -13,7 +12,6 @@ import { Owners } from '../../../src/server/jobs/owners.js';
 import { Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
 import type { Report } from '../../../src/server/report.js';
-import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 import { TestClock } from '../../support/test-clock.js';
 import { ana, idOf, request } from './job-service.js';
@@ -62,22 +60,6 @@ async function keeper(grace = 60_000, report: Report = fail) {
   return { root, clock, expired, retention, forgotten, ended, jobsOf };
 }
 
-test('A job is removed when its time is up, and not a moment before', async () => {
-  const { clock, retention, forgotten, ended } = await keeper();
-  const [asked, least] = [ended(), ended({}, 30)];
-  for (const job of [asked, least]) retention.schedule(job);
-  const from = clock.now();
-  const dates = () => [asked, least].map(({ expiry }) => (expiry?.date.getTime() ?? 0) - from);
-  expect(dates()).toEqual([120_000, 60_000]);
-  clock.pass(59.999);
-  expect([forgotten, asked.expiry?.left, least.expiry?.left]).toEqual([[], 60_001, 1]);
-  clock.pass(0.001);
-  expect(forgotten).toEqual([`${least.id} expired`]);
-  clock.pass(60);
-  expect(forgotten).toEqual([`${least.id} expired`, `${asked.id} expired`]);
-  await expect.poll(() => existsSync(asked.directory.path)).toBe(false);
-});
-
 test('A job is removed even if that cannot be recorded', async () => {
   const told: string[] = [];
   const { root, clock, retention, forgotten, ended } = await keeper(60_000, (problem) => told.push(problem));
@@ -111,102 +93,6 @@ test('A time that no timer can count is waited for in parts', async () => {
   expect(forgotten).toEqual([]);
   clock.pass(1);
   expect(forgotten.length).toBe(1);
-});
-
-test('A download keeps a job beyond its time, and for a minute after the last one', async () => {
-  const { clock, retention, forgotten, ended } = await keeper();
-  const job = ended();
-  retention.schedule(job);
-  const [one, other] = [retention.hold(job), retention.hold(job)];
-  clock.pass(300);
-  one();
-  one();
-  clock.pass(300);
-  expect(forgotten).toEqual([]);
-  other();
-  other();
-  clock.pass(59.999);
-  expect(forgotten).toEqual([]);
-  clock.pass(0.001);
-  expect(forgotten).toEqual([`${job.id} expired`]);
-});
-
-test('A short download takes nothing from the time of a job', async () => {
-  const { clock, retention, forgotten, ended } = await keeper();
-  const job = ended();
-  retention.schedule(job);
-  retention.hold(job)();
-  clock.pass(119.999);
-  expect(forgotten).toEqual([]);
-  clock.pass(0.001);
-  expect(forgotten).toEqual([`${job.id} expired`]);
-});
-
-test('The time of a job is prolonged by a second at least while it is downloaded', async () => {
-  const { clock, retention, forgotten, ended } = await keeper(500);
-  const job = ended({}, 0);
-  const release = retention.hold(job);
-  retention.schedule(job);
-  clock.pass(0.5);
-  expect(job.expiry?.left).toBe(1000);
-  expect(job.view().expires_at).toBe(new Date(clock.now() + 1000).toISOString());
-  clock.pass(10);
-  release();
-  clock.pass(1);
-  expect(forgotten).toEqual([`${job.id} expired`]);
-});
-
-test('The files of a job that is removed during downloads stay until the last one is over', async () => {
-  const { clock, retention, forgotten, ended } = await keeper();
-  const job = ended();
-  retention.schedule(job);
-  const holds = [retention.hold(job), retention.hold(job)];
-  await retention.remove(job);
-  expect([forgotten, existsSync(job.directory.path)]).toEqual([[`${job.id} removed`], true]);
-  holds[0]?.();
-  expect(existsSync(job.directory.path)).toBe(true);
-  holds[1]?.();
-  expect(existsSync(job.directory.path)).toBe(false);
-  clock.pass(3600);
-  expect(forgotten).toEqual([`${job.id} removed`]);
-});
-
-test('Fetched results and what failed jobs left may be removed early, oldest first, but not during a download', async () => {
-  const { retention, ended, jobsOf } = await keeper();
-  const at = (day: number) => `2026-01-0${day}T00:00:00.000Z`;
-  const fetched = { fetchedAt: at(9) };
-  const late = ended({ finishedAt: at(3), ...fetched });
-  const early = ended({ finishedAt: at(2), ...fetched });
-  const unfetched = ended({ finishedAt: at(1) });
-  const held = ended({ finishedAt: at(1), ...fetched });
-  const fresh = ended({ finishedAt: at(1), ...fetched });
-  const killed = ended({ finishedAt: at(4), state: 'killed' });
-  const failed = ended({ finishedAt: at(2), state: 'error' });
-  for (const job of [late, early, unfetched, held, killed, failed]) retention.schedule(job);
-  const release = retention.hold(held);
-  jobsOf(late, early, unfetched, held, fresh, killed, failed);
-  const evictable = () => retention.evictable().map(({ bytes }) => bytes);
-  expect(evictable()).toEqual([2, 1, 7, 6]);
-  release();
-  failed.isCleared = true;
-  expect(evictable()).toEqual([4, 2, 1, 6]);
-});
-
-test.for([
-  ['as long as its date says', { expiresAt: 100 }, 100],
-  ['as long as its clock says, if that is longer', { expiresAt: 70, boot: 90 }, 90],
-  ['for a minute, if its time is up', { expiresAt: -10, boot: -10 }, 60],
-  ['for a minute, without either', {}, 60],
-  ['no longer than was asked for, whatever was written', { expiresAt: 1000, boot: 1000 }, 120],
-] as const)('A job of an earlier server is kept %s', async ([, promise, seconds]) => {
-  const { clock, retention, ended } = await keeper();
-  const { expiresAt = null, boot = null } = { expiresAt: null, boot: null, ...promise };
-  const job = ended({
-    expiresAt: expiresAt === null ? null : new Date(clock.now() + expiresAt * 1000).toISOString(),
-    expiresAtBootTime: boot === null ? null : bootTimeIn(clock, boot),
-  });
-  retention.restore(job);
-  expect(job.expiry?.left).toBeCloseTo(seconds * 1000, -1);
 });
 
 test('Only its owner and an admin are told what became of a job that is gone', async () => {
@@ -270,17 +156,4 @@ test('The ten thousand and first that is gone makes a server forget the oldest',
   expect(list.has(idOf(0))).toBe(true);
   list.add(idOf(10_000), 'removed', null);
   expect([0, 1, 10_000].map((number) => list.has(idOf(number)))).toEqual([false, true, true]);
-});
-
-const disk = smallDisk(3);
-
-test.skipIf(disk === null)('A list that cannot be shortened on a full disk is still read', () => {
-  const file = path.join(disk ?? '', 'expired');
-  const line = (number: number) => `${idOf(number)} 2026-01-01T00:00:00.000Z of ${'a'.repeat(60)}\n`;
-  writeFileSync(file, Array.from({ length: 26_000 }, (_, number) => line(number)).join(''));
-  const { size } = statSync(file);
-  const told: string[] = [];
-  const list = new ExpiredJobs(disk ?? '', new TestClock(), (problem) => told.push(problem));
-  expect([list.has(idOf(25_999)), statSync(file).size]).toEqual([true, size]);
-  expect(told).toEqual(['The list of expired jobs could not be shortened']);
 });

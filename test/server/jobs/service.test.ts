@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { type Principal, theAdmin } from '../../../src/access/index.js';
+import { theAdmin } from '../../../src/access/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { TestClock } from '../../support/test-clock.js';
@@ -40,10 +40,6 @@ function follow(events: ServerEvents, ...names: Parameters<ServerEvents['on']>[0
 }
 
 const facts = { files: {}, notes: ["Ignored field 'x'"], bytes: 600, extracted: 400 };
-const limited = (max: number): Principal => ({
-  ...ana,
-  limits: { ...ana.limits, max_kept: { max, whose: "of the token 'ana'" } },
-});
 
 test('A start removes what an earlier server had no time for: its trash, uploads, and jobs that are gone', async () => {
   const left = [`trash/${idOf(7)}.0a1b2c3d`, `incoming/${idOf(8)}`, `jobs/${idOf(0)}`];
@@ -77,26 +73,6 @@ test('Jobs that ran are continued before those that waited, so that they keep th
 });
 
 describe('what the jobs of an owner keep', () => {
-  test('The disk use of an owner is known before their first new job is accepted, and falls once a job is removed', async () => {
-    const { service } = await serviceWith([{}, {}], 10, {
-      before: (root) => {
-        for (const job of [0, 1])
-          writeFileSync(path.join(root, 'jobs', idOf(job), 'Output/large'), Buffer.alloc(2 ** 20));
-      },
-    });
-    const principal = limited(1.5 * 2 ** 20);
-    await expect(service.roomForUpload(principal, 1)).rejects.toMatchObject({ code: 'keptFull' });
-    await expect(service.begin(principal, null, undefined)).rejects.toThrow(
-      /^The jobs of token 'ana' keep 2\.\d MiB of the 1\.5 MiB that they may keep/,
-    );
-    await service.remove(service.get(idOf(0), ana));
-    await using slot = await slotOf(service, principal);
-    expect(slot.allowed.bytes).toBeLessThan(2 ** 19);
-    await service.close('keep');
-    for (const late of [service.roomForUpload(ana, 1), service.begin(ana, null, 1)])
-      await expect(late).rejects.toMatchObject({ code: 'shuttingDown' });
-  });
-
   test('The disk use of an owner falls when a failed job loses its files because the disk is short', async () => {
     const { service } = await serviceWith([{ state: 'error' }], 10, {
       before: (root) =>

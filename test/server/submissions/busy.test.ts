@@ -3,7 +3,7 @@ import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { filePart, multipart, submissionHead } from '../../support/multipart.mjs';
 import { RawConnection } from '../../support/raw-http.js';
-import { sharedServer, TestServer } from '../../support/server.js';
+import { sharedServer } from '../../support/server.js';
 import { until } from '../../support/until.mjs';
 
 describe('active jobs', () => {
@@ -57,9 +57,4 @@ describe('of jobs that come at once', () => {
     expect(server.jobDirectories().length).toBe(16);
     await Promise.all(jobs.map(({ job_id }) => api.kill(job_id)));
   });
-});
-
-test('Without a flag 256 jobs may be active', async () => {
-  await using server = await TestServer.start();
-  expect(await server.api.json('/limits')).toMatchObject({ of_server: { max_jobs: 256 } });
 });

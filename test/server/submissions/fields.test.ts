@@ -144,10 +144,6 @@ describe('options', () => {
     'Options that are no JSON object are refused: %s',
     (text) => isRefused('infer', { ...least.infer, options: text }, 'options'),
   );
-
-  test('Options sent as fields of their own are refused, with the way to send them', async () => {
-    await isRefused('infer', { ...least.infer, patch_size: '96' }, 'patch_size');
-  });
 });
 
 test('A refused submission leaves no job and no directory', async () => {

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { least } from '../../support/form.js';
 import { type FormValues, file } from '../../support/form.mjs';
 import { sharedServer } from '../../support/server.js';
 
@@ -106,21 +105,6 @@ describe('uploaded files', () => {
         422,
         expect.stringContaining("'inputs'"),
       ]);
-    },
-  );
-
-  test.for([
-    ['inputs_groups', { ...least.infer, inputs: [file('a'), file('b')], inputs_groups: '1' }],
-    ['inputs_groups', { ...least.infer, inputs_groups: '1,1' }],
-    ['inputs_groups', { ...least.infer, inputs_groups: '0,1' }],
-    ['gt_groups', { ...least.evaluate, gt_groups: '3' }],
-    ['mask_groups', { ...least.evaluate, mask: file('m'), mask_groups: '2' }],
-    ['mask_groups', { ...least.evaluate, mask_groups: '5,7' }],
-  ] as [string, FormValues][])(
-    'Uploaded files are refused with sizes that do not add up: %s',
-    async ([field, form]) => {
-      const operation = 'gt' in form ? 'evaluate' : 'infer';
-      expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(`'${field}'`)]);
     },
   );
 });

@@ -1,8 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
-import { least } from '../../support/form.js';
-import { file, formOf } from '../../support/form.mjs';
 import {
   boundary,
   disposition,
@@ -240,34 +238,5 @@ describe('an address or a head of an odd shape', () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
     expect(body).not.toMatch(/ {4}at |\/work|node_modules/);
-  });
-});
-
-describe('a thousand files of one name', () => {
-  test('A thousand files of one name are numbered in their order', async () => {
-    const parts = Array.from({ length: 120 }, () => filePart('inputs', 'a.nii', ''));
-    const response = await post(multipart(parts));
-    expect(response.status).toBe(200);
-    const { job_id: id } = (await response.json()) as JobEnvelope;
-    await api.ended(id);
-    const { files } = await api.recorded(id);
-    const names = files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1)) ?? [];
-    expect(new Set(names).size).toBe(120);
-    expect([names[0], names[1], names.at(-1)]).toEqual(['a.nii', 'a_1.nii', 'a_119.nii']);
-  });
-
-  test('A thousand files of one name that already have numbers get different names as well', async () => {
-    const form = { ...least.infer, inputs: ['a', 'a_1', 'a', 'a', 'a_1'].map((name) => file(name)) };
-    const response = await api.fetch('/apps/probe/infer', { method: 'POST', body: formOf(form) });
-    const { job_id: id } = (await response.json()) as JobEnvelope;
-    await api.ended(id);
-    const { files } = await api.recorded(id);
-    expect(files['--inputs']?.[0]?.map(([path]) => path.slice(path.lastIndexOf('/') + 1))).toEqual([
-      'a',
-      'a_1',
-      'a_2',
-      'a_3',
-      'a_1_1',
-    ]);
   });
 });

@@ -1,5 +1,3 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
 import { type FormValues, file } from '../../support/form.mjs';
@@ -84,33 +82,5 @@ describe('an upload', () => {
     } as RequestInit);
     expect((await refusal(response))[0]).toBe(413);
     await nothingIsLeft();
-  });
-});
-
-describe('without a flag', () => {
-  const plain = sharedServer();
-
-  test('The largest upload is 6 GiB', async () => {
-    const limit = 6 * 2 ** 30;
-    const attempt = async (length: number) => {
-      await using connection = await RawConnection.open(plain.url);
-      const headers = [`Content-Length: ${length}`, 'Expect: 100-continue'];
-      connection.write(submissionHead('/apps/probe/infer', ...headers));
-      await connection.until(/^HTTP\/1\.1 \d+ [^\r]*\r\n/);
-      return Number(connection.received.slice(9, 12));
-    };
-    // The framing of the parts is extra; a machine with a small disk answers 507 to an allowed size.
-    expect(await attempt(limit + 2 ** 27)).toBe(413);
-    expect([100, 507]).toContain(await attempt(limit));
-  });
-
-  test('The largest file is 2 GiB, the help says', async () => {
-    const { stdout } = await promisify(execFile)(process.execPath, ['bin/run.js', 'serve', '--help']);
-    const text = stdout.replace(/\s+/g, ' ');
-    expect(text).toMatch(/--max-file-size=\S+ \[default: 2GiB\]/);
-    expect(text).toMatch(/--max-upload-size=\S+ \[default: 6GiB\]/);
-    expect(text).toMatch(/--max-jobs=\S+ \[default: 256\]/);
-    expect(text).toMatch(/--grace=\S+ \[default: 120\]/);
-    expect(text).toMatch(/--keepalive=\S+ \[default: 15\]/);
   });
 });
