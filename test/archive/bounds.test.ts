@@ -12,12 +12,11 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type ExtractOptions, extractArchive } from '../../src/archive/extract.js';
 import { checkArchive } from '../../src/archive/extract-plan.js';
-import { carriedName } from '../../src/archive/member-names.js';
 import { packDirectory, packListed } from '../../src/archive/pack.js';
-import { ArchiveSource, archiveEnd, entryName, readDirectory } from '../../src/archive/read-archive.js';
+import { ArchiveSource, readDirectory } from '../../src/archive/read-archive.js';
 import { countFiles } from '../../src/archive/walk-files.js';
 import { plant, temporary } from '../support/temporary.js';
-import { type Entry, zip, zipOf } from '../support/zip.mjs';
+import { type Entry, zip } from '../support/zip.mjs';
 
 /** A directory with an archive of these entries. */
 async function archived(entries: readonly Entry[]) {
@@ -210,42 +209,6 @@ test('An archive is checked before it is sent by the rules of its receiver', asy
   ]);
 });
 
-test('The end of an archive says how many entries it has, and where its directory is', async () => {
-  const { file } = await archived([a, { name: 'b', content: 'BB' }]);
-  const { length } = readFileSync(file);
-  await using source = await ArchiveSource.open(file);
-  const directory = { start: 2 * 31 + 5, length: 2 * 47 };
-  expect(await archiveEnd(source.file)).toEqual({ size: length, entries: 2, directory, tailSize: 22 });
-  expect(directory.start + directory.length + 22).toBe(length);
-  const entries = await readDirectory(source, 2);
-  expect(entries.map((entry) => [entryName(entry), entry.uncompressedSize])).toEqual([
-    ['a', 3],
-    ['b', 2],
-  ]);
-  // Of a file that ends before.
-  expect((await source.read(length - 4, 10)).length).toBe(4);
-  expect((await source.read(length + 10, 10)).length).toBe(0);
-});
-
-test('A name in no known encoding is read as the format says', () => {
-  const named = (...bytes: number[]) =>
-    entryName({ pathBuffer: Buffer.from(bytes), path: Buffer.from(bytes).toString() } as never);
-  expect([named(), named(0x61, 0xc3, 0xa9), named(0x61, 0x81, 0xff, 0x2f, 0x7a, 0x80)]).toEqual([
-    '',
-    'aé',
-    'aü\u00a0/zÇ',
-  ]);
-});
-
-test.each([
-  ['d/a:b', 'd/a:b'],
-  ['T1:mask.nii', 'T1_mask.nii'],
-  ['a\\b/c\\d', 'a_b/c_d'],
-  ['a/', 'a/'],
-])('The name %s is carried as %s', (name, carried) => {
-  expect(carriedName(name)).toBe(carried);
-});
-
 test('A packed file has its mode and its time, and its directories only where they are empty', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
@@ -286,18 +249,4 @@ test('A file of a list that is gone, or takes more than may be extracted, makes 
   mkdirSync(path.join(other, 'inside'), { recursive: true });
   await packListed(listed('a'), other);
   expect(statSync(other).isFile()).toBe(true);
-});
-
-test('An archive of several is read from its first byte to its last', async () => {
-  const content = Object.fromEntries(
-    Array.from({ length: 30 }, (_, index) => [`${index}`, `${index}`.repeat(5000)]),
-  );
-  const root = await temporary();
-  onTestFinished(() => root[Symbol.asyncDispose]());
-  const file = path.join(root.path, 'a.zip');
-  writeFileSync(file, zipOf(content));
-  const out = path.join(root.path, 'out');
-  await extractArchive(file, out, generous);
-  for (const [name, text] of Object.entries(content))
-    expect(readFileSync(path.join(out, name), 'utf8')).toBe(text);
 });

@@ -11,7 +11,6 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { extractArchive } from '../../src/archive/extract.js';
-import { lacks } from '../support/needs.mjs';
 import { plant, temporary } from '../support/temporary.js';
 import { type Entry, zip } from '../support/zip.mjs';
 
@@ -174,31 +173,6 @@ describe('a result', () => {
     expect(readFileSync(path.join(root.path, 'elsewhere/x'), 'utf8')).toBe('untouched');
     expect(readFileSync(path.join(root.path, 'outside'), 'utf8')).toBe('untouched');
     expect(existsSync(path.join(root.path, 'elsewhere/e'))).toBe(false);
-  });
-
-  test('A result notes twenty names and counts the others', async () => {
-    await using root = await temporary();
-    const names = Array.from({ length: 50 }, (_, index) => `${index}:`);
-    const { notes } = await extract(root.path, named(...names), 'win32');
-    expect(notes).toHaveLength(21);
-    expect(notes.at(-1)).toBe('and 30 more');
-  });
-
-  test.skipIf(lacks('python3'))('A result reads the names that Python writes', async () => {
-    await using root = await temporary();
-    const archive = path.join(root.path, 'python.zip');
-    const script = `
-import sys, zipfile
-with zipfile.ZipFile(sys.argv[1], 'w') as archive:
-    for name in ['é.nii', 'a\\\\b', 'T1:x']: archive.writestr(name, name)
-`;
-    execFileSync('python3', ['-c', script, archive]);
-    await extractArchive(archive, path.join(root.path, 'out'), {
-      maxBytes: 1 << 20,
-      maxEntries: 9,
-      lenient: true,
-    });
-    expect(extracted(root.path)).toEqual({ 'T1:x': 'T1:x', a_b: 'a\\b', 'é.nii': 'é.nii' });
   });
 
   test('A result reads the names that an old zip program writes', async () => {

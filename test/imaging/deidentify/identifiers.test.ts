@@ -65,11 +65,6 @@ describe('the key of a profile', () => {
     profileKey(directory, 'default');
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
-
-  test('The key of a profile is not that of what every object has', async () => {
-    const directory = await workspace();
-    expect(profileKey(directory, 'toString')).toHaveLength(32);
-  });
 });
 
 test('A UID is a UUID as a number, by an HMAC with the key', () => {

@@ -9,7 +9,6 @@ import { translateResult } from '../../../src/imaging/deidentify/index.js';
 import { NeutralNames, namesLikeNeutral } from '../../../src/imaging/deidentify/names.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
 import { plant, temporary } from '../../support/temporary.js';
-import { zarrStore } from '../../support/zarr.js';
 
 /** The neutral names of the files of an evaluation, by group, and what they stand for. */
 async function namesOf(
@@ -72,11 +71,6 @@ describe('neutral names', () => {
     const { names } = await namesOf(files, { inputs: [Object.keys(files)] });
     expect(new Set(names[0]).size).toBe(4);
     expect(names[0]?.join()).not.toMatch(/ada|smith|jones/i);
-  });
-
-  test('Neutral names of stores have the ending alone', async () => {
-    const { names } = await namesOf(zarrStore('ada.zarr'), { inputs: [['ada.zarr']] });
-    expect(names).toEqual([['case-0001.zarr']]);
   });
 });
 
@@ -297,11 +291,5 @@ describe('a neutral name', () => {
     expect(given([two]).names).toEqual([
       ['case-0001.mhd', 'case-0001.nhdr', 'case-0001.raw', 'case-0001_3.raw'],
     ]);
-  });
-
-  test('A neutral name of files that differ in capitals alone are two, and no other file gets one of them', () => {
-    const { names, neutral } = given([['X.nii', 'x.nii', 'y.nii', 'x.json']]);
-    expect(names).toEqual([['case-0001.nii', 'case-0002.nii', 'case-0003.nii', 'case-0001.json']]);
-    expect(neutral.originals).toEqual({ 'case-0001': 'X', 'case-0002': 'x', 'case-0003': 'y' });
   });
 });

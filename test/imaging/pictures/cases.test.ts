@@ -98,7 +98,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('Cases eight bits of brightness are a scan, an empty segmentation is a mask', async () => {
+  test('Eight bits of brightness are a scan, and an empty segmentation is a mask', async () => {
     await write({ 'a.nii': 'bytes', 'b.nii': 'empty' });
     expect(await casesOf('b.nii', 'a.nii')).toEqual([{ name: 'a', scan: 'a.nii', mask: 'b.nii' }]);
   });
@@ -160,7 +160,7 @@ describe('cases', () => {
     ['a folder and a name', 'scans/c1.nii.gz', 'scans/c2.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
     ['two folders', 'scans/c1/t1.nii.gz', 'scans/c2/t1.nii.gz', 'Out/c1/l.nii.gz', 'Out/c2/l.nii.gz'],
     ['a name in the middle', 'in/c1.nii.gz', 'in/c2.nii.gz', 'Out/seg_c1.nii.gz', 'Out/seg_c2.nii.gz'],
-  ])('Cases pairs by %s', async (_, scan1, scan2, mask1, mask2) => {
+  ])('Scans and masks are paired by %s', async (_, scan1, scan2, mask1, mask2) => {
     await write({ [scan1]: 'scan', [scan2]: 'scan', [mask2]: 'mask', [mask1]: 'mask' });
     const pairs = (await casesOf(mask2, mask1, scan2, scan1)).map(({ scan, mask }) => [scan, mask]);
     expect(pairs).toEqual([
@@ -269,7 +269,7 @@ describe('cases', () => {
       },
     );
 
-    test('The parts of paths that differ between subjects decide, and no name that all of them have also for sessions, and a tie between them is refused with both names', async () => {
+    test('The parts of paths that differ between sessions decide as well, and a tie between them is refused with both names', async () => {
       const scans = ['ses-1', 'ses-2'].map((ses) => `bids/sub-01/${ses}/anat/sub-01_${ses}_T1w.nii`);
       const [first = '', second = ''] = scans;
       await write({ [first]: 'scan', [second]: 'scan', 'out/sub-01_ses-2_mask.nii': 'mask' });
@@ -296,7 +296,7 @@ describe('cases', () => {
       expect(lost).toMatchObject({ scan: null });
     });
 
-    test('The parts of paths that differ between subjects decide, and no name that all of them have maps of results go with the scan of their subject', async () => {
+    test('Maps of results go with the scan of their subject', async () => {
       await write(both((s) => [`in/${s}/T1.nii`, `Out/${s}/T1_mask.nii`]));
       await write(Object.fromEntries(subjects.map((s) => [`Out/${s}/T1_uncertainty.nii`, 'map'] as const)));
       const maps = (await casesOf('in', 'Out')).map(({ scan, maps }) => [scan, maps]);
@@ -311,7 +311,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('Cases maps go with the scan whose name they extend', async () => {
+  test('Maps go with the scan whose name they extend', async () => {
     await write({ 'c1.nii.gz': 'scan', 'c1_uncertainty.nii.gz': 'map', 'c1_seg.nii.gz': 'mask' });
     expect(await casesOf('.')).toEqual([
       { name: 'c1', scan: 'c1.nii.gz', mask: 'c1_seg.nii.gz', maps: ['c1_uncertainty.nii.gz'] },
@@ -325,7 +325,7 @@ describe('cases', () => {
       ['beside the result', 'scans/c1.nii.gz', 'Out/c1.nii.gz'],
       ['in a folder of the case', 'scans/c1/t1.nii.gz', 'Out/c1/labels.nii.gz'],
       ['right beside the result', 'c1.nii.gz', 'Out/c1_seg.nii.gz'],
-    ])('It is found %s', async (_, scan, mask) => {
+    ])('The scan of a result is found %s', async (_, scan, mask) => {
       await write({ [scan]: 'scan', [mask]: 'mask', 'scans/other.nii.gz': 'scan' });
       await plant(at(''), { 'Out/result.zip': 'zip', 'Out/Evaluation.json': '{}' });
       const [only, ...others] = await casesOf('Out');
@@ -439,7 +439,7 @@ describe('cases', () => {
         await writeFile(at(`${directory}/remote-app-record.json`), JSON.stringify({ inputs }));
       }
 
-      test('Cases without a scan among the paths by the record beside the result of several, it is the one of this name and size', async () => {
+      test('Of several scans, the one of the recorded name and size is taken', async () => {
         await write({
           'a/c1.nii': 'scan',
           'b/c1.nii': 'scan',
@@ -458,7 +458,7 @@ describe('cases', () => {
         }
       });
 
-      test('Cases without a scan among the paths by the record beside the result of several of one name and size, it is the one of this content', async () => {
+      test('Of several scans of one name and size, the one of the recorded content is taken', async () => {
         await write({
           'p1/t1.nii': 'scan',
           'p2/t1.nii': 'bytes',
@@ -470,7 +470,7 @@ describe('cases', () => {
         expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'p3/t1.nii', notes: recorded('p3/t1.nii') });
       });
 
-      test('Cases without a scan among the paths by the record beside the result of scans that were named and have one name, it is the one of this content', async () => {
+      test('Of scans that were given and have one name, the one of the recorded content is taken', async () => {
         const cases = ['p1', 'p2', 'p3'];
         for (const [index, each] of cases.entries()) {
           await write({ [`in/${each}/scan.nii`]: 'scan', [`Out/${each}/scan.nii`]: 'mask' });
@@ -505,7 +505,7 @@ describe('cases', () => {
       });
     });
 
-    test('Cases without a scan among the paths none is taken if several fit equally well', async () => {
+    test('No scan is taken if several fit equally well', async () => {
       await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       const [only] = await casesOf('Out');
       expect(only).toMatchObject({ name: 'c1', scan: null, mask: 'Out/c1.nii' });
@@ -514,7 +514,7 @@ describe('cases', () => {
       ]);
     });
 
-    test('Cases without a scan among the paths of several, the one with the grid of the result is taken', async () => {
+    test('Of several scans, the one with the grid of the result is taken', async () => {
       await write({ 'a/c1.nii': 'scan 40', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'b/c1.nii', mask: 'Out/c1.nii' });
     });
@@ -538,7 +538,7 @@ describe('cases', () => {
     expect(problems[0]).toContain('broken.nii.gz');
   });
 
-  test('Cases paths without a volume are refused', async () => {
+  test('Paths without a volume are refused', async () => {
     await plant(at(''), { 'Out/Evaluation.json': '{}' });
     await expect(findCasesToShow([at('Out')])).rejects.toThrow(
       /Evaluation\.json' is not a volume, and there is none beside it$/,

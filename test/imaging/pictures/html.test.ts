@@ -9,13 +9,13 @@ import { decode } from 'fast-png';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { millilitresText } from '../../../src/client/case/index.js';
-import { htmlPage, pageDefaults } from '../../../src/imaging/pictures/html.js';
-import type { CaseView, DrawnCase, LayerView } from '../../../src/imaging/pictures/picture.js';
+import { htmlPage } from '../../../src/imaging/pictures/html.js';
+import type { DrawnCase, LayerView } from '../../../src/imaging/pictures/picture.js';
 import { readJpeg } from '../../support/jpeg.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
-import { layoutName, layouts, phantom, viewOf as viewCase, volumeOf } from './phantom.js';
+import { layouts, phantom, viewOf as viewCase, volumeOf } from './phantom.js';
 
 const names = { title: 'qc.html', csvName: 'qc-marks.csv' };
 /** Each slice of a plane is a picture of its own, which takes time. */
@@ -49,38 +49,6 @@ const samplings = [
   { title: 'anisotropic', spacing: [1, 2, 4] },
   { title: 'oblique', spacing: [2, 1, 4], turned: 20 },
 ] as const;
-
-test.each(samplings)(
-  'A phantom with $title voxels is the same page however it is stored',
-  async ({ title: _title, ...sampling }) => {
-    const few = { slices: 1, maxPixels: 64 };
-    const pages = new Map<string, string[]>();
-    // What is drawn is the same for all of them, see orientation.test.ts.
-    const some = [layouts[0], layouts[7], layouts[21], layouts[46]].filter((each) => each !== undefined);
-    for (const layout of some) {
-      const view = await viewCase({ name: 'phantom', ...phantom({ ...sampling, layout }) }, few);
-      const page = await textOf([{ view }]);
-      pages.set(page, [...(pages.get(page) ?? []), layoutName(layout)]);
-    }
-    expect([...pages.values()]).toEqual([some.map(layoutName)]);
-  },
-);
-
-test('A hundred cases of noisy CT have less than 30 MB, and memory does not follow their number', async () => {
-  const { slices, maxPixels: side } = pageDefaults;
-  // Each slice takes about as many bytes as another.
-  const view = noisyCase(1, side);
-  let [length, longest] = [0, 0];
-  const cases = Array.from({ length: 2 }, () => ({ view }));
-  for await (const piece of pageOf(cases)) {
-    length += piece.length;
-    longest = Math.max(longest, piece.length);
-  }
-  const without = (await textOf([{ view: { ...view, planes: emptied(view) } }])).length;
-  expect(((length - without) / 2) * slices * 100 + without).toBeLessThan(30e6);
-  // A piece is one case.
-  expect(longest * slices).toBeLessThan(300_000);
-});
 
 /** What the script of a page is given of its first case. */
 const caseIn = (page: string) => JSON.parse(/id="case-0">(.*)<\/script>/.exec(page)?.[1] ?? '');
@@ -537,63 +505,4 @@ function middleOf(
     count += 1;
   }
   return { x: x / count, y: y / count, count, left, right };
-}
-
-const emptied = (view: CaseView) =>
-  view.planes.map((plane) => ({ ...plane, slices: [] })) as unknown as CaseView['planes'];
-
-/** A case of CT: an abdomen with 25 labels, 512 voxels a side with 20 HU of noise, reduced to a page's pixels. */
-function noisyCase(slices: number, side: number): CaseView {
-  let state = 1;
-  const random = () => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state / 2 ** 32;
-  };
-  // In a window of 400 HU. The sum of twelve random numbers has a deviation of 1.
-  const noise = () => {
-    let sum = -6;
-    for (let count = 0; count < 12; count += 1) sum += random();
-    return (sum * 20 * 255) / 400;
-  };
-  const voxels = 512 / side;
-  const organs = Array.from({ length: 25 }, (_, at) => ({
-    x: 0.2 + 0.6 * random(),
-    y: 0.3 + 0.4 * random(),
-    radius: 0.02 + 0.08 * random(),
-    bright: 60 + 7 * at,
-  }));
-  const slice = () => {
-    const pixels = new Uint8Array(side * side);
-    const labels = new Uint8Array(side * side);
-    for (let at = 0; at < side * side; at += 1) {
-      const [x, y] = [(at % side) / side, Math.floor(at / side) / side];
-      const organ = organs.findIndex((each) => Math.hypot(x - each.x, y - each.y) < each.radius);
-      const isBody = ((x - 0.5) / 0.45) ** 2 + ((y - 0.5) / 0.32) ** 2 < 1;
-      labels[at] = organ + 1;
-      const bright = organ >= 0 ? (organs[organ]?.bright ?? 0) : isBody ? 130 : -50;
-      pixels[at] = Math.max(0, Math.min(255, bright + noise() / voxels));
-    }
-    return { position: 0, width: side, height: side, pixels, isColour: false, labels };
-  };
-  const plane = (name: CaseView['planes'][number]['name']) => ({
-    name,
-    marks: { left: 'R', right: 'L', top: 'A', bottom: 'P' },
-    slices: Array.from({ length: slices }, slice),
-    best: 0,
-  });
-  return {
-    name: 'abdomen',
-    pixel: 1,
-    planes: [plane('axial'), plane('coronal'), plane('sagittal')],
-    labels: organs.map((_, at) => ({
-      index: at + 1,
-      value: at + 1,
-      name: `organ ${at + 1}`,
-      colour: [at * 10, 255 - at * 10, 128],
-      voxels: 1000,
-      millilitres: 1,
-    })),
-    window: { low: -160, high: 240, unit: 'HU' },
-    notes: [],
-  };
 }

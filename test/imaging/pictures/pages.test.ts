@@ -275,13 +275,6 @@ describe('a page', () => {
     );
   });
 
-  test('A page has other marks for other names, and the same for the same cases', async () => {
-    const idOf = async (name: string) =>
-      JSON.parse(blockIn(await textOf([{ name, layers: [], notes: [], status: null }]), 'page')).id;
-    expect(await idOf('a')).toBe(await idOf('a'));
-    expect(await idOf('a')).not.toBe(await idOf('b'));
-  });
-
   test('A page with volumes carries them as they are packed, and others converted', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'a.nii.GZ');
