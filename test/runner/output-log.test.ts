@@ -44,16 +44,16 @@ test.for(['case 1 of 3', '', 'see [remote-app] above', ' [remote-app] quoted', '
 );
 
 describe('Redraws', () => {
-  test('are all logged if there are few', () => {
+  test('Redraws are all logged if there are few', () => {
     expect(logged('1 %\r2 %\rdone\n')).toEqual(['1 %\r', '2 %\r', 'done']);
   });
 
-  test('are held back after a burst; the newest is logged before the next line', () => {
+  test('Redraws are held back after a burst; the newest is logged before the next line', () => {
     expect(logged(bars(1500)).length).toBe(1000);
     expect(logged('99 %\r100 %\rdone\nmore\n')).toEqual(['100 %\r', 'done', 'more']);
   });
 
-  test('that are held back are logged in a pause or at the end, once', () => {
+  test('Redraws that are held back are logged in a pause or at the end, once', () => {
     logged(bars(1200));
     written.length = 0;
     vi.advanceTimersByTime(250);
@@ -65,7 +65,7 @@ describe('Redraws', () => {
     expect(written).toEqual(['last\r']);
   });
 
-  test('are logged at a limited rate after the burst', () => {
+  test('Redraws are logged at a limited rate after the burst', () => {
     logged(`${bars(1000)}x`);
     now = 1000;
     expect(logged(`${bars(100)}x`).length).toBe(20);
@@ -73,13 +73,13 @@ describe('Redraws', () => {
     expect(logged(`${bars(2000)}x`).length).toBe(1000);
   });
 
-  test('that move the cursor up all pass, after the one that is held back', () => {
+  test('Redraws that move the cursor up are all logged, after the one that is held back', () => {
     logged(bars(1001));
     const moving = 'inner\u001b[A\r';
     expect(logged(`${moving}${moving}x`)).toEqual(['1000\r', moving, moving]);
   });
 
-  test('never hold back other lines', () => {
+  test('Redraws never hold back other lines', () => {
     expect(logged('line\n'.repeat(5000)).length).toBe(5000);
   });
 });

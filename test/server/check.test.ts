@@ -162,7 +162,7 @@ const checkOfApps = (dataDirectory: string) =>
   ['serve', '--check', '--port', '0', '--data-dir', dataDirectory, '--apps', 'apps'] as const;
 
 describe('serve --check', () => {
-  test('says that all is well, and changes nothing', async () => {
+  test('serve --check says that all is well, and changes nothing', async () => {
     await using cli = await Cli.create();
     const port = String(await freePort());
     const kept = sandbox ? [] : ['--sandbox', 'off'];
@@ -181,14 +181,14 @@ describe('serve --check', () => {
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);
   });
 
-  test('says that only de-identified submissions are taken', async () => {
+  test('serve --check says that only de-identified submissions are taken', async () => {
     await using cli = await Cli.create();
     const words = [...checkOfApps('data'), '--require-deidentified'];
     const { stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
     expect(stdout).toMatch(/^ok +submissions: only those that are de-identified$/m);
   });
 
-  test('says which repositories are in the cache, and asks no hub', async () => {
+  test('serve --check says which repositories are in the cache, and asks no hub', async () => {
     await using cli = await Cli.create();
     const cache = path.join(cli.directory, 'cache');
     await plantCache(cache, 'lab/app', {
@@ -244,7 +244,7 @@ describe('serve --check', () => {
     });
     afterAll(() => cli[Symbol.asyncDispose]());
 
-    test.for(Object.entries(sources))('says that it cannot be read, and why: %s', ([, source]) => {
+    test.for(Object.entries(sources))('serve --check says what cannot be read, and why: %s', ([, source]) => {
       const { code, stdout } = checked[Object.values(sources).indexOf(source)] ?? { code: null, stdout: '' };
       expect([code, stdout.split('\n').find((line) => line.startsWith('PROBLEM'))]).toEqual([
         2,
@@ -253,14 +253,14 @@ describe('serve --check', () => {
       if (source === 'shelf') expect(stdout).toMatch(/^ok +app open/m);
     });
 
-    test('a start says the same', async () => {
+    test('A start says the same of what cannot be read', async () => {
       const environment = { CUDA_VISIBLE_DEVICES: '' };
       const started = await cli.runProcess(['serve', ...words('closed')], environment, '', asOrdinaryUser);
       expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
     });
   });
 
-  test('says every problem, each with its place, and ends with 2', async () => {
+  test('serve --check says every problem, each with its place, and ends with 2', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, {
       ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`apps/${name}`, text])),
@@ -281,7 +281,7 @@ describe('serve --check', () => {
   });
 
   test.skipIf(withoutPython)(
-    'says what is probably wrong with apps that can be started; a start says what it finds in files',
+    'serve --check says what is probably wrong with apps that can be started; a start says what it finds in files',
     async () => {
       await using cli = await Cli.create();
       const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
@@ -304,7 +304,7 @@ describe('serve --check', () => {
     },
   );
 
-  test('does not disturb the server that runs with these settings', async () => {
+  test('serve --check does not disturb the server that runs with these settings', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     const { port } = new URL(server.url);
@@ -366,7 +366,7 @@ describe('check', () => {
             'main.py, line 2: ',
           ],
         ] as const)),
-  ] as const)('says with --no-run what is wrong: %s', async ([, more, others, sentence]) => {
+  ] as const)('check says with --no-run what is wrong: %s', async ([, more, others, sentence]) => {
     await using cli = await Cli.create();
     await plant(cli.directory, {
       'app/app.json': JSON.stringify({ ...manifest, ...more }),
@@ -377,7 +377,7 @@ describe('check', () => {
     expect(code).toBe(1);
   });
 
-  test('says all that is wrong with the fields at once', async () => {
+  test('check says all that is wrong with the fields at once', async () => {
     await using cli = await Cli.create();
     const wrong = {
       ...manifest,
@@ -393,7 +393,7 @@ describe('check', () => {
   });
 
   test.skipIf(sandbox === null)(
-    'runs the app in the sandbox, once on each GPU, with --try, and says on which one it fails',
+    'check runs the app in the sandbox, once on each GPU, with --try, and says on which one it fails',
     async () => {
       await using cli = await Cli.create();
       const program = [
@@ -416,7 +416,7 @@ describe('check', () => {
     },
   );
 
-  test('says that an app has removed its output directory', async () => {
+  test('check says that an app has removed its output directory', async () => {
     await using cli = await Cli.create();
     const program =
       "require('node:fs').rmSync(process.argv[process.argv.indexOf('--output') + 1], { recursive: true });";
@@ -490,7 +490,7 @@ describe('check', () => {
     expect([readdirSync(temporary), contentsOf(app)]).toEqual([[], before]);
   });
 
-  test('takes --no-run and --json, and refuses what is no directory', async () => {
+  test('check takes --no-run and --json, and refuses what is no directory', async () => {
     await using cli = await Cli.create();
     await plantApps(cli);
     const { code, stdout } = await cli.run(['check', 'failing', '--no-run', '--json']);
@@ -548,32 +548,35 @@ const refusals: Readonly<Record<string, readonly [words: readonly string[], sent
 };
 
 describe('serve --check refuses what a start refuses, in the same words', () => {
-  test.for(Object.entries(refusals))('%s', async ([, [words, sentence]]) => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, planted);
-    chmodSync(path.join(cli.directory, 'konfai-apps'), 0o755);
-    symlinkSync('none/a', path.join(cli.directory, 'link'));
-    symlinkSync('none', path.join(cli.directory, 'nowhere'));
-    symlinkSync('none', path.join(cli.directory, 'linked', 'jobs'));
-    const given = words.includes('--data-dir') ? words : [...words, '--data-dir', 'data'];
-    const all = [
-      'serve',
-      '--apps',
-      apps.shell,
-      ...(words.includes('--port') ? [] : ['--port', '0']),
-      ...given,
-    ];
-    const environment = { CUDA_VISIBLE_DEVICES: '' };
-    const before = contentsOf(cli.directory);
-    const checked = await cli.run([...all, '--check'], environment);
-    expect(contentsOf(cli.directory)).toEqual(before);
-    expect(checked.code).toBe(2);
-    expect(checked.stdout.split('\n').find((line) => line.startsWith('PROBLEM'))).toContain(sentence);
-    expect(await cli.refusedStart(all, environment)).toContain(sentence);
-  });
+  test.for(Object.entries(refusals))(
+    'serve --check refuses what a start refuses, in the same words: %s',
+    async ([, [words, sentence]]) => {
+      await using cli = await Cli.create();
+      await plant(cli.directory, planted);
+      chmodSync(path.join(cli.directory, 'konfai-apps'), 0o755);
+      symlinkSync('none/a', path.join(cli.directory, 'link'));
+      symlinkSync('none', path.join(cli.directory, 'nowhere'));
+      symlinkSync('none', path.join(cli.directory, 'linked', 'jobs'));
+      const given = words.includes('--data-dir') ? words : [...words, '--data-dir', 'data'];
+      const all = [
+        'serve',
+        '--apps',
+        apps.shell,
+        ...(words.includes('--port') ? [] : ['--port', '0']),
+        ...given,
+      ];
+      const environment = { CUDA_VISIBLE_DEVICES: '' };
+      const before = contentsOf(cli.directory);
+      const checked = await cli.run([...all, '--check'], environment);
+      expect(contentsOf(cli.directory)).toEqual(before);
+      expect(checked.code).toBe(2);
+      expect(checked.stdout.split('\n').find((line) => line.startsWith('PROBLEM'))).toContain(sentence);
+      expect(await cli.refusedStart(all, environment)).toContain(sentence);
+    },
+  );
 
   test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
-    'a data directory, or one in it, of another user',
+    'serve --check refuses a data directory, or one in it, of another user in the same words as a start',
     async () => {
       await using cli = await Cli.create();
       await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
@@ -597,17 +600,20 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
   );
 
   const disk = smallDisk(1);
-  test.skipIf(disk === null)('jobs on another file system', async () => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, { 'data/': '' });
-    symlinkSync(disk ?? '', path.join(cli.directory, 'data', 'jobs'));
-    const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', 'data'];
-    const { code, stdout } = await cli.run([...words, '--check'], { CUDA_VISIBLE_DEVICES: '' });
-    expect([code, stdout]).toEqual([
-      2,
-      expect.stringMatching(/^PROBLEM {2}data directory: .* on another file/m),
-    ]);
-  });
+  test.skipIf(disk === null)(
+    'serve --check refuses jobs on another file system in the same words as a start',
+    async () => {
+      await using cli = await Cli.create();
+      await plant(cli.directory, { 'data/': '' });
+      symlinkSync(disk ?? '', path.join(cli.directory, 'data', 'jobs'));
+      const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', 'data'];
+      const { code, stdout } = await cli.run([...words, '--check'], { CUDA_VISIBLE_DEVICES: '' });
+      expect([code, stdout]).toEqual([
+        2,
+        expect.stringMatching(/^PROBLEM {2}data directory: .* on another file/m),
+      ]);
+    },
+  );
 });
 
 test('serve says at its start what its apps lack, and serves the others', async () => {

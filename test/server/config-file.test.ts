@@ -16,7 +16,7 @@ async function refusedWith(text: string, flags: readonly string[] = []): Promise
 }
 
 describe('serve --config', () => {
-  test('takes flags from a file, and those that are typed win', async () => {
+  test('serve --config takes flags from a file, and those that are typed win', async () => {
     await using cli = await Cli.create();
     const file = path.join(cli.directory, 'serve.yaml');
     const text = `# a comment\nauth: off\ngrace: 77\nmax-keep: 3d\napps:\n  - ${apps.shell}\n  - ${apps.probe}\nmax-file-size: 5MB\n`;
@@ -36,7 +36,7 @@ describe('serve --config', () => {
   });
 
   test.for(Object.keys(serveFlags).filter((name) => !['config', 'check'].includes(name)))(
-    'takes %s',
+    'serve --config takes %s',
     async (name) => {
       await using cli = await Cli.create();
       const file = path.join(cli.directory, 'serve.yaml');
@@ -61,13 +61,13 @@ describe('serve --config', () => {
     ['config: other.yaml\n', "line 1: 'config' can only be typed"],
     ['port: 1\nport: 2\n', 'line 2: it is not YAML: Map keys must be unique'],
     ['- port\n', "serve.yaml: it must have one flag a line, such as 'port: 8000'"],
-  ] as const)('refuses %j, and says where', async ([text, sentence]) => {
+  ] as const)('serve --config refuses %j, and says where', async ([text, sentence]) => {
     const [code, stderr] = await refusedWith(text);
     expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
     expect(stderr).toContain('serve.yaml');
   });
 
-  test('is read as it is written, and knows how flags are spelled elsewhere', async () => {
+  test('A file for serve --config is read as it is written, and flags may be spelled as elsewhere', async () => {
     await using cli = await Cli.create();
     const file = path.join(cli.directory, 'serve.yaml');
     const read = (text: string) => {
@@ -92,7 +92,7 @@ describe('serve --config', () => {
     expect(read('')).toEqual([]);
   });
 
-  test('may have no app, a byte order mark, and ~ for the home directory; so may the list of apps', async () => {
+  test('A file for serve --config may have no app, a byte order mark, and ~ for the home directory; so may the list of apps', async () => {
     await using cli = await Cli.create();
     const [config, list] = ['serve.yaml', 'apps.json'].map((name) => path.join(cli.home, name));
     writeFileSync(list ?? '', `\ufeff${JSON.stringify({ apps: [{ name: 'probe', source: apps.probe }] })}`);
@@ -108,7 +108,7 @@ describe('serve --config', () => {
     expect(await checked('data-dir: ~nobody/jobs\n')).toBe('');
   });
 
-  test('says that the file is not there', async () => {
+  test('serve --config says that its file does not exist', async () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['serve', '--check', '--config', 'nowhere.yaml']);
     expect([code, stderr]).toEqual([
@@ -130,7 +130,7 @@ test.for([
   ['data-dir', "''", 'a value that is not empty'],
   ['memory-per-job', '1KiB', 'a size of at least 64MiB'],
 ] as const)(
-  'a wrong %s: %s is told with its line, and is refused when it is typed',
+  'A wrong %s: %s is told with its line, and is refused when it is typed',
   async ([name, value, takes]) => {
     await using cli = await Cli.create();
     writeFileSync(path.join(cli.directory, 'serve.yaml'), `port: 0\n${name}: ${value}\n`);
@@ -145,7 +145,7 @@ test.for([
 );
 
 describe('the token of serve', () => {
-  test('comes from a file that only its owner can read', async () => {
+  test('The token of serve comes from a file that only its owner can read', async () => {
     await using cli = await Cli.create();
     const file = path.join(cli.directory, 'token');
     writeFileSync(file, 'from-a-file\n', { mode: 0o600 });
@@ -164,28 +164,34 @@ describe('the token of serve', () => {
     [0o660, 'secret', 'can be read by others than its owner'],
     [0o600, '\n', 'is empty'],
     [0o600, 'two words', 'contains characters that are not allowed'],
-  ] as const)('is refused in a file of mode %o with %j', async ([mode, text, sentence]) => {
-    await using cli = await Cli.create();
-    const file = path.join(cli.directory, 'token');
-    writeFileSync(file, text);
-    chmodSync(file, mode);
-    const said = await cli.refusedStart(['serve', '--data-dir', 'data', '--token-file', file]);
-    expect(said).toContain(sentence);
-    expect(said).not.toContain('secret');
-  });
+  ] as const)(
+    'The token of serve is refused in a file of mode %o with %j',
+    async ([mode, text, sentence]) => {
+      await using cli = await Cli.create();
+      const file = path.join(cli.directory, 'token');
+      writeFileSync(file, text);
+      chmodSync(file, mode);
+      const said = await cli.refusedStart(['serve', '--data-dir', 'data', '--token-file', file]);
+      expect(said).toContain(sentence);
+      expect(said).not.toContain('secret');
+    },
+  );
 
   test.for([
     [' ', 'SERVICE_API_TOKEN is blank'],
     ['a\nb', 'contains characters that are not allowed'],
     ['x€', 'contains characters that are not allowed'],
-  ] as const)('is refused from the environment as %j', async ([SERVICE_API_TOKEN, sentence]) => {
-    await using cli = await Cli.create();
-    const words = ['serve', '--data-dir', 'data', '--check'];
-    const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN });
-    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-  });
+  ] as const)(
+    'The token of serve is refused from the environment as %j',
+    async ([SERVICE_API_TOKEN, sentence]) => {
+      await using cli = await Cli.create();
+      const words = ['serve', '--data-dir', 'data', '--check'];
+      const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN });
+      expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    },
+  );
 
-  test('must be there with --auth required', async () => {
+  test('serve needs a token with --auth required', async () => {
     await using cli = await Cli.create();
     const words = ['serve', '--data-dir', 'data', '--auth', 'required'];
     expect(await cli.refusedStart(words, { SERVICE_API_TOKEN: '' })).toContain(

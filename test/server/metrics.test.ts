@@ -30,7 +30,7 @@ function metric(text: string, name: string, labels: Readonly<Record<string, stri
 const read = async (url: string): Promise<string> => (await fetch(url)).text();
 
 describe('GET /metrics', () => {
-  test('counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
+  test('GET /metrics counts jobs by state, their times, refusals, bytes, streams and GPUs', async () => {
     await using server = await TestServer.start({ runners: true, gpus: 2, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.run('infer', { ...least.infer, ...steps('exit=1') });
@@ -79,7 +79,7 @@ describe('GET /metrics', () => {
     );
   });
 
-  test('counts uploads that come whole, and shows what is kept of all', async () => {
+  test('GET /metrics counts uploads that come whole, and shows what is kept of all', async () => {
     await using server = await TestServer.start({ flags: ['--metrics'] });
     const tus = new Tus(server.api);
     await tus.send('whole');
@@ -94,7 +94,7 @@ describe('GET /metrics', () => {
     expect(metric(await read(`${server.url}/metrics`), 'remote_app_kept_uploads')).toBeNull();
   });
 
-  test('counts no time on a GPU while a result is packed, when the next job has it', async () => {
+  test('GET /metrics counts no time on a GPU while a result is packed, when the next job has it', async () => {
     const clock = new TestClock();
     const flags = ['--metrics', '--disk-per-job', '5TiB'];
     await using server = await TestServer.start({ clock, gpus: 1, flags });
@@ -113,7 +113,7 @@ describe('GET /metrics', () => {
     expect(metric(text, 'remote_app_gpu_seconds_total')).toBe(2);
   });
 
-  test('counts no time without a server as run time', async () => {
+  test('GET /metrics counts no time without a server as run time', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ clock, gpus: 1, flags: ['--metrics'] });
     const { id, gate } = await server.heldJob({ gpu: '0' });
@@ -129,7 +129,7 @@ describe('GET /metrics', () => {
     expect(server.stderr).toMatch(/done after 2 s/);
   });
 
-  test('is not there unless it is asked for', async () => {
+  test('GET /metrics is not there unless it is asked for', async () => {
     await using server = await TestServer.start();
     expect(await refusal(await server.api.fetch('/metrics'))).toEqual([
       404,
@@ -137,7 +137,7 @@ describe('GET /metrics', () => {
     ]);
   });
 
-  test('needs the token, but not on a port of its own, which has nothing else', async () => {
+  test('GET /metrics needs the token, but not on a port of its own, which has nothing else', async () => {
     await using server = await TestServer.start({
       token: 'secret',
       flags: ['--metrics-port', '0'],
@@ -168,7 +168,7 @@ describe('GET /metrics', () => {
     ['Host: localhost', 'Sec-Fetch-Site: cross-site'],
   ];
 
-  test('on a port of its own answers no web page of another site, as a server without a token', async () => {
+  test('GET /metrics on a port of its own answers no web page of another site, as a server without a token', async () => {
     await using server = await TestServer.start({
       token: 'secret',
       flags: ['--metrics-port', '0'],
@@ -182,7 +182,7 @@ describe('GET /metrics', () => {
     }
   });
 
-  test('on a port of its own at an address of the network is for any name of the machine', async () => {
+  test('GET /metrics on a port of its own at an address of the network answers for any name of the machine', async () => {
     const flags = ['--metrics-port', '0', '--metrics-host', '0.0.0.0'];
     await using server = await TestServer.start({ token: 'secret', flags });
     for (const host of ['gpu.lab.example:9108', '10.0.0.1']) {
@@ -193,7 +193,7 @@ describe('GET /metrics', () => {
 });
 
 describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
-  test('finds nothing to criticise', async () => {
+  test("Debian's prometheus finds no fault in the metrics", async () => {
     await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     await server.api.fetch('/nowhere');
@@ -205,7 +205,7 @@ describe.skipIf(lacks('prometheus'))("Debian's prometheus", () => {
     expect([status, stdout + stderr]).toEqual([0, '']);
   });
 
-  test('scrapes it with the token', async () => {
+  test("Debian's prometheus scrapes the metrics with the token", async () => {
     await using server = await TestServer.start({ token: 'secret', flags: ['--metrics'] });
     await server.api.run('infer', least.infer);
     const port = await freePort();

@@ -45,7 +45,7 @@ const documents = (directory: string, count: number): Promise<EndDocument[]> =>
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test('the program is told of each end, without secrets and names of files', async () => {
+test('The program for ends gets each end, without secrets and names of files', async () => {
   const { words, directory } = program(keeps);
   await using server = await TestServer.start({
     runners: true,
@@ -100,7 +100,7 @@ test('the program is told of each end, without secrets and names of files', asyn
   }
 });
 
-test('a program that fails is reported once, and the jobs are none the worse', async () => {
+test('A program that fails is reported once, and the jobs are none the worse', async () => {
   const { words, directory } = program(`${keeps}\necho 'no mail today' >&2\nexit 9`);
   await using server = await TestServer.start({ flags: ['--on-end', words] });
   for (let time = 0; time < 3; time += 1) {
@@ -111,7 +111,7 @@ test('a program that fails is reported once, and the jobs are none the worse', a
   expect(server.stderr.match(/exit code 9: no mail today/g)).toHaveLength(1);
 });
 
-test('a program that does not read its stdin, and one that is gone, harm nobody', async () => {
+test('A program that does not read its stdin, and one that is gone, harm nobody', async () => {
   const { words, directory } = program('exec 0<&-; touch ran');
   await using server = await TestServer.start({ flags: ['--on-end', words] });
   const { api } = server;
@@ -123,7 +123,7 @@ test('a program that does not read its stdin, and one that is gone, harm nobody'
   expect((await api.run('infer', least.infer)).view.status).toBe('done');
 });
 
-test('few programs run at once, and a server that stops ends them and leaves the others to the next', async () => {
+test('Few programs run at once, and a server that stops ends them and leaves the others to the next', async () => {
   const slow = program('cat > doc.$$.tmp; mv doc.$$.tmp doc.$$; sleep 1000 & wait');
   await using server = await TestServer.start({ flags: ['--on-end', slow.words, '--grace', '600'] });
   const ids: string[] = [];
@@ -143,7 +143,7 @@ test('few programs run at once, and a server that stops ends them and leaves the
   expect(told).toEqual(expect.arrayContaining([...ids, ...first.map(({ job_id }) => job_id)]));
 });
 
-test('a job is told of at most once, also after a crash', async () => {
+test('A job is reported to the program at most once, also after a crash', async () => {
   const { words, directory } = program(`${keeps}\n[ -e go ] || sleep 1000`);
   const flags = ['--on-end', words, '--grace', '600', '--on-exit', 'keep'];
   await using crashing = await TestServer.start({ ownProcess: true, flags });
@@ -193,7 +193,7 @@ function deps(words: string, begin: (end: EndedJob) => Promise<EndedJob | null>)
   return { reports, deps: { command: words.split(' '), environment, begin, deviceNames: () => [], report } };
 }
 
-test('a program that takes too long is killed with what it has started', async () => {
+test('A program that takes too long is killed with what it has started', async () => {
   const { words, directory } = program(`trap '' TERM\n(trap '' TERM; sleep 1000) & touch ran; sleep 1000`);
   const { reports, deps: given } = deps(words, async (each) => each);
   const onEnd = new OnEnd(given, 1000);
@@ -205,7 +205,7 @@ test('a program that takes too long is killed with what it has started', async (
   await onEnd.close();
 });
 
-test('more jobs than may wait for the program are left to the next server', async () => {
+test('More jobs than may wait for the program are left to the next server', async () => {
   const { words, directory } = program(keeps);
   let open = () => {};
   const opened = new Promise<null>((resolve) => {
@@ -228,7 +228,7 @@ test('more jobs than may wait for the program are left to the next server', asyn
   expect(documentsIn(directory)).toEqual([]);
 });
 
-test('a failure is reported again after a success, or as another one', async () => {
+test('A failure is reported again after a success, or as another one', async () => {
   const { words, directory } = program('touch ran; [ ! -e fails ] || { cat fails >&2; exit 4; }');
   const { reports, deps: given } = deps(words, async (each) => each);
   const onEnd = new OnEnd(given);
@@ -249,7 +249,7 @@ test('a failure is reported again after a success, or as another one', async () 
   ]);
 });
 
-test('devices are named by their UUIDs, else by their ids, else by their numbers', () => {
+test('Devices are named by their UUIDs, else by their ids, else by their numbers', () => {
   const known = [
     { id: 0, uuid: 'GPU-b', name: 'L4' },
     { id: 1, uuid: 'GPU-a', name: 'H100' },

@@ -12,7 +12,7 @@ const idsOf = async (server: TestServer): Promise<unknown> => (await server.api.
 const serves = (server: TestServer, ...ids: string[]) =>
   until(`it serves ${ids}`, async () => JSON.stringify(await idsOf(server)) === JSON.stringify(ids));
 
-test('an app that is put into a served directory is found by itself, and one that is taken out is gone', async () => {
+test('An app that is put into a served directory is found by itself, and one that is taken out is gone', async () => {
   await using root = await temporary();
   const shelf = path.join(root.path, 'shelf');
   cpSync(apps.probe, path.join(shelf, 'probe'), { recursive: true });
@@ -38,7 +38,7 @@ test('an app that is put into a served directory is found by itself, and one tha
   expect(server.stderr).toMatch(/^\S+Z No longer served: broken$/m);
 });
 
-test('a queued job whose app is gone when its turn comes fails with one sentence', async () => {
+test('A queued job whose app is gone when its turn comes fails with one sentence', async () => {
   await using root = await temporary();
   const list = path.join(root.path, 'apps.json');
   const shelf = path.join(root.path, 'shelf');

@@ -52,7 +52,7 @@ test('serve says each refusal, and no name of a file', async () => {
   expect(server.stderr).not.toMatch(/anna|right|wrong$/);
 });
 
-test('serve says no more than twenty refusals in ten seconds', async () => {
+test('serve prints no more than twenty refusals in ten seconds', async () => {
   await using server = await TestServer.start();
   for (let time = 0; time < 30; time += 1) await server.api.fetch('/nowhere');
   await until('they are said', () => server.stderr.split('Refused').length > 20);
@@ -85,7 +85,7 @@ describe('a process that systemd has started', () => {
     await root[Symbol.asyncDispose]();
   });
 
-  test('with --log-format json each line is an object, also the address', () => {
+  test('With --log-format json each line under systemd is an object, also the address', () => {
     expect(documents(server.stdout)).toEqual([
       expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
     ]);
@@ -109,13 +109,13 @@ describe('a process that systemd has started', () => {
     expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
   });
 
-  test('tells systemd that the service is ready, and that it stops', () => {
+  test('A process that systemd has started tells systemd that the service is ready, and that it stops', () => {
     expect(ready).toBe('@here READY=1\n');
     expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
   });
 });
 
-test('with --log-format json why a start fails is a line of JSON as well', async () => {
+test('With --log-format json the reason why a start fails is a line of JSON as well', async () => {
   await using cli = await Cli.create();
   const words = [
     'serve',

@@ -16,13 +16,13 @@ const signals = ['SIGHUP', 'SIGUSR2', 'SIGXFSZ', 'SIGPIPE'] as const;
 describe('serve', () => {
   const server = sharedServer({ ownProcess: true });
 
-  test('prints only the address on stdout', async () => {
+  test('serve prints only the address on stdout', async () => {
     expect(server.stdout).toBe(`Listening on ${server.url}\n`);
     expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
   });
 
-  test('starts, works and stops if stderr cannot be written to', async () => {
+  test('serve starts, works and stops if stderr cannot be written to', async () => {
     const full = openSync('/dev/full', 'w');
     await using server = await TestServer.start({ ownProcess: true, stderr: full });
     closeSync(full);
@@ -31,7 +31,7 @@ describe('serve', () => {
     expect(await server.stop()).toBe(0);
   });
 
-  test('keeps running after signals that end other programs, and so do its jobs', async () => {
+  test('serve keeps running after signals that end other programs, and so do its jobs', async () => {
     const { id, gate } = await server.heldJob();
     for (const name of signals) {
       for (let time = 0; time < 3; time += 1) server.signal(name);
@@ -42,7 +42,7 @@ describe('serve', () => {
     expect(isRunning(server.pid)).toBe(true);
   });
 
-  test('keeps running if the reader of its stderr has left', async () => {
+  test('serve keeps running if the reader of its stderr has left', async () => {
     server.stopReading();
     for (let time = 0; time < 3; time += 1) {
       server.signal('SIGHUP');
@@ -50,7 +50,7 @@ describe('serve', () => {
     }
   });
 
-  test('keeps running when its terminal is closed', async () => {
+  test('serve keeps running when its terminal is closed', async () => {
     await using directory = await temporary();
     const serve = `${process.execPath} ${bin} serve --port 0 --auth off --data-dir ${directory.path}/data`;
     const code = path.join(directory.path, 'code');

@@ -9,14 +9,14 @@ import { apps, TestServer } from '../support/server.js';
 import { until } from '../support/until.mjs';
 
 describe('serve', () => {
-  test('says on stderr which apps it serves, and where their jobs are kept', async () => {
+  test('serve says on stderr which apps it serves, and where their jobs are kept', async () => {
     await using server = await TestServer.start({ apps: [apps.probe, apps.shell] });
     expect(server.stderr).toContain(
       `Serving 2 apps: probe, shell.\nJobs are kept in ${server.dataDirectory}.\n`,
     );
   });
 
-  test('warns of a server without a token, and more if other machines reach it', async () => {
+  test('serve warns of a server without a token, and more if other machines reach it', async () => {
     const warnings = async (...flags: string[]) => {
       await using server = await TestServer.start({ flags });
       return server.stderr.match(/^WARNING: .*$/gm) ?? [];
@@ -29,7 +29,7 @@ describe('serve', () => {
     expect(open.join('\n')).toMatch(/0\.0\.0\.0 .*other machines/);
   });
 
-  test('can listen on IPv6', async () => {
+  test('serve can listen on IPv6', async () => {
     await using server = await TestServer.start({ flags: ['--host', '::1'] });
     expect(server.url).toMatch(/^http:\/\/\[::1\]:\d+$/);
     expect((await server.api.fetch('/health')).status).toBe(200);
@@ -45,7 +45,7 @@ describe('serve', () => {
     ['a size that is none', () => ['--port', '0', '--max-file-size', 'big'], /max-file-size/],
     ['a mode that there is not', () => ['--auth', 'maybe'], /auth/],
     ['a number that is none', () => ['--grace', 'long'], /grace/],
-  ] as [string, (port: number) => string[], RegExp][])('refuses %s', async ([, flags, reason]) => {
+  ] as [string, (port: number) => string[], RegExp][])('serve refuses %s', async ([, flags, reason]) => {
     const taken = createServer().listen(0, '127.0.0.1');
     await until('the port is taken', () => taken.listening);
     const { port } = taken.address() as { port: number };
@@ -55,7 +55,7 @@ describe('serve', () => {
   });
 });
 
-test('a start that is refused ends with exit code 2, with one line', async () => {
+test('A start that is refused ends with exit code 2, with one line', async () => {
   await using cli = await Cli.create();
   const { code, stdout, stderr } = await cli.runProcess([
     'serve',
@@ -72,14 +72,14 @@ test('a start that is refused ends with exit code 2, with one line', async () =>
 });
 
 describe('serve, asked to stop,', () => {
-  test('ends with exit code 0 if no client is connected', async () => {
+  test('Serve, asked to stop, ends with exit code 0 if no client is connected', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');
     expect(await server.stop()).toBe(0);
   });
 
-  test('kills the jobs by default, also those that ignore SIGTERM', async () => {
+  test('Serve, asked to stop, kills the jobs by default, also those that ignore SIGTERM', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--cpu-slots', '1'] });
     const { api } = server;
     const form = {
@@ -102,7 +102,7 @@ describe('serve, asked to stop,', () => {
     }
   });
 
-  test('leaves the jobs to the next server with --on-exit keep', async () => {
+  test('Serve, asked to stop, leaves the jobs to the next server with --on-exit keep', async () => {
     await using server = await TestServer.start({
       runners: true,
       flags: ['--cpu-slots', '1', '--on-exit', 'keep'],
@@ -127,7 +127,7 @@ describe('serve, asked to stop,', () => {
     for (const id of [running, waiting]) expect((await api.ended(id)).view.status).toBe('done');
   });
 
-  test('does not make a job of an upload that is under way', async () => {
+  test('Serve, asked to stop, does not make a job of an upload that is under way', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');

@@ -38,7 +38,7 @@ const afterSignal = (code: string): readonly string[] => [
 const leftover = afterSignal('setInterval(()=>{},1000)');
 
 describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
-  test('with an idle connection that is kept alive', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with an idle connection that is kept alive', async () => {
     await using server = await TestServer.start();
     await using connection = await RawConnection.open(server.url);
     connection.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -46,7 +46,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(5000);
   });
 
-  test('with an upload that has half arrived', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with an upload that has half arrived', async () => {
     await using server = await TestServer.start();
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using upload = await RawConnection.open(server.url);
@@ -56,7 +56,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(limit);
   });
 
-  test('with a download that is not read', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a download that is not read', async () => {
     await using server = await TestServer.start();
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('fill=noise:30000000') });
     await using download = await RawConnection.open(server.url);
@@ -68,7 +68,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(limit);
   });
 
-  test('with a result that is being packed and left to the next server', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a result that is being packed and left to the next server', async () => {
     await using server = await TestServer.start({ flags: ['--disk-per-job', '1TiB'] });
     const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
     const id = await server.api.running('infer', form, 'x');
@@ -82,7 +82,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     await server.api.kill(id);
   });
 
-  test('with a handle that nothing closes, which it names', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a handle that nothing closes, which it names', async () => {
     await using server = await TestServer.start({ ownProcess: true, node: leftover });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe('SIGKILL');
@@ -91,7 +91,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(server.stderr).toMatch(/The stop took too long; ending now\. Still open: .*Timeout/);
   });
 
-  test('with a thread that waits for the file system', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a thread that waits for the file system', async () => {
     await using directory = await temporary();
     const pipe = path.join(directory.path, 'pipe');
     makeFifo(pipe);
@@ -104,7 +104,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
 });
 
 describe('serve, asked to stop, has ended in ten seconds', () => {
-  test('with a log stream that is not read', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a log stream that is not read', async () => {
     await using server = await TestServer.start();
     const gate = server.gate();
     // Far more than the sockets of both sides take.
@@ -121,7 +121,7 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
     await server.scriptEnded(id);
   });
 
-  test('with a job whose runner answers no signal', async () => {
+  test('Serve, asked to stop, has ended in ten seconds with a job whose runner answers no signal', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('print=x', `wait=${server.gate().path}`) };
     const id = await server.api.running('infer', form, 'x');
@@ -135,7 +135,7 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
 });
 
 describe('serve, asked to stop twice,', () => {
-  test('ends at once, and has said what becomes of its jobs', async () => {
+  test('Serve, asked to stop twice, ends at once, and has said what becomes of its jobs', async () => {
     const flags = ['--on-exit', 'keep'];
     await using server = await TestServer.start({ ownProcess: true, node: leftover, flags });
     const { gate } = await server.heldJob();

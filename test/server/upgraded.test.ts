@@ -56,7 +56,7 @@ function replace(directory: string): void {
   }
 }
 
-test('what runs ends with its result where the program is replaced under a server and its clients', async () => {
+test('Jobs and downloads end with their results when the program is replaced under a server and its clients', async () => {
   await using root = await temporary();
   const installation = path.join(root.path, 'installation');
   const program = install(installation);

@@ -25,7 +25,7 @@ const server = sharedServer({
 });
 const api = (name: string, app?: string) => tokens.api(server, name, app);
 
-test('a token with apps sees and runs these alone', async () => {
+test('A token with apps sees and runs only these', async () => {
   const ana = api('ana');
   expect(await ana.json('/repo_apps_list')).toEqual({ apps: ['probe'] });
   expect(await api('bob').json('/repo_apps_list')).toEqual({ apps: ['probe', 'shell'] });
@@ -37,7 +37,7 @@ test('a token with apps sees and runs these alone', async () => {
   ]);
 });
 
-test('an app that it does not have is as unknown as one that there is not, on every route', async () => {
+test('An app that a token does not have is as unknown on every route as one that does not exist', async () => {
   const routes = ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine_tune'].map(
     (operation) => ['POST', (app: string) => `/apps/${app}/${operation}`] as const,
   );
@@ -58,7 +58,7 @@ test('an app that it does not have is as unknown as one that there is not, on ev
   }
 });
 
-test('an app that is taken away during an upload gets no job, and those that run go on', async () => {
+test('An app that is taken away during an upload gets no job, and those that run go on', async () => {
   const token = tokens.create('cem', { apps: ['probe'] });
   const cem = api('cem');
   const gate = server.gate();

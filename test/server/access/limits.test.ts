@@ -41,7 +41,7 @@ describe('a limit of active jobs', () => {
     await Promise.all(jobs.map(({ job_id }) => api(name).kill(job_id)));
   };
 
-  test('makes only the next jobs of its owner wait, in their order', async () => {
+  test('A limit of active jobs makes only the next jobs of its owner wait, in their order', async () => {
     const ana = api('ana');
     const held = waiting();
     const first = await ana.running('infer', held);
@@ -64,7 +64,7 @@ describe('a limit of active jobs', () => {
     await killAll('ana');
   });
 
-  test('keeps jobs that wait for it from taking the places of others', async () => {
+  test('Jobs that wait for a limit of active jobs take no places of others', async () => {
     const flags = ['--tokens', tokens.file, '--max-jobs', '3', '--cpu-slots', '3'];
     await using small = await TestServer.start({ token: 'of-the-environment', flags });
     const ana = tokens.api(small, 'ana');
@@ -80,7 +80,7 @@ describe('a limit of active jobs', () => {
     await ana.accepted('infer', held);
   });
 
-  test('is read again when it changes, and without one every request is refused', async () => {
+  test('A limit of active jobs is read again when it changes, and without one every request is refused', async () => {
     const held = waiting();
     const one = await api('bob').running('infer', held);
     const { job_id: two } = await api('bob').accepted('infer', held);
@@ -99,7 +99,7 @@ describe('a limit of active jobs', () => {
     );
   });
 
-  test('lets a thousand wait, and refuses the next', () => {
+  test('A limit of active jobs lets a thousand jobs wait, and refuses the next', () => {
     const principal = {
       name: 'ana',
       role: 'user',
@@ -130,7 +130,7 @@ describe('a limit of active jobs', () => {
   });
 });
 
-test('a limit of uploads is said, and by GET /limits', async () => {
+test('A limit of uploads is named in refusals, and by GET /limits', async () => {
   const cem = api('cem');
   expect(await cem.json('/limits')).toMatchObject({ max_upload_size: 10_000, max_file_size: 10_000 });
   const form = { inputs: file('ct.nii', 'x'.repeat(300_000)), ...onCpu };
@@ -144,7 +144,7 @@ test('a limit of uploads is said, and by GET /limits', async () => {
   expect(await server.api.json('/limits')).toMatchObject({ max_jobs: null, max_upload_size: 6 * 2 ** 30 });
 });
 
-test('a limit of what is kept counts what jobs have left, and is free again when they are removed', async () => {
+test('A limit of what is kept counts what jobs have left, and is free again when they are removed', async () => {
   const dan = api('dan');
   const small = { inputs: file('ct.nii', 'x'.repeat(1000)), ...onCpu };
   const { id } = await dan.run('infer', { ...small, ...steps('shell=head -c 60000 /dev/zero > big') });
@@ -193,14 +193,14 @@ describe('a limit of what is kept', () => {
       'infer',
       { inputs: Array(3).fill(volume(zeros(4 * mebibyte)).inputs), ...onCpu },
     ],
-  ] as const)('holds for what is extracted from %s', async ([, operation, form]) => {
+  ] as const)('A limit of what is kept holds for what is extracted from %s', async ([, operation, form]) => {
     const before = server.jobDirectories();
     const answers = await Promise.all(Array.from({ length: 5 }, () => fay.refused(operation, form)));
     expect(answers).toEqual(Array(5).fill(refusal));
     expect(server.jobDirectories()).toEqual(before);
   });
 
-  test('counts what archives extract to while their jobs are active', async () => {
+  test('A limit of what is kept counts what archives extract to while their jobs are active', async () => {
     const form = { ...waiting(), ...volume(zeros(4 * mebibyte)) };
     const answers = await Promise.all(Array.from({ length: 5 }, () => fay.submit('infer', form)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 507, 507, 507]);
@@ -217,7 +217,7 @@ describe('a limit of what is kept', () => {
     await fay.fetch(`/jobs/${id}`, { method: 'DELETE' });
   });
 
-  test('counts what an upload has, where that was not stated', async () => {
+  test('A limit of what is kept counts what an upload has, where that was not stated', async () => {
     const before = server.jobDirectories();
     const send = async (size: number) => {
       await using connection = await RawConnection.open(server.url);
@@ -237,7 +237,7 @@ describe('a limit of what is kept', () => {
   });
 });
 
-test('a limit of GPUs at once keeps a job waiting, and refuses one that could never run', async () => {
+test('A limit of GPUs at once keeps a job waiting, and refuses one that could never run', async () => {
   const eva = api('eva');
   const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
   expect(await eva.refused('infer', { ...form, gpu: '0,1' })).toEqual([

@@ -167,14 +167,14 @@ afterAll(async () => {
   await ana.kill(active).catch(() => {});
 });
 
-test('every route of the table says whom it answers, and no other one does', () => {
+test('The table of the test names every route, and no other', () => {
   expect(Object.keys(expected).sort()).toEqual([...routeNames].sort());
   for (const name of routeNames)
     expect([name, 'user' in expected[name]]).toEqual([name, others.includes(name)]);
 });
 
 describe.each(strangers)('%s', (_, token, sentence) => {
-  test.for(routeNames)('gets 401 from %s, whatever it is about', async (name) => {
+  test.for(routeNames)('%s gets 401 from %s, whatever it is about', async (name) => {
     const ids = isOfJob(name) ? [done, active, gone, nobody] : [upload, noUpload];
     for (const id of ids) {
       const { status, headers, body } = await ask(name, token(), id);
@@ -271,7 +271,7 @@ describe('a route about a job', () => {
     },
   );
 
-  test('tells another user the same while its log is open, and it is downloaded', async () => {
+  test('A route about a job tells another user the same while its log is open, and it is downloaded', async () => {
     await using _log = await ana.follow(active);
     expect((await ask('logs', tokens.of('bob'), active)).status).toBe(404);
     const headers = { Authorization: `Bearer ${tokens.of('bob')}`, Range: 'bytes=0-0', 'If-None-Match': '*' };
@@ -283,7 +283,7 @@ describe('a route about a job', () => {
     }
   });
 
-  test('does nothing that another user asks for', async () => {
+  test('A route about a job does nothing for another user', async () => {
     for (const id of [done, active]) {
       await ask('kill', tokens.of('bob'), id);
       await ask('remove', tokens.of('bob'), id);
@@ -292,7 +292,7 @@ describe('a route about a job', () => {
     expect((await ana.job(active)).status).toBe('running');
   });
 
-  test('takes as long for another user as for a job that does not exist', async () => {
+  test('A route about a job takes as long for another user as for a job that does not exist', async () => {
     const middle = (times: number[]) => times.sort((a, b) => a - b)[times.length >> 1] ?? 0;
     for (const name of ofJobs) {
       const times: Record<string, number[]> = {};
@@ -311,7 +311,7 @@ describe('a route about a job', () => {
   });
 });
 
-test('another user’s list and limits do not change with what others do', async () => {
+test('Another user’s list and limits do not change with what others do', async () => {
   const before = [await ask('jobs', tokens.of('bob')), await ask('limits', tokens.of('bob'))];
   const id = await newRunning();
   const after = [await ask('jobs', tokens.of('bob')), await ask('limits', tokens.of('bob'))];
@@ -322,7 +322,7 @@ test('another user’s list and limits do not change with what others do', async
   ).toBe(true);
 });
 
-test('nothing that another user was told names a job of hers, or her', () => {
+test("Nothing that another user is told names an owner or one of the owner's jobs", () => {
   expect(toldBob.length).toBeGreaterThan(500);
   const text = JSON.stringify(toldBob);
   for (const id of own) expect(text).not.toContain(id);

@@ -51,14 +51,14 @@ describe('named tokens', () => {
     flags: ['--tokens', tokens.file],
   });
 
-  test('let in beside the token of the environment, and no others do', async () => {
+  test('Named tokens are accepted beside the token of the environment, and no others are', async () => {
     for (const token of [tokens.of('ana'), tokens.of('root'), 'of-the-environment'])
       expect(await status(server, token)).toBe(200);
     for (const token of ['wrong', `${tokens.of('ana')}x`, tokens.of('ana').slice(0, -1), 'ana'])
       expect(await detail(server, token)).toBe('Invalid token');
   });
 
-  test('are taken up with the next request: made, rotated and revoked ones', async () => {
+  test('Named tokens that were made, rotated or revoked count from the next request on', async () => {
     const made = tokens.create('late');
     expect(await status(server, made)).toBe(200);
     const next = tokens.rotate('late');
@@ -68,7 +68,7 @@ describe('named tokens', () => {
     expect(await detail(server, next)).toBe('Invalid token');
   });
 
-  test('stop counting when their time is over, and say so to who holds them', async () => {
+  test('Named tokens stop counting when their time is over, and their holders are told so', async () => {
     const expires = new Date(Date.now() + 2500).toISOString();
     const token = tokens.create('guest', { expires });
     await until('it lets in', async () => (await status(server, token)) === 200);
@@ -79,7 +79,7 @@ describe('named tokens', () => {
     );
   });
 
-  test('are refused from the time at which somebody notes in the file that they are revoked', async () => {
+  test('Named tokens are refused from the time at which somebody notes in the file that they are revoked', async () => {
     const token = tokens.create('noted');
     await until('it lets in', async () => (await status(server, token)) === 200);
     const document = JSON.parse(readFileSync(tokens.file, 'utf8'));
@@ -90,7 +90,7 @@ describe('named tokens', () => {
     await until('it is refused', async () => (await status(server, token)) === 401);
   });
 
-  test('stay what they were while their file is broken, writable by others or gone, which serve says', async () => {
+  test('Named tokens stay what they were while their file is broken, writable by others or gone, which serve says', async () => {
     const good = readFileSync(tokens.file);
     const damages: readonly (readonly [() => void, RegExp, () => void])[] = [
       [() => writeFileSync(tokens.file, '{"tok'), /it is not JSON/, () => writeFileSync(tokens.file, good)],
@@ -128,7 +128,7 @@ describe('named tokens', () => {
     }
   });
 
-  test('are read again after a read for which there were no descriptors, which is reported once', async () => {
+  test('Named tokens are read again after a read for which there were no descriptors, which is reported once', async () => {
     await using file = new TestTokens();
     const token = file.create('ana');
     const told: string[] = [];
@@ -148,7 +148,7 @@ describe('named tokens', () => {
     expect(told).toHaveLength(1);
   });
 
-  test('are in no file but as hashes, and in nothing that serve says', async () => {
+  test('Named tokens are stored only as hashes, and serve never prints them', async () => {
     expect(readFileSync(tokens.file, 'utf8')).not.toContain(tokens.of('ana'));
     expect(server.stderr + server.stdout).not.toContain(tokens.of('ana'));
     expect(server.stderr).not.toContain('sha256:');
@@ -194,7 +194,7 @@ describe('what is under way', () => {
     ['is revoked', (name) => tokens.revoke(name)],
     ['expires', (name) => change(name, { expires_at: new Date(Date.now() + 700).toISOString() })],
     ['is somebody else now', (name) => change(name, { name: `${name}-2` })],
-  ])('ends when its token %s: uploads, log streams and downloads', async ([how, take]) => {
+  ])('Uploads, log streams and downloads end when their token %s', async ([how, take]) => {
     const name = how.replaceAll(' ', '-');
     const token = tokens.create(name);
     await until('it lets in', async () => (await status(server, token)) === 200);
@@ -230,7 +230,7 @@ describe('what is under way', () => {
     );
   });
 
-  test('is no job when the last byte comes right after the token was revoked', async () => {
+  test('An upload does not become a job if its last byte comes right after its token was revoked', async () => {
     const token = tokens.create('late');
     await until('it lets in', async () => (await status(server, token)) === 200);
     await using upload = await halfUpload('late');
@@ -241,7 +241,7 @@ describe('what is under way', () => {
     expect(jobs.filter(({ owner }) => owner === 'late')).toEqual([]);
   });
 
-  test('is no job when the token has lost the app before the last byte', async () => {
+  test('An upload does not become a job if its token has lost the app before the last byte', async () => {
     const token = tokens.create('moved');
     await until('it lets in', async () => (await status(server, token)) === 200);
     await using upload = await halfUpload('moved');
@@ -254,7 +254,7 @@ describe('what is under way', () => {
     ]);
   });
 
-  test('ends where only an admin may do it when its token is not one any more', async () => {
+  test('What only an admin may do ends when its token is no longer that of an admin', async () => {
     const token = tokens.create('chief', { role: 'admin' });
     await until('it lets in', async () => (await status(server, token)) === 200);
     const gate = server.gate();
@@ -274,7 +274,7 @@ describe('what is under way', () => {
 });
 
 describe('serve --tokens', () => {
-  test('asks for a token if the environment has none, and does not warn', async () => {
+  test('serve --tokens asks for a token if the environment has none, and does not warn', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -283,7 +283,7 @@ describe('serve --tokens', () => {
     expect(server.stderr).not.toContain('WARNING');
   });
 
-  test('is enough for --auth required, and --check looks at it', async () => {
+  test('serve --tokens is enough for --auth required, and --check looks at the file', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     tokens.create('bob');
@@ -299,7 +299,7 @@ describe('serve --tokens', () => {
     expect([code, stdout]).toEqual([2, expect.stringMatching(/^PROBLEM +token: .*chmod go-w/m)]);
   });
 
-  test('says in --check which apps of a token the server lacks', async () => {
+  test('serve --tokens says in --check which apps of a token the server lacks', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana', { apps: ['shell', 'prob'] });
     tokens.create('bob', { apps: ['probe'] });
@@ -328,7 +328,7 @@ describe('serve --tokens', () => {
     ]);
   });
 
-  test('refuses everybody with a file that has no tokens', async () => {
+  test('serve --tokens refuses everybody with a file that has no tokens', async () => {
     await using tokens = new TestTokens();
     writeFileSync(tokens.file, '{"version": 1, "tokens": []}', { mode: 0o600 });
     await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -372,21 +372,21 @@ describe('serve --tokens', () => {
       (tokens: TestTokens) => chmodSync(tokens.directory, 0o777),
       /can be written by others/,
     ],
-  ] as const)('does not start with a file that %s', async ([, damage, said]) => {
+  ] as const)('serve --tokens does not start with a file that %s', async ([, damage, said]) => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     damage(tokens);
     expect(await failedStart(tokens)).toMatch(said);
   });
 
-  test.skipIf(lacks('root'))('does not start with a file of another user', async () => {
+  test.skipIf(lacks('root'))('serve --tokens does not start with a file of another user', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chownSync(tokens.file, 12345, 12345);
     expect(await failedStart(tokens)).toMatch(/belongs to another user \(uid 12345\)/);
   });
 
-  test('may lie in a directory that everybody can write to and only owners can remove files from', async () => {
+  test('The file of serve --tokens may lie in a directory that everybody can write to and only owners can remove files from', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chmodSync(tokens.directory, 0o1777);
@@ -395,7 +395,7 @@ describe('serve --tokens', () => {
     expect(statSync(tokens.directory).mode & 0o7777).toBe(0o1777);
   });
 
-  test('contradicts --auth off', async () => {
+  test('serve --tokens contradicts --auth off', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     const started = TestServer.start({ flags: ['--tokens', tokens.file, '--auth', 'off'] });

@@ -21,14 +21,14 @@ async function read(document: object) {
 const rule = 'up to 64 letters, digits and . _ @ -, beginning with a letter or a digit';
 
 test.each(['ana', '7', 'Ana.Maria_2@example-1.org', 'x'.repeat(64)])(
-  'a token may have the name %j',
+  'A token may have the name %j',
   async (name) => {
     expect((await read(withNamed(name))).tokens).toMatchObject([{ name }]);
   },
 );
 
 test.each(['ana maria', '../ana', '', '-ana', '.ana', 'ana\n', 'an\u00e4', 'ana:x', 'x'.repeat(65)])(
-  'no token has the name %j, neither from a command nor in a file that a person has written',
+  'No token has the name %j, neither from a command nor in a file that a person has written',
   async (name) => {
     expect(() => withNamed(name)).toThrow(`A token's name is ${rule}; got `);
     const document = withNamed('ana');
@@ -37,7 +37,7 @@ test.each(['ana maria', '../ana', '', '-ana', '.ana', 'ana\n', 'an\u00e4', 'ana:
   },
 );
 
-test.skipIf(lacks('root'))('a file of tokens belongs to root or to the user of the server', async () => {
+test.skipIf(lacks('root'))('A file of tokens belongs to root or to the user of the server', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'tokens.json': JSON.stringify(noTokens) });
   const file = path.join(directory.path, 'tokens.json');
@@ -57,7 +57,7 @@ test.skipIf(lacks('root'))('a file of tokens belongs to root or to the user of t
   );
 });
 
-test('a file of tokens that cannot be read whole at once is refused, and none stays open', async () => {
+test('A file of tokens that cannot be read whole at once is refused, and none stays open', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'tokens.json');
   const [first, second] = [withNamed('ana'), withNamed('bob')].map(({ tokens }) => tokens[0]);
@@ -102,11 +102,11 @@ test.each<[string, object, string]>([
     { tokens: [withNamed('ana').tokens[0], withNamed('ANA').tokens[0]] },
     "there are two tokens named 'ana'",
   ],
-])('a file of tokens with %s is refused', async (_, change, sentence) => {
+])('A file of tokens with %s is refused', async (_, change, sentence) => {
   await expect(read({ ...noTokens, ...change })).rejects.toThrow(sentence);
 });
 
-test('two revoked tokens without hashes are no fault, and limits may be nothing or none', async () => {
+test('Two revoked tokens without hashes are no fault, and limits may be empty or null', async () => {
   const revoked = { ...withNamed('ana').tokens[0], hash: null, revoked_at: time };
   const document = {
     ...noTokens,

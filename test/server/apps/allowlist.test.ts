@@ -30,30 +30,30 @@ async function idsOf(...sources: string[]): Promise<unknown> {
 }
 
 describe('serve --apps', () => {
-  test('takes an app directory, named after the directory, and a directory of app directories', async () => {
+  test('serve --apps takes an app directory, named after the directory, and a directory of app directories', async () => {
     expect(await idsOf(apps.probe, shelf)).toEqual(['probe', 'one', 'two']);
   });
 
-  test('takes a JSON file with identifiers as strings, and with named entries', async () => {
+  test('serve --apps takes a JSON file with identifiers as strings, and with named entries', async () => {
     const one = path.join(shelf, 'one');
     const entries = [one, 'VBoussot/ImpactSynth:MR', { name: 'second', source: './shelf/two' }];
     expect(await idsOf(list({ apps: entries }))).toEqual([one, 'VBoussot/ImpactSynth:MR', 'second']);
   });
 
-  test('takes a JSON file with a directory of app directories', async () => {
+  test('serve --apps takes a JSON file with a directory of app directories', async () => {
     expect(await idsOf(list({ apps: ['./shelf'] }))).toEqual(['one', 'two']);
   });
 
-  test('takes a repository id', async () => {
+  test('serve --apps takes a repository id', async () => {
     expect(await idsOf('owner/name', 'owner/name:variant')).toEqual(['owner/name', 'owner/name:variant']);
   });
 
-  test('takes an app of a repository at a revision', async () => {
+  test('serve --apps takes an app of a repository at a revision', async () => {
     const sources = ['owner/name@v1.0:app', list({ apps: [{ name: 'pinned', source: 'a/b@main:c' }] })];
     expect(await idsOf(...sources)).toEqual(['owner/name@v1.0:app', 'pinned']);
   });
 
-  test('takes ~ for the home directory, as a shell does, and a path with an @ that is there', async () => {
+  test('serve --apps takes ~ for the home directory, as a shell does, and a path with an @ that is there', async () => {
     const home = path.join(root, 'home');
     for (const name of ['apps/mine', 'tiny@1.2'])
       cpSync(apps.shell, path.join(home, name), { recursive: true });
@@ -75,13 +75,13 @@ describe('serve --apps', () => {
     });
   });
 
-  test('may be left out: serve says that no app can be run', async () => {
+  test('serve --apps may be left out: serve says that no app can be run', async () => {
     await using server = await TestServer.start({ apps: [] });
     expect(await server.api.json('/repo_apps_list')).toEqual({ apps: [] });
     expect(server.stderr).toContain('--apps');
   });
 
-  test('may have a directory without apps beside others, which is said', async () => {
+  test('serve --apps may have a directory without apps beside others, which is reported', async () => {
     const empty = path.join(shelf, 'empty');
     await using server = await TestServer.start({ apps: [empty, path.join(shelf, 'one')] });
     expect(server.stderr).toContain(
@@ -119,7 +119,7 @@ describe('serve --apps', () => {
     ['an entry without a name', [list({ apps: [{ source: 'a/b' }] })], /apps/],
     ['an empty entry', [list({ apps: [''] })], /apps/],
     ['an entry that leads nowhere', [list({ apps: [{ name: 'x', source: '/nowhere/x' }] })], /nowhere/],
-  ] as [string, string[], RegExp][])('is refused at start: %s', async ([, sources, reason]) => {
+  ] as [string, string[], RegExp][])('serve --apps is refused at start: %s', async ([, sources, reason]) => {
     await using cli = await Cli.create();
     const flags = sources.flatMap((source) => ['--apps', source]);
     expect(await cli.refusedStart(['serve', '--port', '0', '--data-dir', 'data', ...flags])).toMatch(reason);

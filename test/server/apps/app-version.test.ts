@@ -41,7 +41,7 @@ const sha256 = /^sha256:[0-9a-f]{64}$/;
 /** Bytes that this process, which the server runs in, has read so far, from files and sockets. */
 const bytesRead = () => Number(/rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 
-test('the version of an app changes exactly when something that a job can read changes', async () => {
+test('The version of an app changes exactly when something that a job can read changes', async () => {
   const directory = copy('app');
   const same = copy('same');
   await using server = await TestServer.start({ runners: true, apps: [directory, same], app: 'app' });
@@ -89,7 +89,7 @@ test('the version of an app changes exactly when something that a job can read c
   expect(await versionOf(server, 'app')).toBe(first);
 });
 
-test('a known version is returned again without reading a file', async () => {
+test('A known version is returned again without reading a file', async () => {
   const directory = copy('app');
   const size = 64 * 1024 ** 2;
   truncateSync(path.join(directory, 'CV_0.pt'), size);
@@ -107,7 +107,7 @@ test('a known version is returned again without reading a file', async () => {
   expect(bytesRead() - between).toBeLessThan(size / 16);
 });
 
-test('a job keeps the version that its command began with', async () => {
+test('A job keeps the version that its command began with', async () => {
   const directory = copy('app');
   await using server = await TestServer.start({
     apps: [directory],
@@ -139,7 +139,7 @@ test('a job keeps the version that its command began with', async () => {
   expect((await api.job(next)).version).toBe(second);
 });
 
-test('an app that is too large has no version, and still runs', async () => {
+test('An app that is too large has no version, and still runs', async () => {
   const directory = copy('app');
   truncateSync(path.join(directory, 'CV_0.pt'), 300 * 1024 ** 3);
   // What an author calls the version is no digest.
@@ -151,7 +151,7 @@ test('an app that is too large has no version, and still runs', async () => {
   expect((await server.api.run('infer', least.infer)).view).toMatchObject({ status: 'done', version: null });
 });
 
-test('an app that changes while it is read gets its version at the next look', async () => {
+test('An app that changes while it is read gets its version at the next look', async () => {
   const directory = copy();
   const weights = path.join(directory, 'CV_0.pt');
   truncateSync(weights, 8 * 1024 ** 2);
@@ -167,7 +167,7 @@ test('an app that changes while it is read gets its version at the next look', a
   expect([await one?.known, await other?.known]).toEqual([version, version]);
 });
 
-test('an unreadable file does not prevent a version', async () => {
+test('An unreadable file does not prevent a version', async () => {
   const directory = copy();
   const versions = new AppVersions();
   const before = await (await versions.of(directory))?.known;
@@ -178,7 +178,7 @@ test('an unreadable file does not prevent a version', async () => {
   expect(version).not.toBe(before);
 });
 
-test('circular and dangling links do not prevent a version', async () => {
+test('Circular and dangling links do not prevent a version', async () => {
   const directory = copy();
   const versions = new AppVersions();
   const version = await (await versions.of(directory))?.known;

@@ -5,7 +5,7 @@ import { viewAppDirectory } from '../../../src/server/apps/index.js';
 import { isWeights } from '../../../src/server/weights.js';
 import { temporary } from '../../support/temporary.js';
 
-test('an app has its own checkpoints, and none of its packages or of its Python environment', async () => {
+test('An app has its own checkpoints, and none of its packages or of its Python environment', async () => {
   await using root = await temporary();
   const directory = path.join(root.path, 'node_modules/app');
   const packages = path.join(directory, 'node_modules/other');

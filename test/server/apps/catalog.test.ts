@@ -52,7 +52,7 @@ const request = { app: 'own', operation: 'infer', values: { tta: 2 } } as unknow
 const grant = { gpus: [1, 3], gpuUuids: [], cpuSlots: 0 };
 const directory = { loadFiles: () => ({ inputs: [['/a.nii']] }), output: '/out' } as unknown as JobDirectory;
 
-test('a principal sees only their own apps', () => {
+test('A principal sees only their own apps', () => {
   expect(catalog.ids()).toEqual(['once', 'own', 'first', '/srv/apps/second', 'third']);
   expect(catalog.ids(['own', 'gone'])).toEqual(['own']);
   // As a proxy sends it that merges slashes.
@@ -65,7 +65,7 @@ test('a principal sees only their own apps', () => {
   expect(() => catalog.get('nobody', null)).toThrow(/^Unknown app 'nobody'$/);
 });
 
-test('a job may access only its own app, and the network only if the list or the flag allows it', () => {
+test('A job may access only its own app, and the network only if the list or the flag allows it', () => {
   const access = (network: boolean, ...names: string[]) => ({
     network,
     directories: names.map(at),
@@ -80,7 +80,7 @@ test('a job may access only its own app, and the network only if the list or the
   ]);
 });
 
-test("the command line starts with the app's own command, or with the engine, and contains files and devices", () => {
+test("The command line starts with the app's own command, or with the engine, and contains files and devices", () => {
   const words = (id: string) => catalog.commandFor({ ...request, app: id }, directory, grant);
   const rest = ['--tta', '2', '--output', '/out', '--gpu', '1', '3', '--inputs', '/a.nii'];
   expect(words('own')).toEqual([at('apps/own/run'), '-q', 'infer', at('apps/own'), ...rest]);
@@ -93,7 +93,7 @@ test("the command line starts with the app's own command, or with the engine, an
   ]).toEqual([expect.stringContaining('--patch-size, --max-voxels or --batch-size'), null, null]);
 });
 
-test("an app's own program stays loaded for that app alone, and the engine for all of its apps with the same network access", () => {
+test("An app's own program stays loaded for that app alone, and the engine for all of its apps with the same network access", () => {
   expect(['own', 'once', 'first', '/srv/apps/second', 'gone'].map((id) => catalog.residentName(id))).toEqual([
     'own',
     null,
@@ -129,7 +129,7 @@ test("an app's own program stays loaded for that app alone, and the engine for a
   expect([resident('once'), resident('gone')]).toEqual([null, null]);
 });
 
-test('the admin sees where apps are, what runs them, and what they lack', async () => {
+test('The admin sees where apps are, what runs them, and what they lack', async () => {
   const places = ['apps/once', 'apps/own', 'engine/first', 'engine/second', 'engine/third'];
   expect(catalog.directories()).toEqual(places.map(at));
   expect(['apps/own', 'engine/first', 'nowhere'].map((name) => catalog.programIn(at(name)))).toEqual([
@@ -145,7 +145,7 @@ test('the admin sees where apps are, what runs them, and what they lack', async 
   ]);
 });
 
-test('a reload applies added and removed apps, and an app that is not served has no version', async () => {
+test('A reload applies added and removed apps, and an app that is not served has no version', async () => {
   expect((await (await catalog.versionOf('own'))?.known)?.slice(0, 7)).toBe('sha256:');
   await plant(root.path, { 'apps/new/app.json': app() });
   rmSync(at('apps/once'), { recursive: true });
@@ -164,7 +164,7 @@ test('--network accepts only ids of existing apps', () => {
   );
 });
 
-test("the version of a repository's app is its commit, and its jobs see only its repository in the cache", async () => {
+test("The version of a repository's app is its commit, and its jobs see only its repository in the cache", async () => {
   const cache = at('cache');
   const commit = await plantCache(cache, 'lab/app', { 'X/app.json': app(), 'X/w.pt': 'w' });
   const settings = hubSettings({ HOME: root.path, HF_HUB_CACHE: cache });

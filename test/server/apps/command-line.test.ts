@@ -148,18 +148,24 @@ describe("an app's command line, every field given", () => {
     ],
   };
 
-  test.for(operationNames)('is for %s as docs/reference.md says', async (operation) => {
-    expect(await argvOf(operation, everything[operation] ?? {})).toEqual(expected[operation]);
-  });
+  test.for(operationNames)(
+    'With every field given, the command line of %s is as docs/reference.md says',
+    async (operation) => {
+      expect(await argvOf(operation, everything[operation] ?? {})).toEqual(expected[operation]);
+    },
+  );
 
-  test.for(operationNames)('leaves out no field of %s', (operation) => {
-    const { options: json, ...form } = everything[operation] ?? {};
-    const given = [...Object.keys(form), ...Object.keys(JSON.parse(String(json ?? '{}')))];
-    const known = operationOf(operation).fields.flatMap((field) =>
-      field.kind === 'files' ? [field.name, groupsField(field)] : [field.name],
-    );
-    expect(given.sort()).toEqual(known.sort());
-  });
+  test.for(operationNames)(
+    'With every field given, the command line leaves out no field of %s',
+    (operation) => {
+      const { options: json, ...form } = everything[operation] ?? {};
+      const given = [...Object.keys(form), ...Object.keys(JSON.parse(String(json ?? '{}')))];
+      const known = operationOf(operation).fields.flatMap((field) =>
+        field.kind === 'files' ? [field.name, groupsField(field)] : [field.name],
+      );
+      expect(given.sort()).toEqual(known.sort());
+    },
+  );
 });
 
 describe("an app's command line, the least given", () => {
@@ -182,12 +188,15 @@ describe("an app's command line, the least given", () => {
       '--dataset Input/dataset --output Output --gpu 0',
   };
 
-  test.for(operationNames)('has the defaults of %s', async (operation) => {
-    const form = operation === 'fine_tune' ? { dataset } : least[operation];
-    expect((await argvOf(operation, form)).join(' ')).toBe(expected[operation]?.replace('APP', app));
-  });
+  test.for(operationNames)(
+    'With only the required fields, the command line has the defaults of %s',
+    async (operation) => {
+      const form = operation === 'fine_tune' ? { dataset } : least[operation];
+      expect((await argvOf(operation, form)).join(' ')).toBe(expected[operation]?.replace('APP', app));
+    },
+  );
 
-  test('treats an empty value as a missing one', async () => {
+  test("An app's command line treats an empty value as a missing one", async () => {
     const empty = {
       ensemble_models: '',
       tta: '',
@@ -202,13 +211,13 @@ describe("an app's command line, the least given", () => {
     );
   });
 
-  test('has --cpu for a form that carries cpu and no gpu', async () => {
+  test("An app's command line has --cpu for a form that carries cpu and no gpu", async () => {
     const argv = await argvOf('infer', { ...least.infer, cpu: '2' });
     expect(argv.join(' ')).toContain(' --output Output --cpu 2 --inputs ');
     expect(argv).not.toContain('--gpu');
   });
 
-  test('has --cpu as it was granted, for a form that carries more than the server has', async () => {
+  test("An app's command line has --cpu as it was granted, for a form that carries more than the server has", async () => {
     const argv = await argvOf('infer', { ...least.infer, cpu: '99' });
     expect(argv.join(' ')).toContain(' --output Output --cpu 3 --inputs ');
   });
@@ -223,14 +232,14 @@ describe("an app's command line, the least given", () => {
     ['0', false],
     ['no', false],
     ['OFF', false],
-  ] as const)('reads the boolean %s as %s', async ([text, value]) => {
+  ] as const)('The boolean %s of a form is read as %s', async ([text, value]) => {
     const argv = await argvOf('pipeline', { ...least.pipeline, uncertainty: text, quiet: text });
     expect([argv.includes('-uncertainty'), argv.includes('--quiet')]).toEqual([value, value]);
   });
 });
 
 describe('a field that no operation has', () => {
-  test('is ignored, and the log says so', async () => {
+  test('A field that no operation has is ignored, and the log says so', async () => {
     const form = { ...least.infer, surprise: '--output /etc', constructor: 'x', file: file('x.bin') };
     const { id, log, view } = await api.run('infer', form);
     expect(view.status).toBe('done');

@@ -69,7 +69,7 @@ async function found(
 
 const fine = { problems: [], warnings: [], missing: [], engineProblem: null };
 
-test('an app of the engine needs the engine, and one with a command does not', async () => {
+test('An app of the engine needs the engine, and one with a command does not', async () => {
   expect(await found({ command: ['true'] })).toEqual(fine);
   expect(await found({})).toEqual({
     ...fine,
@@ -87,7 +87,7 @@ test('an app of the engine needs the engine, and one with a command does not', a
 });
 
 test.each([{}, { command: ['true'] }])(
-  'an app with %j is reported with the checkpoints that it names and lacks',
+  'An app with %j is reported with the checkpoints that it names and lacks',
   async (more) => {
     const { missing } = await found({ ...more, models: ['w.pt', 'gone.pt'] }, { 'w.pt': '' });
     expect(missing).toEqual(['models.1: the file gone.pt is not there']);
@@ -122,7 +122,7 @@ test.each([
     { command: ['true'], tta: '4', patch_size: null, models: null },
     ['tta: expected number, received string'],
   ],
-])('an app with %j is reported with its probable mistakes', async (more, warnings) => {
+])('An app with %j is reported with its probable mistakes', async (more, warnings) => {
   expect((await found(more, { 'e.yml': '' })).warnings).toEqual(warnings);
 });
 
@@ -157,11 +157,11 @@ test.each([
   ],
   [{ command: ['sh', '-e', 'main.sh', 'for-the-script.py'] }, { 'main.sh': '' }, []],
   [{ command: ['sh', 'of-the-path', 'gone.py'] }, {}, []],
-] as const)('an app with %j and the files %j cannot be run: %j', async (more, files, problems) => {
+] as const)('An app with %j and the files %j cannot be run: %j', async (more, files, problems) => {
   expect((await found(more, files)).problems).toEqual(problems);
 });
 
-test('files that an app names and lacks are reported with their places in app.json', async () => {
+test('Files that an app names and lacks are reported with their places in app.json', async () => {
   const evaluations = { Dice: { 'Dice.yml': { A: volume }, 'Other.yml': { A: volume } } };
   const more = { command: ['true'], models: ['a.pt', 'b', 'c.pt'], inputs_evaluations: evaluations };
   expect((await found(more, { 'w/a.pt': '', 'b.pt': '', 'Dice.yml': '' })).missing).toEqual([
@@ -170,7 +170,7 @@ test('files that an app names and lacks are reported with their places in app.js
   ]);
 });
 
-test('the description of an app follows from the files in its directory', async () => {
+test('The description of an app follows from the files in its directory', async () => {
   const directory = await appWith(
     {
       inputs: { A: volume },
@@ -227,7 +227,7 @@ test('the description of an app follows from the files in its directory', async 
   });
 });
 
-test('words of a command that are files of the app are made absolute, and no others', async () => {
+test('Words of a command that are files of the app are made absolute, and no others', async () => {
   const command = ['sh', 'main.sh', '../outside', 'gone.sh', '.', 'sub'];
   const directory = await appWith(
     { command, resident: true },
@@ -249,7 +249,7 @@ test('words of a command that are files of the app are made absolute, and no oth
   ]).toEqual([true, false, false]);
 });
 
-test('missing Node packages are reported for a Node program only, and only if no directory above the app has them', async () => {
+test('Missing Node packages are reported for a Node program only, and only if no directory above the app has them', async () => {
   const directory = await appWith(
     {},
     {
@@ -271,7 +271,7 @@ test('missing Node packages are reported for a Node program only, and only if no
   expect(await missing('node', 'main.js')).toEqual([]);
 });
 
-test('an app of a repository is reported with what the cache holds, or with why it is missing', async () => {
+test('An app of a repository is reported with what the cache holds, or with why it is missing', async () => {
   const cache = await place();
   const files = { 'X/app.json': JSON.stringify(least), 'X/w.pt': 'w', 'Y/app.json': '{' };
   const commit = await plantCache(cache, 'lab/app', files);

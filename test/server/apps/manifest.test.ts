@@ -6,7 +6,7 @@ import { temporary } from '../../support/temporary.js';
 
 const nested = (open: string, close: string, depth: number) => open.repeat(depth) + 1 + close.repeat(depth);
 
-test('a fault in app.json is reported with the line of its value, or of the object that lacks it', async () => {
+test('A fault in app.json is reported with the line of its value, or of the object that lacks it', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'app.json');
   writeFileSync(file, '{\n  "tta": "x",\n  "inputs": {\n    "Volume": {}\n  }\n}\n');
@@ -18,7 +18,7 @@ test('a fault in app.json is reported with the line of its value, or of the obje
   expect(lines.map(({ line }) => line)).toEqual([2, 4, 1]);
 });
 
-test('the line of a value is found regardless of what precedes it', async () => {
+test('The line of a value is found regardless of what precedes it', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'app.json');
   const before = {
@@ -49,7 +49,7 @@ test('the line of a value is found regardless of what precedes it', async () => 
 test.each([
   ['lists', '[', ']'],
   ['objects', '{"a":', '}'],
-])('an app.json with too many levels of %s is reported with its line', async (_, open, close) => {
+])('An app.json with too many levels of %s is reported with its line', async (_, open, close) => {
   await using root = await temporary();
   const file = path.join(root.path, 'app.json');
   for (const depth of [100, 10_000, 100_000]) {
@@ -67,7 +67,7 @@ async function read(values: object, from?: 'repository') {
   return readManifest(root.path, ...(from ? [from] : []));
 }
 
-test('values are read as KonfAI reads them', async () => {
+test('Values are read as KonfAI reads them', async () => {
   const volume = { display_name: 3, volume_type: 'VOLUME', required: 0 };
   const manifest = await read({
     display_name: true,
@@ -104,7 +104,7 @@ test('values are read as KonfAI reads them', async () => {
   expect((await read({ patch_size: 'None' })).patch_size).toBeNull();
 });
 
-test('an app of a repository has no command, and an unusable value is reported with its place', async () => {
+test('An app of a repository has no command, and an unusable value is reported with its place', async () => {
   const command = { command: ['true'], resident: true };
   expect(await read(command)).toMatchObject(command);
   const { command: none, resident } = await read(command, 'repository');
@@ -126,7 +126,7 @@ test('an app of a repository has no command, and an unusable value is reported w
   ]);
 });
 
-test("no content is quoted from a link to a file that is not JSON, except from a repository's cache", async () => {
+test("No content is quoted from a link to a file that is not JSON, except from a repository's cache", async () => {
   await using root = await temporary();
   writeFileSync(path.join(root.path, 'secret'), 'secret: 7');
   symlinkSync('secret', path.join(root.path, 'app.json'));

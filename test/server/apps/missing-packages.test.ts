@@ -23,7 +23,7 @@ async function ofNode(files: Readonly<Record<string, string>>, program = 'main.m
   return told.map((line) => line.replaceAll(directory, '.'));
 }
 
-test('a program that Node cannot parse is reported with its line, if Node runs it', async () => {
+test('A program that Node cannot parse is reported with its line, if Node runs it', async () => {
   const files = { 'main.mjs': 'const a = 1;\n\nconst = 2;\n', 'main.sh': 'const = 2;' };
   expect(await ofNode(files)).toEqual([
     expect.stringMatching(/^\.\/main\.mjs, line 3: SyntaxError: Unexpected token /),
@@ -78,7 +78,7 @@ const requirements = [
 const answer = (packages: string[], modules: unknown[] = [], broken: unknown[] = []) =>
   `printf %s '${JSON.stringify({ packages, modules, broken })}'`;
 
-test("an app's own Python is started only for its author, because it runs outside the sandbox", async () => {
+test("An app's own Python is started only for its author, because it runs outside the sandbox", async () => {
   const { told, asked } = await withPython(
     answer(['torch', 'numpy'], [['yaml', 'net.py', 3]], [['old.py', 7, 'Missing\nparentheses']]),
     { 'requirements.txt': requirements },
@@ -93,14 +93,14 @@ test("an app's own Python is started only for its author, because it runs outsid
   expect(asked()).toEqual(['.', './main.py', 'torch', 'SimpleITK', 'pydicom', 'numpy']);
 });
 
-test('a Python that runs no file of the app is asked only for its requirements', async () => {
+test('A Python that runs no file of the app is asked only for its requirements', async () => {
   const { told, asked, python } = await withPython(answer([]), { 'requirements.txt': 'torch' });
   expect(await told('own-python', [python, '-m', 'lab', '/opt/main.py'])).toEqual([]);
   expect(asked()).toEqual(['.', '', 'torch']);
 });
 
 test.each(['exit 1', 'echo no', `echo '{"packages": 1}'`, `${answer(['torch'])}; exit 3`])(
-  'a Python that does %j yields no findings',
+  'A Python that does %j yields no findings',
   async (script) => {
     expect(await (await withPython(script)).told('own-python')).toEqual([]);
   },
@@ -111,7 +111,7 @@ test.each([
   ['torch', 'echo false', false],
   ['torch', 'exit 1', false],
   ['torchvision', 'echo true', false],
-])('with %j required, a Python that does %j has no CUDA: %j', async (required, script, isWithout) => {
+])('With %j required, a Python that does %j has no CUDA: %j', async (required, script, isWithout) => {
   const { directory, python, asked } = await withPython(script, { 'requirements.txt': required });
   expect(await pythonWithoutCuda(directory, [python], searched)).toBe(isWithout ? python : null);
   expect(asked() !== null).toBe(required === 'torch');

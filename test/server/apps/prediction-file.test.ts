@@ -47,6 +47,6 @@ test.each([
     'that is too much once it is written out',
     `Predictor: {Model: {Net: {a: &a [${'x,'.repeat(9999)}], b: *a, c: *a, d: *a}}}`,
   ],
-])('a prediction file %s yields no facts', async (_, text) => {
+])('A prediction file %s yields no facts', async (_, text) => {
   expect(await read(text)).toEqual(nothing);
 });

@@ -27,7 +27,7 @@ async function shelf(...names: string[]) {
   return { root, told, apps };
 }
 
-test('a reload reports added and removed apps, and keeps the current ones if it fails', async () => {
+test('A reload reports added and removed apps, and keeps the current ones if it fails', async () => {
   const { root, told, apps } = await shelf('a', 'b');
   apps.reload();
   expect([[...apps.current.keys()], told]).toEqual([['a', 'b'], []]);
@@ -42,7 +42,7 @@ test('a reload reports added and removed apps, and keeps the current ones if it 
   expect([...apps.current.keys()]).toEqual(['b', 'c']);
 });
 
-test('a directory without apps is reported at the start', async () => {
+test('A directory without apps is reported at the start', async () => {
   const empty = await place();
   const { root } = await shelf('a');
   const told: unknown[] = [];

@@ -49,7 +49,7 @@ describe('serve --audit-log', () => {
   });
   const ana = () => tokens.api(server, 'ana');
 
-  test('has the address also of a client that resets its connection after its request', async () => {
+  test('The audit log has the address also of a client that resets its connection after its request', async () => {
     const { port } = new URL(server.url);
     for (let count = 0; count < 20; count += 1) {
       const socket = connect(Number(port), '127.0.0.1');
@@ -65,7 +65,7 @@ describe('serve --audit-log', () => {
     expect(server.stderr).not.toContain(' from :');
   });
 
-  test('has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
+  test('The audit log has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
     const api = ana();
     const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7', 'X-Proxy-Secret': 'of-the-proxy' };
     const form = { inputs: file('secret-name.nii', 'x'.repeat(5000)), ...onCpu };
@@ -93,7 +93,7 @@ describe('serve --audit-log', () => {
     expect(linesOf().filter(({ event, job_id }) => event === 'download' && job_id === second)).toEqual([]);
   });
 
-  test('has a line for each upload that came whole or was removed, which does not tell its name', async () => {
+  test('The audit log has a line for each upload that came whole or was removed, which does not tell its name', async () => {
     const [tus, name] = [new Tus(ana()), sha256('uploaded')];
     await tus.begin('uploaded', 'up');
     await tus.patch(name, 2, 'loaded');
@@ -107,7 +107,7 @@ describe('serve --audit-log', () => {
     expect(readFileSync(log, 'utf8')).not.toContain(name);
   });
 
-  test('has the address that a proxy tells only with its secret, which no other user of the machine has', async () => {
+  test('The audit log has the address that a proxy tells only with its secret, which no other user of the machine has', async () => {
     for (const [index, secret] of ['of-the-proxy', 'guessed', ''].entries()) {
       const headers = { 'X-Forwarded-For': `203.0.113.${50 + index}`, 'X-Proxy-Secret': secret };
       await ana().fetch(`/jobs/00000000000${index}`, { headers });
@@ -117,7 +117,7 @@ describe('serve --audit-log', () => {
     expect(from().slice(-3)).toEqual(['203.0.113.50', '127.0.0.1', '127.0.0.1']);
   });
 
-  test('says of a download how many bytes of the result were sent, and whether all were', async () => {
+  test('The audit log says of a download how many bytes of the result were sent, and whether all were', async () => {
     const api = ana();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -152,7 +152,7 @@ describe('serve --audit-log', () => {
     expect(linesOf().at(-1)).toMatchObject({ event: 'download', bytes: byteLength, complete: true });
   });
 
-  test('has a line for each refusal, with whose token it was', async () => {
+  test('The audit log has a line for each refusal, with whose token it was', async () => {
     await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer nonsense-token' } });
     await find({
       event: 'refusal',
@@ -168,7 +168,7 @@ describe('serve --audit-log', () => {
     await find({ event: 'refusal', owner: 'ana', status: 422, route: 'infer' });
   });
 
-  test('has a line for each time that the server is drained, or takes jobs again', async () => {
+  test('The audit log has a line for each time that the server is drained, or takes jobs again', async () => {
     for (const [method, draining] of [
       ['POST', true],
       ['DELETE', false],
@@ -178,7 +178,7 @@ describe('serve --audit-log', () => {
     }
   });
 
-  test('has a line for each change of a token', async () => {
+  test('The audit log has a line for each change of a token', async () => {
     const changed = async (change: string, name: string) => {
       await until('the file is looked at', async () => (await server.api.fetch('/health')).ok);
       await until(`${name} is ${change}`, async () => {
@@ -197,7 +197,7 @@ describe('serve --audit-log', () => {
     expect(await find({ event: 'token', change: 'created', token: 'cem' })).toMatchObject({ role: 'admin' });
   });
 
-  test('has a line for each change of limits, of a token and of a role: what is allowed now, and what was', async () => {
+  test('The audit log has a line for each change of limits, of a token and of a role: what is allowed now, and what was', async () => {
     tokens.create('dia', { expires: '2100-01-01T00:00:00.000Z' });
     tokens.edit((before) => withLimits(before, 'dia', { max_jobs: 2 }));
     await find({ event: 'token', token: 'dia' });
@@ -221,7 +221,7 @@ describe('serve --audit-log', () => {
     });
   });
 
-  test('never has a token, a name of a file, or what somebody has sent as a value', () => {
+  test('The audit log never has a token, a name of a file, or what somebody has sent as a value', () => {
     const text = readFileSync(log, 'utf8');
     for (const secret of [
       'secret-name',
@@ -235,7 +235,7 @@ describe('serve --audit-log', () => {
     expect(statSync(log).mode & 0o777).toBe(0o600);
   });
 
-  test('is written anew after a SIGHUP, when an admin has moved it, and the old file is left', async () => {
+  test('The audit log is written anew after a SIGHUP, when an admin has moved it, and the old file is left', async () => {
     renameSync(log, `${log}.1`);
     await ana().fetch('/jobs/eeeeeeeeeeee');
     await find({ event: 'refusal', error: 'unknownJob', route: 'job' }, `${log}.1`);
@@ -247,7 +247,7 @@ describe('serve --audit-log', () => {
     expect(linesOf(`${log}.1`)).toHaveLength(before);
   });
 
-  test('is appended to after a restart', async () => {
+  test('The audit log is appended to after a restart', async () => {
     const before = linesOf().length;
     await server.restart();
     await ana().fetch('/jobs/dddddddddddd');
@@ -258,7 +258,7 @@ describe('serve --audit-log', () => {
 const disk = smallDisk(1);
 
 describe.skipIf(disk === null)('on a full disk', () => {
-  test('the service goes on, which is said once, and the lost lines are counted', () => {
+  test('On a full disk the service goes on; this is reported once, and the lost lines are counted', () => {
     const said: string[] = [];
     const name = path.join(disk ?? '', 'audit.log');
     const audit = new AuditLog(name, (problem) => said.push(problem));
@@ -297,20 +297,20 @@ describe('the end of a log that is opened again', () => {
     ['a part of a line is ended', `${entry}\n${entry.slice(0, 44)}`, `${entry}\n${entry.slice(0, 44)}\n`],
     ['a line that lacks only its end is ended', `${entry}\n${entry}`, `${entry}\n${entry}\n`],
     ['whole lines stay', `${entry}\n`, `${entry}\n`],
-  ] as const)('%s', async ([, before, after]) => {
+  ] as const)('When a log is opened again, %s', async ([, before, after]) => {
     expect(await openedAfter(before)).toBe(after);
   });
 });
 
 describe('a start', () => {
-  test('fails where the audit log cannot be written', async () => {
+  test('A start fails where the audit log cannot be written', async () => {
     const directory = path.join(tokens.directory, 'directory');
     mkdirSync(directory);
     const started = TestServer.start({ flags: ['--audit-log', directory] });
     await expect(started).rejects.toThrow(/The audit log .* cannot be written/);
   });
 
-  test('fails where a trusted proxy is no address', async () => {
+  test('A start fails where a trusted proxy is no address', async () => {
     const started = TestServer.start({ flags: ['--trusted-proxy', 'proxy.example.org'] });
     await expect(started).rejects.toThrow(
       /--trusted-proxy: 'proxy.example.org' is neither an address nor a network/,
@@ -370,7 +370,7 @@ describe('where a request comes from', () => {
   });
 
   test.for(['10.0.0.0/33', '10.0.0.0/', '::1/129', '10.0.0.0/8/8x', 'localhost', ''])(
-    'no proxy is at %j',
+    '%j is refused as the address of a proxy',
     (text) => {
       expect(() => proxyList([text])).toThrow(
         `--trusted-proxy: '${text}' is neither an address nor a network such as 10.0.0.0/8`,

@@ -25,7 +25,7 @@ const linesOf = (name = file) =>
       return facts;
     });
 
-test('a log that is opened again leaves one descriptor open; where that fails, the old one is written on', () => {
+test('A log that is opened again leaves one descriptor open; where that fails, the old one is written on', () => {
   const told: string[] = [];
   const log = new AuditLog(file, (problem) => told.push(problem));
   renameSync(file, `${file}.1`);
@@ -47,7 +47,7 @@ test('a log that is opened again leaves one descriptor open; where that fails, t
   expect(openBelow(directory.path)).toEqual([]);
 });
 
-test('a check of the log makes none, follows a link to where it would be, and leaves nothing open', () => {
+test('A check of the log makes none, follows a link to where it would be, and leaves nothing open', () => {
   const problem = (why: string) => `The audit log '${file}' cannot be written: ${why}`;
   lookAtAuditLog(file);
   expect(existsSync(file)).toBe(false);

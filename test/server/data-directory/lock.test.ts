@@ -61,7 +61,7 @@ describe('the lock of a data directory', () => {
     ['a directory', (file: string) => mkdirSync(path.join(file, 'inside'), { recursive: true })],
     ['a link to nowhere', (file: string) => symlinkSync('/nowhere/at/all', file)],
     ['a link to a file of somebody else', (file: string) => symlinkSync('../precious', file)],
-  ] as const)('is not what serve.lock holds: %s', async ([, plant]) => {
+  ] as const)('The lock of a data directory is not what serve.lock holds: %s', async ([, plant]) => {
     await using directory = await temporary();
     const data = path.join(directory.path, 'data');
     const precious = path.join(directory.path, 'precious');
@@ -76,7 +76,7 @@ describe('the lock of a data directory', () => {
     expect(readFileSync(precious, 'utf8')).toBe('as it was');
   });
 
-  test('names the process that has it, and holds when serve.lock is removed', async () => {
+  test('The lock of a data directory names the process that has it, and holds when serve.lock is removed', async () => {
     await using server = await TestServer.start();
     const named = new RegExp(`\\(process ${process.pid} on \\S+, since \\d{4}-\\d\\d-\\d\\dT\\S+\\)`);
     expect(await refusal(server.dataDirectory)).toMatch(named);
@@ -84,7 +84,7 @@ describe('the lock of a data directory', () => {
     expect(await refusal(server.dataDirectory)).toMatch(/^Another server/);
   });
 
-  test('is taken by exactly one of two servers that start at once, each time', async () => {
+  test('The lock of a data directory is taken by exactly one of two servers that start at once, each time', async () => {
     await using directory = await temporary();
     const data = path.join(directory.path, 'data');
     for (let round = 0; round < 2; round += 1) {
@@ -97,14 +97,17 @@ describe('the lock of a data directory', () => {
     }
   });
 
-  test.skipIf(lacks('the right to make PID namespaces'))('is seen from another PID namespace', async () => {
-    await using directory = await temporary();
-    const data = path.join(directory.path, 'data');
-    const both = await Promise.all([start(data, inPidNamespace), start(data, inPidNamespace)]);
-    expect(both.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
-    // Its server is the namespace's first process, and ends with it.
-    for (const { child, isUp } of both) if (isUp) await kill(child);
-  });
+  test.skipIf(lacks('the right to make PID namespaces'))(
+    'The lock of a data directory is seen from another PID namespace',
+    async () => {
+      await using directory = await temporary();
+      const data = path.join(directory.path, 'data');
+      const both = await Promise.all([start(data, inPidNamespace), start(data, inPidNamespace)]);
+      expect(both.map(({ isUp }) => isUp).sort()).toEqual([false, true]);
+      // Its server is the namespace's first process, and ends with it.
+      for (const { child, isUp } of both) if (isUp) await kill(child);
+    },
+  );
 
   test.for([
     ['is moved', (data: string) => renameSync(data, `${data}-2`)],
@@ -115,21 +118,24 @@ describe('the lock of a data directory', () => {
         rmSync(data, { recursive: true });
       },
     ],
-  ] as const)('is had by a server of a directory with running jobs that %s', async ([, bring]) => {
-    await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
-    const { id } = await server.heldJob();
-    await server.stop();
-    const data = server.dataDirectory;
-    bring(data);
-    {
-      await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
-      expect(brought.stderr).toContain('Recovered 1 active');
-    }
-    renameSync(`${data}-2`, data);
-    expect(existsSync(server.jobDirectory(id))).toBe(true);
-  });
+  ] as const)(
+    'The lock of a data directory with running jobs is taken by a server that %s',
+    async ([, bring]) => {
+      await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
+      const { id } = await server.heldJob();
+      await server.stop();
+      const data = server.dataDirectory;
+      bring(data);
+      {
+        await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
+        expect(brought.stderr).toContain('Recovered 1 active');
+      }
+      renameSync(`${data}-2`, data);
+      expect(existsSync(server.jobDirectory(id))).toBe(true);
+    },
+  );
 
-  test('is not held by a job that outlives its server', async () => {
+  test('The lock of a data directory is not held by a job that outlives its server', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
     const { id, gate } = await server.heldJob();
     const data = realpathSync(server.dataDirectory);
@@ -160,7 +166,7 @@ const ramfs = mounted('ramfs');
 describe.skipIf(ramfs === null)('on a file system that other machines may share', () => {
   const disk = ramfs ?? '';
 
-  test('serve.lock is locked, not the directory', async () => {
+  test('On a file system that other machines may share serve.lock is locked, not the directory', async () => {
     await using directory = await temporary();
     const environment = { PATH: plantFlock(directory.path, 'files') };
     const dataDirectory = path.join(disk, 'files');
@@ -176,7 +182,7 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
     }
   });
 
-  test('a serve.lock that is not a file is refused with an explanation', async () => {
+  test('On a file system that other machines may share a serve.lock that is not a file is refused with an explanation', async () => {
     const data = path.join(disk, 'no-file');
     mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
     expect(await refusal(data)).toMatch(/serve\.lock is not a regular file.*remove/);
@@ -184,7 +190,7 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
 });
 
 describe('on a file system without locks', () => {
-  test('a start is refused with an explanation', async () => {
+  test('On a file system without locks a start is refused with an explanation', async () => {
     await using directory = await temporary();
     const PATH = plantFlock(directory.path, 'nothing');
     const data = path.join(directory.path, 'data');

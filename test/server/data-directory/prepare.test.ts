@@ -42,7 +42,7 @@ const aside = () =>
     .map((name) => name.replace(stamp, ''))
     .sort();
 
-test('a data directory is for its user alone, also one that was there, and is named without links', () => {
+test('A data directory is for its user alone, also one that was there, and is named without links', () => {
   mkdirSync(data, { mode: 0o755 });
   const link = path.join(root.path, 'link');
   symlinkSync(data, link);
@@ -55,7 +55,7 @@ test('a data directory is for its user alone, also one that was there, and is na
   );
 });
 
-test('what stands in the place of a directory of the server is set aside as it is, but a link of the jobs is followed', async () => {
+test('What stands in the place of a directory of the server is set aside as it is, but a link of the jobs is followed', async () => {
   await plant(data, { incoming: 'a text', 'elsewhere/': '' });
   symlinkSync('../elsewhere', path.join(data, 'trash'));
   symlinkSync('elsewhere', path.join(data, 'jobs'));
@@ -73,7 +73,7 @@ test('what stands in the place of a directory of the server is set aside as it i
   ]);
 });
 
-test('what cannot be set aside stays where it is, which is said; what is missing needs no report', async () => {
+test('What cannot be set aside stays where it is, which is said; what is missing needs no report', async () => {
   await plant(data, { 'set-aside': '', jobs: 'x' });
   setAside(data, path.join(data, 'jobs'), 'it is not a job', report);
   expect(told).toEqual([
@@ -92,14 +92,14 @@ test.for([
   ['ENFILE', 'this machine has as many files open as it can (ENFILE): end some programs'],
   ['EFBIG', 'this process may write no file of that size (EFBIG): raise its limit (ulimit -f)'],
   ['EIO', 'It failed'],
-] as const)('a data directory that cannot be written to for %s says what to do', ([code, why]) => {
+] as const)('A data directory that cannot be written to for %s says what to do', ([code, why]) => {
   const cause = Object.assign(new Error('It failed'), { code });
   expect(unwritable(root.path, cause).message).toBe(
     `The data directory ${root.path} cannot be written to: ${why}`,
   );
 });
 
-test('a check makes nothing, leaves nothing, and says whether the directory is there', async () => {
+test('A check makes nothing, leaves nothing, and says whether the directory is there', async () => {
   expect(lookAtDataDirectory(path.join(data, 'deep/er'))).toBe(false);
   expect(readdirSync(root.path)).toEqual([]);
   await plant(data, { 'jobs/': '', incoming: 'a start sets it aside' });
@@ -112,7 +112,7 @@ test('a check makes nothing, leaves nothing, and says whether the directory is t
 });
 
 test.skipIf(lacks('root'))(
-  'a check finds a directory of another user, and one that cannot be written to',
+  'A check finds a directory of another user, and one that cannot be written to',
   async () => {
     await plant(data, { 'jobs/': '' });
     const asUser = vi.spyOn(process, 'geteuid').mockReturnValue(4321);
@@ -130,14 +130,14 @@ test.skipIf(lacks('root'))(
 
 const disk = smallDisk(1);
 
-test.skipIf(disk === null)('a check finds a link that leads the jobs to another file system', async () => {
+test.skipIf(disk === null)('A check finds a link that leads the jobs to another file system', async () => {
   await plant(data, { trash: '' });
   symlinkSync(disk ?? '', path.join(data, 'jobs'));
   const sentence = `${data}/jobs is on another file system than ${data}; mount the data directory as one`;
   expect(() => lookAtDataDirectory(data)).toThrow(sentence);
 });
 
-test('a file system is not refused for a program that is missing', async () => {
+test('A file system is not refused for a program that is missing', async () => {
   vi.stubEnv('PATH', '/nowhere');
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(() => checkFileSystem(root.path)).not.toThrow();

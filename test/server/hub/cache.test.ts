@@ -33,7 +33,7 @@ async function cacheWith(files: Readonly<Record<string, string>> = {}) {
   return { root, cache };
 }
 
-test('a list of files is written as Python writes it, and read again', () => {
+test('A list of files is written as Python writes it, and read again', () => {
   const files = [listed('app.json'), listed('x/w.pt', { size: 9, sha256, xetHash: 'd'.repeat(64) })];
   const text = formatTree(files);
   expect(JSON.parse(text)).toEqual({
@@ -56,7 +56,7 @@ test('a list of files is written as Python writes it, and read again', () => {
     expect(() => parseTree(JSON.stringify(wrong))).toThrow();
 });
 
-test('the files of a snapshot are sorted, without dangling links and links elsewhere', async () => {
+test('The files of a snapshot are sorted, without dangling links and links elsewhere', async () => {
   const { root, cache } = await cacheWith({
     [`snapshots/${commit}/X/b`]: 'b',
     [`snapshots/${commit}/X/a/z`]: 'z',
@@ -82,7 +82,7 @@ test('the files of a snapshot are sorted, without dangling links and links elsew
   expect(await cache.files(oid, null)).toEqual([]);
 });
 
-test('the sandbox gets the content that repositories share, and no other target of a link', async () => {
+test('The sandbox gets the content that repositories share, and no other target of a link', async () => {
   const root = await place();
   await plantCache(root, 'lab/app', { 'app.json': '{}', 'w.pt': 'weights' }, 'shared');
   const cache = new RepositoryCache(root, 'lab/app');

@@ -29,7 +29,7 @@ const looking = (times: { between: number; retry: number; maxRetry: number; aske
     times,
   });
 
-test('a check that failed is retried until the hub answers', async () => {
+test('A check that failed is retried until the hub answers', async () => {
   hub.fail(() => ({ status: 503 }));
   const repositories = looking({ between: long, retry: 10, maxRetry: 20, asked: 0 });
   const tracked = repositories.track(name);
@@ -48,7 +48,7 @@ test('a check that failed is retried until the hub answers', async () => {
   await repositories.close();
 });
 
-test('the message about a cache that cannot be written does not name its path', async () => {
+test('The message about a cache that cannot be written does not name its path', async () => {
   await plant(directory.path, { '.cache': 'a file' });
   const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
@@ -60,7 +60,7 @@ test('the message about a cache that cannot be written does not name its path', 
   await repositories.close();
 });
 
-test('a repository is checked again after the interval, and its new commit appears', async () => {
+test('A repository is checked again after the interval, and its new commit appears', async () => {
   const repositories = looking({ between: 20, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   repositories.start();
@@ -70,7 +70,7 @@ test('a repository is checked again after the interval, and its new commit appea
   await repositories.close();
 });
 
-test('two apps of one repository need one request, and repositories are checked one after the other', async () => {
+test('Two apps of one repository need one request, and repositories are checked one after the other', async () => {
   hub.commit('lab/other', files);
   const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const [one, two] = [repositories.track(name), repositories.track({ ...name, folder: 'CBCT' })];
@@ -88,7 +88,7 @@ test('two apps of one repository need one request, and repositories are checked 
   expect(lines).toEqual([]);
 });
 
-test('a repository whose apps are no longer on the list is not checked again', async () => {
+test('A repository whose apps are no longer on the list is not checked again', async () => {
   hub.commit('lab/other', files);
   const repositories = looking({ between: 10, retry: long, maxRetry: long, asked: 0 });
   const other = { ...name, repository: 'lab/other' };
@@ -103,7 +103,7 @@ test('a repository whose apps are no longer on the list is not checked again', a
   await repositories.close();
 });
 
-test('a hub that sends Retry-After is not asked earlier, not even for a client', async () => {
+test('A hub that sends Retry-After is not asked earlier, not even for a client', async () => {
   hub.fail(() => ({ status: 429, headers: { 'retry-after': '3000' } }));
   const repositories = looking({ between: 0, retry: 0, maxRetry: 0, asked: 0 });
   const tracked = repositories.track(name);
@@ -117,7 +117,7 @@ test('a hub that sends Retry-After is not asked earlier, not even for a client',
   await repositories.close();
 });
 
-test('an app that is no longer on the list is not fetched with another one of its repository', async () => {
+test('An app that is no longer on the list is not fetched with another one of its repository', async () => {
   const repositories = looking({ between: long, retry: long, maxRetry: long, asked: 0 });
   const tracked = repositories.track(name);
   const other = { ...name, folder: 'CBCT' };
@@ -135,19 +135,7 @@ test('an app that is no longer on the list is not fetched with another one of it
   await repositories.close();
 });
 
-test('only the end of a small download is reported', async () => {
-  const settings = hubSettings({ HOME: directory.path, HF_ENDPOINT: hub.url });
-  const repositories = new Repositories({ settings, download: true, say: (line) => lines.push(line) });
-  repositories.track(name);
-  await repositories.fetchAll(new AbortController().signal);
-  expect(lines).toEqual([
-    `VBoussot/ImpactSynth: looking for it at ${hub.url}`,
-    expect.stringMatching(/^VBoussot\/ImpactSynth: at commit [0-9a-f]{12} in the cache$/),
-  ]);
-  await repositories.close();
-});
-
-test('the intervals between retries grow up to the longest one', async () => {
+test('The intervals between retries grow up to the longest one', async () => {
   hub.fail(() => ({ status: 503 }));
   const repositories = looking({ between: 0, retry: 1e6, maxRetry: 3e6, asked: 0 });
   const tracked = repositories.track(name);
@@ -161,7 +149,7 @@ test('the intervals between retries grow up to the longest one', async () => {
   await repositories.close();
 });
 
-test('clients cannot make the server ask a hub more often than allowed, or ask it at all when offline', async () => {
+test('Clients cannot make the server ask a hub more often than allowed, or ask it at all when offline', async () => {
   const repositories = looking({ between: 2 * long, retry: long, maxRetry: long, asked: long });
   const tracked = repositories.track(name);
   await repositories.fetchAll(new AbortController().signal);

@@ -13,7 +13,7 @@ describe('the settings of the hub', () => {
     [{ HF_HOME: '$DATA/hf', DATA: '/data' }, '/data/hf/hub'],
     [{ HUGGINGFACE_HUB_CACHE: '/old', HF_HOME: '/hf' }, '/old'],
     [{ HF_HUB_CACHE: '$' + '{DATA}/models', HUGGINGFACE_HUB_CACHE: '/old', DATA: '/data' }, '/data/models'],
-  ])('have the cache where Python has it: %j', (environment, cache) => {
+  ])('The settings of the hub have the cache where Python has it: %j', (environment, cache) => {
     expect(hubSettings({ HOME: '/home/me', ...environment }).cache).toBe(cache);
   });
 
@@ -25,11 +25,11 @@ describe('the settings of the hub', () => {
     ['0', false],
     ['', false],
     ['2', false],
-  ])('are offline by HF_HUB_OFFLINE=%s: %s', (value, isOffline) => {
+  ])('The settings of the hub are offline by HF_HUB_OFFLINE=%s: %s', (value, isOffline) => {
     expect(hubSettings({ HOME: '/h', HF_HUB_OFFLINE: value }).isOffline).toBe(isOffline);
   });
 
-  test('have the token of the environment, else of the file that a login writes, which may come later', async () => {
+  test('The settings of the hub have the token of the environment, else of the file that a login writes, which may come later', async () => {
     await using directory = await temporary();
     const HF_HOME = path.join(directory.path, 'hf');
     const settings = hubSettings({ HOME: '/h', HF_HOME });
@@ -44,7 +44,7 @@ describe('the settings of the hub', () => {
     expect(hubSettings({ HOME: '/h', HF_HOME, HF_TOKEN_PATH: elsewhere }).token()).toBe('hf_other');
   });
 
-  test('have an address without a slash at its end, and refuse what is none', () => {
+  test('The settings of the hub have an address without a slash at its end; what is no address is refused', () => {
     expect(hubSettings({ HOME: '/h' }).endpoint).toBe('https://huggingface.co');
     expect(hubSettings({ HOME: '/h', HF_ENDPOINT: 'https://mirror.example/hf//' }).endpoint).toBe(
       'https://mirror.example/hf',
@@ -61,11 +61,11 @@ test.each([
   [{ HF_HUB_DISABLE_SYMLINKS: '1' }, { hasLinks: false }],
   [{}, { isOffline: false, hasLinks: true }],
   [{ HF_HUB_CACHE: '$NONE/$HOME/x' }, { cache: path.resolve('$NONE/h/x') }],
-])('the settings of the hub with %j are %j', (environment, settings) => {
+])('With %j the settings of the hub are %j', (environment, settings) => {
   expect(hubSettings({ HOME: 'h', ...environment })).toMatchObject(settings);
 });
 
-test('the newer variable wins over the older one, and a blank token counts as missing', async () => {
+test('The newer variable wins over the older one, and a blank token counts as missing', async () => {
   await using directory = await temporary();
   const root = directory.path;
   await plant(root, { token: ' \n' });

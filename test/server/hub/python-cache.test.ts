@@ -12,7 +12,7 @@ import { unzip } from '../../support/unzip.mjs';
 
 const layouts: Layout[] = ['snapshot', 'files', 'shared', 'copies'];
 
-test.each(layouts)('files that Python downloaded are used without a hub: %s', async (layout) => {
+test.each(layouts)('Files that Python downloaded are used without a hub: %s', async (layout) => {
   await using cache = await temporary();
   const commit = await plantCache(
     cache.path,
@@ -36,7 +36,7 @@ test.each(layouts)('files that Python downloaded are used without a hub: %s', as
 });
 
 test.skipIf(sandbox === null).each(layouts)(
-  'in its sandbox a job reads its repository, and no other, and writes to none: %s',
+  'In its sandbox a job reads its repository, and no other, and writes to none: %s',
   async (layout) => {
     await using cache = await temporary();
     for (const name of ['lab/app', 'lab/other']) {

@@ -8,7 +8,7 @@ describe('the name of an app of a repository', () => {
     ['a/b@v1.8.7:MR_T1', ['a/b', 'v1.8.7', 'MR_T1']],
     ['a/b@refs/pr/3:X', ['a/b', 'refs/pr/3', 'X']],
     [`a/b@${'0f'.repeat(20)}:X-1.0`, ['a/b', '0f'.repeat(20), 'X-1.0']],
-  ])('%s', (text, [repository, revision, folder]) => {
+  ])('The name of an app of a repository is read: %s', (text, [repository, revision, folder]) => {
     expect(readRepositoryName(text)).toEqual({ repository, revision, folder });
   });
 
@@ -34,7 +34,7 @@ describe('the name of an app of a repository', () => {
     'a/b:X:Y',
     'a/b:X\n',
     `a/${'b'.repeat(97)}:X`,
-  ])('is not %j', (text) => {
+  ])('%j is not the name of an app of a repository', (text) => {
     expect(readRepositoryName(text)).toBe(null);
   });
 });

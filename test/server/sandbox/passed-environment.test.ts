@@ -58,7 +58,7 @@ test.for([
   'NVIDIA_CREDS',
   'hf_pat',
   'PYTHON_AUTH_HEADER',
-])('a secret in other words passes only where the admin names it: %s', (name) => {
+])('A secret in other words passes only where the admin names it: %s', (name) => {
   expect([passes(name), passes(name, 'x', [name])]).toEqual([false, true]);
 });
 
@@ -70,7 +70,7 @@ test.for([
   'OMP_NUM_THREADS',
   'CUDA_COMPAT_PATH',
   'TORCH_COMPASS',
-])('a word that only looks like a secret passes: %s', (name) => {
+])('A word that only looks like a secret passes: %s', (name) => {
   expect(passes(name)).toBe(true);
 });
 

@@ -74,7 +74,7 @@ test.for([
   [{ ...end, exitCode: 3 }, 'exit code 3'],
   [{ ...end, exitCode: null, signal: 'SIGKILL' }, 'ended by SIGKILL'],
   [{ ...end, exitCode: null, signal: 'SIGKILL', endedFor: 'limit' }, 'no answer within 10 seconds'],
-] as const)('a trial that ended as %j failed because of: %s', async ([trial, problem]) => {
+] as const)('A trial that ended as %j failed with this reason: %s', async ([trial, problem]) => {
   expect(await problemOf(Promise.resolve(trial as never))).toBe(problem);
 });
 

@@ -42,20 +42,23 @@ describe('serve --sandbox auto', () => {
       'echo "bwrap: openat2 failed: Function not implemented" >&2; exit 1',
       /^WARNING: .*bwrap does not work here .*RestrictSUIDSGID=yes in a systemd unit .*remove that/m,
     ],
-  ] as const)('where bwrap %s says so, and runs jobs without', async ([, bwrap, warning]) => {
-    await using root = await temporary();
-    const environment = { PATH: await pathWith(root.path, bwrap) };
-    await using server = await TestServer.start({
-      runners: true,
-      environment,
-      flags: ['--sandbox', 'auto'],
-    });
-    expect(server.stderr).toMatch(warning);
-    expect(server.stderr).not.toContain('--sandbox off');
-    const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
-    expect(view.status).toBe('done');
-    expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
-  });
+  ] as const)(
+    'serve --sandbox auto where bwrap %s says so, and runs jobs without',
+    async ([, bwrap, warning]) => {
+      await using root = await temporary();
+      const environment = { PATH: await pathWith(root.path, bwrap) };
+      await using server = await TestServer.start({
+        runners: true,
+        environment,
+        flags: ['--sandbox', 'auto'],
+      });
+      expect(server.stderr).toMatch(warning);
+      expect(server.stderr).not.toContain('--sandbox off');
+      const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
+      expect(view.status).toBe('done');
+      expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
+    },
+  );
 
   test('With --sandbox auto, a bwrap that does not work is a problem for a check', async () => {
     await using root = await temporary();
@@ -240,7 +243,7 @@ describe('serve refuses to start', () => {
     [['--bind-rw', '/'], /--bind-rw \/: the data directory .* is there/],
     [['--sandbox', 'off', '--memory-per-job', '8GiB'], /--memory-per-job is held by the sandbox of a job/],
     [['--network', 'nobody'], /--network nobody: there is no such app; there are: none/],
-  ] as const)('with %j', async ([flags, sentence]) => {
+  ] as const)('serve refuses to start with %j', async ([flags, sentence]) => {
     expect(await refusal(flags)).toMatch(sentence);
   });
 });

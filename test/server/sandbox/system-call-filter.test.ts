@@ -66,7 +66,7 @@ describe('the filter of system calls', () => {
     ['x32', 'x64', x64, 0x40000000],
     ['32-bit programs', 'x64', i386, 0],
     ['another architecture', 'arm64', x64, 0],
-  ])('refuses all calls of %s on %s', (_, machine, architecture, first) => {
+  ])('The filter of system calls refuses all calls of %s on %s', (_, machine, architecture, first) => {
     const filter = systemCallFilter(machine) ?? Buffer.alloc(0);
     for (let call = 0; call < 600; call += 1) expect(judge(filter, architecture, first + call)).toBe(ENOSYS);
   });

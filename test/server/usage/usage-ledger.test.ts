@@ -5,7 +5,7 @@ import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
 import { UsageLedger } from '../../../src/server/usage/usage-ledger.js';
 import { temporary } from '../../support/temporary.js';
 
-test('jobs count by owner and app, those with the largest use of GPUs first, then those with the most jobs', async () => {
+test('Use is listed by owner and app, the largest use of GPUs first, then the most jobs', async () => {
   await using directory = await temporary();
   const events = new ServerEvents(() => {});
   const ledger = new UsageLedger(directory.path, () => {});
@@ -44,7 +44,7 @@ test('jobs count by owner and app, those with the largest use of GPUs first, the
 
 const day = (number: number) => `2026-01-0${number}T00:00:00.000Z`;
 
-test('what is kept counts beside what was used: of jobs that have not ended, and ended since then', async () => {
+test('What is kept counts beside what was used: of jobs that have not ended, and ended since then', async () => {
   await using directory = await temporary();
   const ledger = new UsageLedger(directory.path, () => {});
   const kept = [
@@ -90,7 +90,7 @@ test('what is kept counts beside what was used: of jobs that have not ended, and
   ]);
 });
 
-test('what is no file is set aside at a start, and the next job that ends is noted', async () => {
+test('Whatever is in the place of the usage file is set aside at a start, and the next job that ends is recorded', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'usage');
   mkdirSync(file);
@@ -106,7 +106,7 @@ test('what is no file is set aside at a start, and the next job that ends is not
   );
 });
 
-test('a usage file that cannot be read is an error rather than no usage', async () => {
+test('A usage file that cannot be read is an error rather than no usage', async () => {
   await using directory = await temporary();
   const ledger = new UsageLedger(directory.path, () => {});
   const file = path.join(directory.path, 'usage');
