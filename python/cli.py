@@ -24,8 +24,9 @@ def node_of_wheel() -> str | None:
 
 
 def node_on_path() -> str | None:
-    """Node of this machine, if it is new enough."""
-    node = shutil.which("node")
+    """Node beside this Python, as conda installs it, or on PATH, if it is new enough."""
+    beside = os.path.dirname(sys.executable)
+    node = shutil.which("node", path=os.pathsep.join((beside, os.environ.get("PATH", os.defpath))))
     if node is None:
         return None
     try:

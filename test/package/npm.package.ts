@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-test('The package installs globally and runs', { timeout: 120_000 }, async () => {
+test('The package installs globally, and runs on Node 20, 22 and 24', { timeout: 300_000 }, async () => {
   const place = await mkdtemp(path.join(tmpdir(), 'remote-app-package-'));
   try {
     // Packs the existing build: another build would replace the files that other tests run.
@@ -41,6 +41,11 @@ test('The package installs globally and runs', { timeout: 120_000 }, async () =>
     const { version } = JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'));
     expect((await run(remoteApp, ['--version'])).stdout).toContain(`remote-app/${version} `);
     expect((await run(remoteApp, ['--help'])).stdout).toContain('fine-tune');
+    for (const node of ['20', '22', '24']) {
+      const command = ['exec', '--yes', `--package=node@${node}`, '--', 'node', remoteApp, '--version'];
+      const { stdout } = await run('npm', command, { cwd: place });
+      expect(stdout).toMatch(new RegExp(`^remote-app/${version} \\S+ node-v${node}\\.`));
+    }
     expect(await readFile(path.join(place, 'share/man/man1/remote-app.1'), 'utf8')).toContain('.SH COMMANDS');
     // What `init` writes comes from files of the package, and runs.
     await run(remoteApp, ['init', path.join(place, 'new app'), '--language', 'javascript']);

@@ -130,4 +130,6 @@ test.skipIf(lacks('python3', 'openssl'))(
 test('The Python client has the version of the rest', () => {
   const { version } = JSON.parse(readFileSync(here('../../package.json'), 'utf8')) as { version: string };
   expect(readFileSync(client, 'utf8')).toContain(`\n__version__ = "${version}"\n`);
+  const recipe = readFileSync(new URL('../../packaging/conda/recipe.yaml', import.meta.url), 'utf8');
+  expect(recipe).toContain(`\n  version: "${version}"\n`);
 });
