@@ -65,8 +65,8 @@ const rights = {
 };
 
 /**
- * The tools of the line, three more that are only used where they are, and those that lists in tests name beside them.
- * @typedef {keyof typeof packages | 'caddy' | 'curl' | 'prometheus' | 'bash' | 'node' | 'sh'} Tool
+ * The tools of the line, four more that are only used where they are, and those that lists in tests name beside them.
+ * @typedef {keyof typeof packages | 'caddy' | 'curl' | 'podman' | 'prometheus' | 'bash' | 'node' | 'sh'} Tool
  * @typedef {keyof typeof rights} Right
  */
 

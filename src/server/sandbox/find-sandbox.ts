@@ -64,9 +64,15 @@ function causeOf(problem: string): string {
       '; a filter of system calls forbids what it needs, such as RestrictSUIDSGID=yes in a systemd unit (bubblewrap 0.12 ' +
       'needs openat2): remove that from the unit'
     );
+  if (/mount proc/.test(problem))
+    return (
+      '; something hides parts of /proc, as containers do: start the container with --security-opt unmask=ALL (Podman) or ' +
+      '--security-opt systempaths=unconfined (Docker); container.md also says what to do with GPUs and on Kubernetes'
+    );
   if (/namespace|uid map|Operation not permitted|Permission denied/.test(problem))
     return (
       '; this user may not make namespaces: on Ubuntu 24.04 install the AppArmor profile for bwrap that admin.md shows, ' +
+      'start a container of Docker with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (container.md), ' +
       'elsewhere look at kernel.unprivileged_userns_clone and user.max_user_namespaces (sysctl)'
     );
   return '';

@@ -35,12 +35,17 @@ describe('serve --sandbox auto', () => {
     [
       'does not work',
       broken,
-      /^WARNING: jobs run without a sandbox: bwrap does not work here .*No permissions.*AppArmor profile/m,
+      /^WARNING: jobs run without a sandbox: bwrap does not work here .*No permissions.*AppArmor profile.*seccomp=unconfined/m,
     ],
     [
       'is kept from a system call',
       'echo "bwrap: openat2 failed: Function not implemented" >&2; exit 1',
       /^WARNING: .*bwrap does not work here .*RestrictSUIDSGID=yes in a systemd unit .*remove that/m,
+    ],
+    [
+      'finds parts of /proc hidden',
+      'echo "bwrap: Can\'t mount proc on /proc: Operation not permitted" >&2; exit 1',
+      /^WARNING: .*bwrap does not work here .*unmask=ALL \(Podman\) or --security-opt systempaths=unconfined \(Docker\)/m,
     ],
   ] as const)(
     'serve --sandbox auto where bwrap %s says so, and runs jobs without',
