@@ -12,6 +12,7 @@ import { type Block, blocksOf, Page, readPage, repository, type Setting } from '
 
 /** What a server needs that a page takes for granted. */
 const settings: Readonly<Record<string, Setting>> = {
+  'AGENTS.md': { before: 'cp -r bright liver', under: { 'Which server, which app': { apps: ['liver'] } } },
   'README.md': {
     gpus: 0,
     // The networks of the example compute for half a minute; its own tests run them.
@@ -76,11 +77,13 @@ const settings: Readonly<Record<string, Setting>> = {
   'docs/http.md': { apps: ['bright'], before: 'SERVER=http://127.0.0.1:8000\nTOKEN=any\nAPP=bright' },
   'docs/konfai.md': { stdin: '...\n', changes: { '--app APP': '--app ./bright' } },
   'docs/looking.md': { apps: ['bright'], before: 'remote-app infer ./scans' },
-  'docs/models.md': { apps: ['bright'] },
+  'docs/monai.md': { before: 'cp -r bright spleen' },
+  'docs/nnunet.md': { before: 'cp -r bright liver' },
   'docs/privacy.md': { apps: ['bright'] },
   'docs/sandbox.md': { before: 'remote-app init my-app' },
   'docs/slicer.md': { apps: ['bright'] },
   'docs/slurm.md': { apps: ['bright'], stdin: 'token' },
+  'docs/totalsegmentator.md': { before: 'cp -r bright organs' },
   'docs/using.md': { apps: ['bright'], before: 'touch ~/.zshrc' },
   'docs/viewers.md': {
     apps: ['bright'],
@@ -95,7 +98,13 @@ const settings: Readonly<Record<string, Setting>> = {
 };
 
 const pages = [
-  ...['README.md', 'examples/apps/brain/README.md', 'examples/apps/tissue/README.md', 'python/README.md'],
+  ...[
+    'README.md',
+    'AGENTS.md',
+    'examples/apps/brain/README.md',
+    'examples/apps/tissue/README.md',
+    'python/README.md',
+  ],
   ...readdirSync(path.join(repository, 'docs'))
     .filter((each) => each.endsWith('.md'))
     .map((each) => `docs/${each}`),

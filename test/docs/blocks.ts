@@ -182,6 +182,7 @@ export class Page implements AsyncDisposable {
   #changed(command: string): string {
     const all = {
       'https://gpu.example.org': `http://127.0.0.1:${this.port}`,
+      'ssh://you@gpu.example.org': `http://127.0.0.1:${this.port}`,
       '127.0.0.1:8000': `127.0.0.1:${this.port}`,
       ...this.#setting.changes,
     };

@@ -21,6 +21,7 @@ import threading
 import unittest
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import remote_app
@@ -787,6 +788,23 @@ class Page(unittest.TestCase):
         self.assertIn("Field 'tta' must be at least 0", printed.getvalue())
         self.assertEqual(len(blocks), 4)
         self.assertTrue(Path("Out/probe.json").exists() and Path("Out-2/probe.json").exists())
+
+    def test_the_script_for_slicer_sends_a_volume_and_loads_the_result(self):
+        page = Path(FACTS["page"]).with_name("slicer.md").read_text("utf-8")
+        [block] = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+        loaded = []
+        util = SimpleNamespace(
+            getNode=str, exportNode=lambda _, file: plant(file), loadSegmentation=lambda file: loaded.append(Path(file).name)
+        )
+        slicer = SimpleNamespace(app=SimpleNamespace(temporaryPath=str(ROOT)), util=util)
+        changes = {'"https://gpu.example.org", token="..."': "", '"liver", gpu=0': '"probe"', ".nii.gz\")": ".json\")"}
+        for old, new in changes.items():
+            self.assertIn(old, block)
+            block = block.replace(old, new)
+        variables = {"REMOTE_APP_SERVER": FACTS["url"], "SERVICE_API_TOKEN": FACTS["token"]}
+        with mock.patch.dict(os.environ, variables), contextlib.redirect_stdout(io.StringIO()):
+            exec(block, {"slicer": slicer})
+        self.assertEqual(loaded, ["probe.json"])
 
 
 class Source(unittest.TestCase):
