@@ -1,7 +1,7 @@
 import { cpSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { operationNames, operationOf, outputArgument } from '../../src/contract/operations.js';
 import { jobMarker } from '../../src/runner/index.js';
@@ -38,13 +38,10 @@ test('The app.json of the example, and that of the example app, fit the schema',
   }
 });
 
-describe.skipIf(lacks('python3'))('the example', () => {
-  let cli: Cli;
-  let server: TestServer;
-
-  /** The app of the page, with stand-ins for the packages that it imports and for its networks. */
-  beforeAll(async () => {
-    cli = await Cli.create();
+test.skipIf(lacks('python3'))(
+  'The example runs on a GPU and on the CPU, with its parameter and an ensemble, and refuses what it cannot read',
+  async () => {
+    await using cli = await Cli.create();
     const manifest = block('json').replace('"venv/bin/python"', '"python3"');
     expect(manifest).toContain('python3');
     await plant(cli.directory, {
@@ -56,54 +53,38 @@ describe.skipIf(lacks('python3'))('the example', () => {
       'four.nii': '2',
       'text.nii': 'text',
     });
+    // Stand-ins for the packages that it imports.
     cpSync(root('test/fixtures/python'), path.join(cli.directory, 'liver'), { recursive: true });
-    server = await TestServer.start({ runners: true, apps: [path.join(cli.directory, 'liver')], gpus: 2 });
-  });
-  afterAll(async () => {
-    await server[Symbol.asyncDispose]();
-    await cli[Symbol.asyncDispose]();
-  });
-
-  async function infer(...words: string[]) {
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [path.join(cli.directory, 'liver')],
+      gpus: 2,
+    });
     const env = { REMOTE_APP_SERVER: server.url };
-    return await cli.run(['infer', ...words, '-o', 'Result', '--force'], env);
-  }
-  const label = (): string => readFileSync(path.join(cli.directory, 'Result/ct.nii'), 'utf8');
-
-  test('The example runs on a GPU, and on the CPU with its workers', async () => {
-    const onGpu = await infer('ct.nii', '--gpu', '1');
-    expect([onGpu.code, onGpu.stdout], onGpu.stderr).toEqual([
-      0,
-      expect.stringContaining('Loaded fold_0.onnx with CUDAExecutionProvider'),
-    ]);
-    expect(label()).toBe('0');
-    const onCpu = await infer('ct.nii', '--cpu', '1');
-    expect(onCpu.stdout).toContain('Loaded fold_0.onnx with CPUExecutionProvider and 1 threads');
-  });
-
-  test('The example takes its parameter', async () => {
-    expect((await infer('ct.nii', '--set', 'threshold=0.3')).code).toBe(0);
-    expect(label()).toBe('1');
-    const misspelt = await infer('ct.nii', '--set', 'treshold=0.3');
-    expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("'threshold'")]);
-  });
-
-  test('The example runs an ensemble, and the checkpoints that are named', async () => {
-    const ensemble = await infer('ct.nii', '--ensemble', '2');
-    expect(ensemble.stdout).toContain('Checkpoints: fold_0.onnx fold_1.onnx');
-    expect(label()).toBe('1');
-    const named = await infer('ct.nii', '--ensemble-models', 'fold_1.onnx');
-    expect(named.stdout).toContain('Checkpoints: fold_1.onnx');
-  });
-
-  test.each([
-    ['four.nii', 'four.nii has 4 dimensions'],
-    ['text.nii', 'text.nii cannot be read as NIfTI'],
-  ])('The example refuses %s in a sentence', async (file, sentence) => {
-    const { code, stderr } = await infer(file);
-    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-  });
-});
+    const label = (): string => readFileSync(path.join(cli.directory, 'Result/ct.nii'), 'utf8');
+    for (const [words, printed, marked] of [
+      [['--gpu', '1'], 'Loaded fold_0.onnx with CUDAExecutionProvider', '0'],
+      [['--cpu', '1'], 'Loaded fold_0.onnx with CPUExecutionProvider and 1 threads', '0'],
+      [['--set', 'threshold=0.3'], 'Checkpoints: fold_0.onnx\n', '1'],
+      [['--ensemble', '2'], 'Checkpoints: fold_0.onnx fold_1.onnx', '1'],
+      [['--ensemble-models', 'fold_1.onnx'], 'Checkpoints: fold_1.onnx', null],
+    ] as const) {
+      const { code, stdout, stderr } = await cli.run(
+        ['infer', 'ct.nii', ...words, '-o', 'Result', '--force'],
+        env,
+      );
+      expect([code, stdout], stderr).toEqual([0, expect.stringContaining(printed)]);
+      if (marked !== null) expect(label()).toBe(marked);
+    }
+    for (const [file, sentence] of [
+      ['four.nii', 'four.nii has 4 dimensions'],
+      ['text.nii', 'text.nii cannot be read as NIfTI'],
+    ] as const) {
+      const { code, stderr } = await cli.run(['infer', file], env);
+      expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    }
+  },
+);
 
 test('Every field of app.json has a row, and the schema describes each', () => {
   const fields = Object.keys(appManifestSchema.shape);

@@ -18,10 +18,7 @@ test('The program of docs/models.md runs a real network, and writes a mask in th
   expect(code.split('\n').length).toBeLessThan(45);
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
-  await plant(directory.path, {
-    'main.mjs': code,
-    'Output/': '',
-  });
+  await plant(directory.path, { 'main.mjs': code, 'Output/': '' });
   await symlink(root('node_modules'), at('node_modules'));
   await copyFile(root('templates/resident/javascript/resident.mjs'), at('resident.mjs'));
   await copyFile(root('examples/apps/brain/model/box.onnx'), at('network.onnx'));
@@ -34,19 +31,9 @@ test('The program of docs/models.md runs a real network, and writes a mask in th
     ],
   );
   await writeNifti(at('scan.nii'), scan);
-  const words = [
-    'infer',
-    'APP',
-    '--output',
-    at('Output'),
-    '--cpu',
-    '1',
-    '--inputs',
-    at('scan.nii'),
-    '--quiet',
-  ];
+  const words = 'main.mjs infer APP --output Output --cpu 1 --inputs scan.nii --quiet'.split(' ');
   const env = { ...process.env, ...appVariables };
-  const { stdout } = await execute(process.execPath, [at('main.mjs'), ...words], { env });
+  const { stdout } = await execute(process.execPath, words, { env, cwd: directory.path });
   const mask = await readVolume(at('Output/scan_mask.nii.gz'));
   expect(isSameGeometry(mask, scan)).toBe(true);
   const count = mask.data.filter((value: number) => value === 1).length;
