@@ -43,16 +43,20 @@ class NotSmallFile extends Error {
 /** A path to something that the shell has opened, such as `<(command)` or stdin: a FIFO with a writer. */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** Reads until the buffer is full or the file ends. */
+/** Bytes that are read at once. A buffer of the largest size would cost more than the reading. */
+const pieceBytes = 64 * 1024;
+
+/** Reads until it has so many bytes or the file ends. */
 function readUpTo(descriptor: number, max: number): Buffer {
-  const buffer = Buffer.alloc(max);
-  let filled = 0;
-  while (filled < max) {
-    const count = readSync(descriptor, buffer, filled, max - filled, null);
+  const pieces: Buffer[] = [];
+  for (let left = max; left > 0; ) {
+    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, left));
+    const count = readSync(descriptor, piece, 0, piece.length, null);
     if (count === 0) break;
-    filled += count;
+    pieces.push(piece.subarray(0, count));
+    left -= count;
   }
-  return buffer.subarray(0, filled);
+  return Buffer.concat(pieces);
 }
 
 /**
