@@ -11,93 +11,33 @@ import type { ZipWriter } from './zip-writer.js';
 const readSize = 1024 * 1024;
 
 /**
- * Why the archive does not hold the file as it was when it was opened, as a phrase that follows its name; null if it
- * does.
+ * The bytes of pieces of a file, which has to stay as it was when it was opened.
+ * @param onFlaw called with what is wrong with them, as a phrase that follows the name of the file; unless it throws, they end there
  */
-type Flaw = string | null;
-
-/** The bytes of pieces. The file has to stay as it was when it was opened: they were chosen by its content. */
-async function* piecesOf(
+async function* contentOf(
   file: FileHandle,
   { size, mtimeMs }: Stats,
   pieces: readonly PackedPiece[],
-  onPiece: (bytes: number) => Promise<void> | void,
+  onFlaw: (flaw: string) => void,
 ): AsyncGenerator<Buffer> {
   for (const piece of pieces) {
     if (piece instanceof Uint8Array) {
-      if (piece.length > 0) yield Buffer.from(piece.buffer, piece.byteOffset, piece.length);
-      await onPiece(piece.length);
+      yield Buffer.from(piece.buffer, piece.byteOffset, piece.length);
       continue;
     }
     for (let at = piece.start; at < piece.end; ) {
       const wanted = Math.min(readSize, piece.end - at);
-      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, at);
-      if (bytesRead === 0) throw new Error('became shorter while it was packed');
-      at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-      await onPiece(bytesRead);
+      const read = await file
+        .read(Buffer.allocUnsafe(wanted), 0, wanted, at)
+        .catch((cause) => onFlaw(`could be read only as far as byte ${at} (${errorCode(cause)})`));
+      if (read?.bytesRead === 0) onFlaw('became shorter while it was packed');
+      if (!read?.bytesRead) return;
+      at += read.bytesRead;
+      yield read.buffer.subarray(0, read.bytesRead);
     }
   }
   const now = await file.stat();
-  if (now.size !== size || now.mtimeMs !== mtimeMs) throw new Error('changed while it was packed');
-}
-
-/**
- * The bytes of a file, as many as it had when it was opened. Only reading the first piece throws. At a later error those
- * read so far are in the archive already, so the content ends and `flaw` says so.
- */
-class FileContent {
-  flaw: Flaw = null;
-  #piece: Buffer = Buffer.alloc(0);
-  #read = 0;
-  /** Whether a read has tried to go past the expected end. */
-  #isAtEnd = false;
-
-  private constructor(
-    private readonly file: FileHandle,
-    private readonly size: number,
-    /** Called with the bytes of each piece; the next is read when it resolves. */
-    private readonly onPiece: (bytes: number) => Promise<void> | void,
-  ) {}
-
-  /** @throws the system's error if the file cannot be read */
-  static async open(
-    file: FileHandle,
-    size: number,
-    onPiece: (bytes: number) => Promise<void> | void,
-  ): Promise<FileContent> {
-    const content = new FileContent(file, size, onPiece);
-    await content.#next();
-    return content;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    while (this.#piece.length > 0) {
-      yield this.#piece;
-      await this.onPiece(this.#piece.length);
-      try {
-        await this.#next();
-      } catch (cause) {
-        this.flaw = `could be read only as far as byte ${this.#read} (${errorCode(cause)}), and was cut there`;
-        return;
-      }
-    }
-  }
-
-  /** Reads the next piece, which is empty at the end. */
-  async #next(): Promise<void> {
-    this.#piece = Buffer.alloc(0);
-    const left = this.size - this.#read;
-    if (this.#isAtEnd) return;
-    // One byte more than expected shows that the file has grown.
-    const wanted = Math.min(readSize, left + 1);
-    const { bytesRead, buffer } = await this.file.read(Buffer.allocUnsafe(wanted), 0, wanted, this.#read);
-    this.#piece = buffer.subarray(0, Math.min(bytesRead, left));
-    this.#read += this.#piece.length;
-    this.#isAtEnd = this.#read === this.size && wanted > left;
-    if (bytesRead > left) this.flaw = 'grew while it was packed, and was cut there';
-    if (bytesRead === 0 && left > 0) this.flaw = 'became shorter while it was packed, and was cut there';
-  }
+  if (now.size !== size || now.mtimeMs !== mtimeMs) onFlaw('changed while it was packed');
 }
 
 const deflate = promisify(deflateRaw);
@@ -105,20 +45,18 @@ const deflate = promisify(deflateRaw);
 /** File formats that are already compressed. Sampling only their header could mislead. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
 
-/** Bytes of one sample. A file of at most this size is small, and deflated whatever it holds. */
+/** Bytes of one sample. */
 const sampleBytes = 64 * 1024;
 
 /** A file that deflates to more than this share of its size is stored: the saving is not worth the time. */
 const worthwhile = 0.92;
 
-/** Whether a file's name says that deflating would not make it smaller. */
-const isCompressed = (name: string): boolean => compressedSuffix.test(name);
-
 /**
- * Whether deflating a large file would make it smaller, judged by samples from its start, middle and end. Deflating
- * data that does not shrink takes twenty times as long as storing it.
+ * Whether deflating a file would make it smaller, judged by samples from its start, middle and end. Deflating data that does
+ * not shrink takes twenty times as long as storing it. A small file is deflated whatever it holds.
  */
 async function isCompressible(file: FileHandle, size: number): Promise<boolean> {
+  if (size <= sampleBytes) return true;
   let before = 0;
   let after = 0;
   for (const position of [0, Math.floor((size - sampleBytes) / 2), size - sampleBytes]) {
@@ -153,8 +91,7 @@ export class EntryPacker {
 
   async add({ name, stats, file, pieces }: OpenedFile): Promise<void> {
     if (file === null) await this.zip.addDirectory(name, stats);
-    else if (pieces) await this.#addPieces(name, stats, file, pieces);
-    else if (await this.#addFile(name, stats, file)) this.files += 1;
+    else if (await this.#isReadable(name, file)) await this.#addFile(name, stats, file, pieces);
     await this.count();
   }
 
@@ -164,63 +101,45 @@ export class EntryPacker {
     await this.options.onMore(this.entries, this.bytes);
   }
 
-  /** Adds a file while it is read. One that cannot be read at all leaves no entry. */
-  async #addFile(name: string, stats: Stats, file: FileHandle): Promise<boolean> {
-    const attempt = await this.#attempt(name, async () => ({
-      content: await FileContent.open(file, stats.size, (more) => this.#count(more)),
-      deflates: !isCompressed(name) && (await this.#deflates(file, stats.size)),
-    }));
-    if (!attempt) return false;
-    const { content, deflates } = attempt;
-    await this.zip.addFile(name, stats, content, deflates);
-    const { flaw } = content;
-    if (flaw !== null && this.options.strict) throw new Error(`${quoteName(name)} ${flaw}`);
-    if (flaw !== null) this.options.notes.add(`${quoteName(name)} ${flaw}`);
-    return true;
-  }
-
-  async #deflates(file: FileHandle, size: number): Promise<boolean> {
-    return !this.options.isStored && (size <= sampleBytes || (await isCompressible(file, size)));
-  }
-
-  #count(bytes: number): Promise<void> | void {
-    this.bytes += bytes;
-    return this.options.onMore(this.entries, this.bytes);
-  }
-
-  /** Adds pieces of a file. What cannot be read ends the packing. */
-  async #addPieces(
-    name: string,
-    stats: Stats,
-    file: FileHandle,
-    pieces: readonly PackedPiece[],
-  ): Promise<void> {
-    const deflates = await this.#deflates(file, stats.size);
-    const content = piecesOf(file, stats, pieces, (more) => this.#count(more));
-    let fault: Error | null = null;
-    // The source must not throw.
-    const source = async function* () {
-      try {
-        yield* content;
-      } catch (cause) {
-        fault = new Error(`${quoteName(name)} ${(cause as Error).message}`, { cause });
-      }
-    };
-    await this.zip.addFile(name, stats, source(), deflates);
-    if (fault !== null) throw fault;
-    this.files += 1;
-  }
-
-  /** Null if the file cannot be read; a note says so. */
-  async #attempt<T>(name: string, read: () => Promise<T>): Promise<T | null> {
+  /** Whether a file can be read at all; otherwise a note says that it is left out. */
+  async #isReadable(name: string, file: FileHandle): Promise<boolean> {
     try {
-      return await read();
+      await file.read(Buffer.alloc(1), 0, 1, 0);
+      return true;
     } catch (cause) {
       if (this.options.strict || isShortage(cause)) throw cause;
       this.options.notes.add(
         `${quoteName(name)} cannot be read: ${faultWithoutPath(cause)}, and was left out`,
       );
-      return null;
+      return false;
+    }
+  }
+
+  /** Adds a file while it is read. A flaw of pieces ends the packing: they were chosen by the content of the file. */
+  async #addFile(
+    name: string,
+    stats: Stats,
+    file: FileHandle,
+    pieces?: readonly PackedPiece[],
+  ): Promise<void> {
+    const { isStored, strict, notes } = this.options;
+    const onFlaw = (flaw: string) => {
+      if (strict || pieces) throw new Error(`${quoteName(name)} ${flaw}`);
+      notes.add(`${quoteName(name)} ${flaw}`);
+    };
+    const content = contentOf(file, stats, pieces ?? [{ start: 0, end: stats.size }], onFlaw);
+    // What cannot be read there is noticed again when its turn comes.
+    const shrinks = () => isCompressible(file, stats.size).catch(() => false);
+    const deflates = !isStored && !compressedSuffix.test(name) && (await shrinks());
+    await this.zip.addFile(name, stats, this.#counted(content), deflates);
+    this.files += 1;
+  }
+
+  async *#counted(content: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const piece of content) {
+      yield piece;
+      this.bytes += piece.length;
+      await this.options.onMore(this.entries, this.bytes);
     }
   }
 }
