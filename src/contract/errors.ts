@@ -84,11 +84,6 @@ export const errorKinds = {
     means: "The bytes of an upload do not come as 'application/offset+octet-stream'",
   },
   noSuchRange: { status: 416, exit: exitCodes.failed, means: 'There is no such range' },
-  badExpectation: {
-    status: 417,
-    exit: exitCodes.usage,
-    means: "The value of the header 'Expect' is not supported",
-  },
   invalidField: { status: 422, exit: exitCodes.usage, means: 'A field is missing or has a bad value' },
   notDeidentified: {
     status: 422,

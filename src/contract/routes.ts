@@ -60,7 +60,6 @@ export const unroutedErrors = [
   'badRequest',
   'notFound',
   'methodNotAllowed',
-  'badExpectation',
   'headersTooLarge',
 ] as const satisfies readonly ErrorCode[];
 

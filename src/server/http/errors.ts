@@ -54,15 +54,14 @@ export function endWith(socket: Duplex, answer: string): void {
   socket.end(answer, () => socket.destroy());
 }
 
-/** Drops the headers that were set for another answer. */
-function clearHeaders(response: ServerResponse): void {
-  for (const name of response.getHeaderNames()) response.removeHeader(name);
-}
-
 /** Sends an error answer without Koa. These headers replace all that were set before. */
-export function sendError(response: ServerResponse, error: ServiceError, more: OutgoingHttpHeaders): void {
+export function sendError(
+  response: ServerResponse,
+  error: ServiceError,
+  more: OutgoingHttpHeaders = {},
+): void {
   const { status, headers, body } = errorAnswer(error);
-  clearHeaders(response);
+  for (const name of response.getHeaderNames()) response.removeHeader(name);
   for (const [name, value] of Object.entries({ ...more, ...headers, 'Content-Type': contentType })) {
     if (value !== undefined) response.setHeader(name, value);
   }
@@ -72,12 +71,8 @@ export function sendError(response: ServerResponse, error: ServiceError, more: O
 
 /** Sends an error answer without Koa, and closes the connection after it. */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
-  const { status, headers, body } = errorAnswer(error);
-  clearHeaders(response);
-  const length = Buffer.byteLength(body);
   response.shouldKeepAlive = false;
-  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': length, ...headers });
-  response.end(body);
+  sendError(response, error);
 }
 
 /** Characters of a request's path that an answer repeats at most. */

@@ -9,7 +9,7 @@ import {
 import type { Socket } from 'node:net';
 import { oneLine, ServiceError } from '../../contract/index.js';
 import { noteAddresses } from './client-address.js';
-import { bareAnswer, endResponse, endWith } from './errors.js';
+import { bareAnswer, endWith } from './errors.js';
 
 /** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
 const reserve = 128;
@@ -89,8 +89,7 @@ function limitConnections(server: Server, unanswered: Unanswered): void {
     };
     response.once('answered', onAnswer).once('close', onAnswer);
   };
-  for (const event of ['request', 'checkContinue', 'checkExpectation'])
-    server.prependListener(event, onRequest);
+  for (const event of ['request', 'checkContinue']) server.prependListener(event, onRequest);
 }
 
 /**
@@ -166,14 +165,6 @@ function errorOf({ code, reason = '' }: ParserError): ServiceError {
   return new ServiceError('badRequest', `The request is not valid HTTP${why}`);
 }
 
-/** Answers a request of HTTP/1.1 without a `Host` (RFC 9112, 3.2). Returns whether it was one. */
-function refuseWithoutHost({ httpVersion, headers }: IncomingMessage, response: ServerResponse): boolean {
-  const isRefused = httpVersion === '1.1' && headers.host === undefined;
-  if (isRefused)
-    endResponse(response, new ServiceError('badRequest', "The request has no header 'Host'; send one"));
-  return isRefused;
-}
-
 /** Ends a connection after an unreadable request, once all earlier requests are answered. */
 function refuse(socket: Socket, cause: ParserError, unanswered: Unanswered): void {
   // Must not write into the middle of an answer in progress.
@@ -195,22 +186,13 @@ function answerUnread(server: Server, unanswered: Unanswered): void {
     refused.add(socket);
     refuse(socket, cause, unanswered);
   });
-  server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
-    const detail = "This server does not do what the request expects; send no 'Expect'";
-    endResponse(response, new ServiceError('badExpectation', detail));
-  });
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    const detail = 'This server is not a proxy; it does not support CONNECT';
-    endWith(socket, bareAnswer(new ServiceError('methodNotAllowed', detail)));
-  });
 }
 
 /** Creates the HTTP server of the service. It does not listen yet. */
 export function httpServer(handler: RequestListener): Server {
   // A connection that was closed may still deliver requests that it had sent before.
   const answer: RequestListener = (request, response) => {
-    if (!request.socket.writable || refuseWithoutHost(request, response)) return;
-    handler(request, response);
+    if (request.socket.writable) handler(request, response);
   };
   // No time limit for a whole request, because uploads may be slow. An idle upload is ended in uploads/receive.
   const server = createServer(
@@ -219,7 +201,6 @@ export function httpServer(handler: RequestListener): Server {
       headersTimeout: 60_000,
       keepAliveTimeout: 75_000,
       highWaterMark: 1 << 18,
-      requireHostHeader: false,
       ServerResponse: PatientResponse,
     },
     answer,

@@ -89,7 +89,7 @@ function metricsServer(host: string, read: () => Promise<string>, report: Report
     try {
       check(request);
     } catch (cause) {
-      sendError(response, cause instanceof ServiceError ? cause : internalError(), {});
+      sendError(response, cause instanceof ServiceError ? cause : internalError());
       return;
     }
     const { method, url } = request;
@@ -98,7 +98,6 @@ function metricsServer(host: string, read: () => Promise<string>, report: Report
       sendError(
         response,
         new ServiceError('notFound', `There is nothing here but GET ${routes.metrics.path}`),
-        {},
       );
       return;
     }
@@ -107,7 +106,7 @@ function metricsServer(host: string, read: () => Promise<string>, report: Report
       response.writeHead(200, { 'Content-Type': metricsType }).end(text);
     } catch (cause) {
       report('The metrics could not be read', cause);
-      sendError(response, internalError(), {});
+      sendError(response, internalError());
     }
   });
 }
