@@ -3,7 +3,6 @@ import { prepareLeaving, translateResult } from './deidentify/index.js';
 import { findFiles } from './inputs/index.js';
 
 export type { ConvertedFile, ConvertOptions } from './convert/index.js';
-export { startFault } from './deidentify/index.js';
 export { describeSeries, exists, lookAt, selectSeries, splitPattern } from './inputs/index.js';
 
 /** Imported when it is used, to keep start-up fast. */

@@ -118,7 +118,6 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'cli/server': {
     imports: [
-      'imaging',
       'cli/apps',
       'cli/command',
       'cli/terminal',
@@ -212,8 +211,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'A result knows the connection, not what was sent or logged before it.',
   },
   'client/gateway': {
-    imports: ['client/connection', 'client', 'multipart', 'files', 'contract'],
-    reason: 'A gateway passes on requests and answers, and is told which files it must not.',
+    imports: ['client/connection', 'client', 'files', 'contract'],
+    reason: 'A gateway passes on requests and answers.',
   },
   'client/ssh': {
     imports: ['client/connection', 'client', 'files', 'contract'],
@@ -467,7 +466,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The file of the tokens is read by the server and written by a command: it imports neither.',
   },
   archive: { imports: ['files', 'contract'], reason: bothSides },
-  multipart: { imports: ['contract'], reason: bothSides },
+  multipart: { imports: ['contract'], reason: 'A form is read without knowing what is done with its parts.' },
   programs: {
     imports: ['files'],
     reason: 'A program is found and run without knowing for whom.',

@@ -29,10 +29,6 @@ const adviceOn = ({ host, port, server }: Forwarding): string[] => [
   `If a proxy is set (HTTP_PROXY), start them with NO_PROXY=${host},localhost,::1`,
 ];
 
-/** What a gateway does for a person who wants what leaves to be de-identified. */
-const dicomAdvice =
-  'As --deidentify is asked for, DICOM and archives are refused. Other volumes are passed on as they are, with the texts of their headers.';
-
 /** Seconds for the first look at the server. */
 const firstLook = 5;
 
@@ -50,14 +46,13 @@ function outageTeller({ server }: Connection, reporter: Reporter): (problem: Err
 
 /**
  * Lets programs of this machine reach the server through a gateway, until the signal is aborted.
- * @param refusesDicom because the person wants what leaves to be de-identified
  * @param announce prints where the gateway is, once it is open
  * @param signal of the person's interruption, which is the usual end
  * @throws UsageError for a port that cannot be used
  */
 export async function forwardUntil(
   connection: Connection,
-  { port, refusesDicom }: { readonly port: number; readonly refusesDicom: boolean },
+  port: number,
   {
     announce,
     reporter,
@@ -69,15 +64,13 @@ export async function forwardUntil(
   },
 ): Promise<void> {
   const { openGateway } = await import('../../client/gateway/index.js');
-  const startFault = refusesDicom ? (await import('../../imaging/index.js')).startFault : null;
   const onAnswer = outageTeller(connection, reporter);
-  const gateway = await openGateway(connection, { port, startFault, onAnswer });
+  const gateway = await openGateway(connection, port, onAnswer);
   try {
     const { host, secret: token } = gateway;
     const forwarding = { host, port: gateway.port, token, server: connection.server };
     await announce(forwarding);
     for (const line of adviceOn(forwarding)) reporter.note(line);
-    if (refusesDicom) reporter.note(dicomAdvice);
     // A wrong address or token shows at once, and not only in the other program.
     health(connection, firstLook).catch((error: Error) => signal.aborted || onAnswer(error));
     if (!signal.aborted) await once(signal, 'abort');

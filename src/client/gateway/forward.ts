@@ -3,7 +3,6 @@ import { pipeline } from 'node:stream/promises';
 import { authScheme, type ErrorBody, errorKinds, mediaTypes, ServiceError } from '../../contract/index.js';
 import { type Connection, header, type Reply } from '../connection/index.js';
 import { HttpError, isGatewayError, isRedirect, proxyLoginStatus, TransportError } from '../errors.js';
-import { guardedForm, type StartFault } from './form-guard.js';
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -76,52 +75,21 @@ const isAboutTheWay = (reply: Reply): boolean =>
   (isRedirect(reply.statusCode) && header(reply, 'location') !== undefined) ||
   (isGatewayError(reply.statusCode) && !header(reply, 'content-type')?.includes(mediaTypes.json));
 
-/** How requests are forwarded. */
-export interface Forwarding {
-  /** Why files may not leave, by their first bytes; null to forward everything. */
-  readonly startFault: StartFault | null;
-  /** Is told the error if the server gave no answer, and null if it did. */
-  readonly onAnswer: (problem: Error | null) => void;
-}
-
-/** A body whose error is known: the connection tells only that the request broke off. */
-class CheckedBody {
-  refusal: unknown = null;
-
-  constructor(private readonly body: AsyncIterable<Buffer>) {}
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    try {
-      yield* this.body;
-    } catch (error) {
-      this.refusal = error;
-      throw error;
-    }
-  }
-}
-
 async function ask(
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
-  startFault: StartFault | null,
 ): Promise<Reply> {
   const [, path = '', query = ''] = /^([^?]*)(.*)$/s.exec(request.url ?? '') ?? [];
-  const sent = hasBody(request) ? bodyOf(request, response) : null;
-  const body = sent && new CheckedBody(startFault ? guardedForm(request, sent, startFault) : sent);
-  const reply = await connection
-    .send(path, {
-      method: request.method,
-      query,
-      headers: passedOn(request.headers, ofGateway),
-      signal,
-      // Sending a body has no time limit.
-      ...(body ? { body, headTimeout: 0 } : {}),
-    })
-    .catch((error) => {
-      throw body?.refusal instanceof ServiceError ? body.refusal : error;
-    });
+  const reply = await connection.send(path, {
+    method: request.method,
+    query,
+    headers: passedOn(request.headers, ofGateway),
+    signal,
+    // Sending a body has no time limit.
+    ...(hasBody(request) ? { body: bodyOf(request, response), headTimeout: 0 } : {}),
+  });
   if (isAboutTheWay(reply)) throw await connection.refused(reply, path, signal);
   return reply;
 }
@@ -130,17 +98,18 @@ async function ask(
  * Sends a request on to the server, and its answer back. Both are streams that wait for their reader, and neither is kept; only an
  * answer that ends with its connection does not wait (see `readToTheEnd`). If the client goes away, so does the request to the
  * server; if the server's answer breaks off, the client's does too.
+ * @param onAnswer is told the error if the server gave no answer, and null if it did
  */
 export async function forward(
   connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
-  { startFault, onAnswer }: Forwarding,
+  onAnswer: (problem: Error | null) => void,
 ): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const reply = await ask(connection, request, response, gone.signal, startFault);
+    const reply = await ask(connection, request, response, gone.signal);
     onAnswer(null);
     response.writeHead(reply.statusCode, passedOn(reply.headers));
     // A log may have no line for a while.
@@ -148,10 +117,6 @@ export async function forward(
     await pipeline(reply.body, response);
   } catch (error) {
     if (gone.signal.aborted || response.headersSent) return;
-    if (error instanceof ServiceError) {
-      refuse(response, error);
-      return;
-    }
     const problem = error instanceof Error ? error : new Error(String(error));
     if (problem instanceof TransportError || problem instanceof HttpError) onAnswer(problem);
     const isLate = problem instanceof TransportError && problem.fault === 'timeout';

@@ -6,7 +6,7 @@ import { errorCode } from '../../files/index.js';
 import type { Connection } from '../connection/index.js';
 import { UsageError } from '../errors.js';
 import { Admission } from './admission.js';
-import { type Forwarding, forward, refuse } from './forward.js';
+import { forward, refuse } from './forward.js';
 
 /** An open gateway. */
 export interface Gateway {
@@ -16,11 +16,6 @@ export interface Gateway {
   readonly secret: string;
   /** Ends all requests at once. The connection stays. */
   close(): Promise<void>;
-}
-
-export interface GatewayOptions extends Partial<Forwarding> {
-  /** 0 for any free one. */
-  readonly port: number;
 }
 
 const [ipv4, ipv6] = ['127.0.0.1', '::1'] as const;
@@ -87,11 +82,16 @@ const reasons: Readonly<Record<string, string>> = {
 /**
  * Opens a gateway: an HTTP server that only this machine reaches, and that forwards every request to the server of a connection,
  * with the connection's token in place of the gateway's own secret.
+ * @param wanted the port; 0 for any free one
+ * @param onAnswer is told the error if the server gave no answer, and null if it did
  * @throws UsageError for a port that cannot be used
  */
-export async function openGateway(connection: Connection, options: GatewayOptions): Promise<Gateway> {
+export async function openGateway(
+  connection: Connection,
+  wanted: number,
+  onAnswer: (problem: Error | null) => void,
+): Promise<Gateway> {
   const secret = randomBytes(32).toString('base64url');
-  const { startFault = null, onAnswer = () => {} } = options;
   const admission = new Admission(secret);
   const handler: RequestListener = (request, response) => {
     try {
@@ -100,11 +100,11 @@ export async function openGateway(connection: Connection, options: GatewayOption
       refuse(response, error);
       return;
     }
-    void forward(connection, request, response, { startFault, onAnswer });
+    void forward(connection, request, response, onAnswer);
   };
-  const opened = await listenOnLoopback(options.port, handler).catch((cause: unknown) => {
+  const opened = await listenOnLoopback(wanted, handler).catch((cause: unknown) => {
     const why = reasons[errorCode(cause)] ?? (cause instanceof Error ? cause.message : String(cause));
-    throw new UsageError(`Port ${options.port} of this machine cannot be used: ${why}`, { cause });
+    throw new UsageError(`Port ${wanted} of this machine cannot be used: ${why}`, { cause });
   });
   return {
     host: ipv4,

@@ -1,1 +1,1 @@
-export { type GatewayOptions, openGateway } from './gateway.js';
+export { openGateway } from './gateway.js';

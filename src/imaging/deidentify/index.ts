@@ -1,4 +1,3 @@
 /** What may leave of files when nobody must be recognised by it, and under which names. */
 export { prepareLeaving } from './outgoing.js';
-export { startFault } from './start-fault.js';
 export { translateResult } from './translate.js';

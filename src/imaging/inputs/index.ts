@@ -5,7 +5,6 @@ export {
   hasZarrName,
   isHidden,
   isSidecar,
-  isVolumeContent,
   isVolumeName,
   withoutVolumeEnding,
 } from './formats.js';

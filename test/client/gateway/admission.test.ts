@@ -199,7 +199,7 @@ describe('a gateway listens', () => {
       await once(other.listen(0, host), 'listening');
       const { port } = other.address() as { port: number };
       await using connection = connectTo(server.url);
-      await expect(openGateway(connection, { port })).rejects.toThrow(
+      await expect(openGateway(connection, port, () => {})).rejects.toThrow(
         `Port ${port} of this machine cannot be used: another program listens there; give another port with --port`,
       );
       const free = host === '::1' ? '127.0.0.1' : '::1';

@@ -4,25 +4,17 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
-import { type GatewayOptions, openGateway } from '../../../src/client/gateway/index.js';
+import { openGateway } from '../../../src/client/gateway/index.js';
 import { connectTo } from '../support/connect.js';
 
 /** The token that the server of a test asks for. */
 export const token = 'token-of-the-server';
 
 /** A gateway to a server, and what it tells of answers. */
-export async function gatewayTo(
-  server: string,
-  options: Partial<ConnectionOptions> = {},
-  how: Partial<GatewayOptions> = {},
-) {
+export async function gatewayTo(server: string, options: Partial<ConnectionOptions> = {}, port = 0) {
   const connection = connectTo(server, { token, ...options });
   const told: (string | null)[] = [];
-  const gateway = await openGateway(connection, {
-    port: 0,
-    ...how,
-    onAnswer: (problem) => told.push(problem?.message ?? null),
-  });
+  const gateway = await openGateway(connection, port, (problem) => told.push(problem?.message ?? null));
   return {
     ...gateway,
     told,

@@ -50,7 +50,7 @@ test.for([
     `GET /health HTTP/1.1\r\n${host}Expect: tea\r\nConnection: close\r\n\r\n`,
   ],
   ['of a proxy', '', `CONNECT localhost:1 HTTP/1.1\r\n${host}\r\n`],
-])('A request %s, which Node refuses, reaches no route', async ([, status, request]) => {
+] as const)('A request %s, which Node refuses, reaches no route', async ([, status, request]) => {
   await using connection = await RawConnection.open(server.url);
   connection.write(request);
   await until('the connection is closed', () => connection.isClosed);
