@@ -318,14 +318,24 @@ export type RouteName = keyof typeof routes;
 
 export const routeNames = Object.keys(routes) as readonly RouteName[];
 
-/** A route's path with its parameter, fully percent-encoded: slashes in an identifier do not split the path. */
+/** A route's path with its parameter, fully percent-encoded: slashes in it do not split the path. */
 const filled = (path: string, parameter: string): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(parameter));
 
-export const appPath = (app: string): string => filled(routes.app.path, app);
-export const appConfigPath = (app: string): string => filled(routes.appConfig.path, app);
+/**
+ * The same for an app, whose slashes stay as they are, because some proxies reject encoded ones. They are encoded only in an
+ * identifier that would otherwise lead to another path.
+ */
+const filledWithApp = (path: string, app: string): string => {
+  const encoded = encodeURIComponent(app);
+  const isElsewhere = /(^|\/)\.{1,2}(\/|$)/.test(app);
+  return path.replace(/\{\w+\}/, () => (isElsewhere ? encoded : encoded.replaceAll('%2F', '/')));
+};
+
+export const appPath = (app: string): string => filledWithApp(routes.app.path, app);
+export const appConfigPath = (app: string): string => filledWithApp(routes.appConfig.path, app);
 /** @param segment an operation's last path part (`infer`, `fine_tune`, ...) */
-export const submitPath = (app: string, segment: string): string => filled(submitRoute(segment), app);
+export const submitPath = (app: string, segment: string): string => filledWithApp(submitRoute(segment), app);
 export const jobPath = (id: string): string => filled(routes.job.path, id);
 /** The job of a path under `/jobs/{id}`; undefined for any other path. Ids contain no escaped characters. */
 export const jobIdOf = (path: string): string | undefined => /^\/jobs\/([^/?]+)/.exec(path)?.[1];

@@ -75,7 +75,7 @@ describe('infer', () => {
     await cli.run(['infer', 'scans', '--app', 'b/c:D', '--detach'], { ...env, REMOTE_APP_APP: 'a' });
     await cli.run(['infer', 'scans', '--detach'], { ...env, REMOTE_APP_APP: 'a' });
     const submitted = server.to('/apps/').map(({ url }) => url);
-    expect(submitted).toEqual(['/apps/b%2Fc%3AD/infer', '/apps/a/infer']);
+    expect(submitted).toEqual(['/apps/b/c%3AD/infer', '/apps/a/infer']);
   });
 
   test('infer exits with 1 and gives the reason if the job fails', async () => {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:https';
-import { type AddressInfo, createServer as createPort } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type KeyPair, selfSigned, signed } from '../support/certificates.js';
@@ -123,19 +123,6 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toContain(`does not speak TLS; use ${server.url}, which is not encrypted`);
   });
 
-  test.skipIf(withoutOpenssl)(
-    'TLS and plain HTTP http to a TLS port that closes the connection suggests https',
-    async () => {
-      await using cli = await Cli.create();
-      await using server = await TlsServer.start(await selfSigned(cli.directory, 'gpu', 'localhost'));
-      const { code, stderr } = await health(cli, `http://localhost:${server.port}`);
-      expect(code).toBe(5);
-      expect(stderr).toBe(
-        `Error: http://localhost:${server.port} speaks TLS; use https://localhost:${server.port}\n`,
-      );
-    },
-  );
-
   test('TLS and plain HTTP http to a TLS port where a proxy sends an error page suggests https', async () => {
     await using cli = await Cli.create();
     const page = '<html>400 The plain HTTP request was sent to HTTPS port<hr>nginx</html>';
@@ -144,17 +131,6 @@ describe('TLS and plain HTTP', () => {
     });
     const { stderr } = await health(cli, server.url);
     expect(stderr).toBe(`Error: ${server.url} speaks TLS; use ${server.url.replace('http', 'https')}\n`);
-  });
-
-  test('No scheme is suggested for a port that closes connections and does not speak TLS', async () => {
-    await using cli = await Cli.create();
-    const server = createPort((socket) => void socket.on('error', () => {}).destroy());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo;
-    const { code, stderr } = await health(cli, `http://127.0.0.1:${port}`);
-    server.close();
-    expect(code).toBe(5);
-    expect(stderr).toMatch(/^Error: The connection to http:\S+ broke: /);
   });
 });
 

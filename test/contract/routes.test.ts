@@ -117,10 +117,11 @@ describe('docs/openapi.json', () => {
   });
 });
 
-test('An identifier in a path is percent-encoded as a whole', () => {
-  expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot%2FImpactSynth%3AMR');
+test('An identifier in a path is percent-encoded, but for its slashes where they do not lead elsewhere', () => {
+  expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot/ImpactSynth%3AMR');
+  expect(appPath('a/../b')).toBe('/repo_apps/a%2F..%2Fb');
   expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
-  expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps/%2Fsrv%2Fapps%2FTiny/infer');
+  expect(submitPath('/srv/apps/Tiny', 'infer')).toBe('/apps//srv/apps/Tiny/infer');
   expect(logsPath('0123456789ab')).toBe('/jobs/0123456789ab/logs');
 });
 

@@ -24,9 +24,8 @@ function remedy(app: string, list: readonly string[]): string {
 
 /** The error for an app that the server lists, but whose name a proxy does not forward. */
 const notPassedOn = (server: string, app: string, status: number): string =>
-  `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}), neither ` +
-  "with '/' nor with '%2F'; its admin can have it passed on as it is: with Apache by 'AllowEncodedSlashes NoDecode' and " +
-  "'nocanon', with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
+  `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}); ` +
+  "its admin can have it passed on as it is: with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
 
 const unknownApp = (app: string): string => `Unknown app ${quoteName(app)}`;
 

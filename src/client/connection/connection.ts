@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
-import { authScheme, mediaTypes } from '../../contract/index.js';
+import { authScheme } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { ClientError, type HttpError, isGatewayError, TransportError } from '../errors.js';
 import { type NextCommands, nextCommand } from '../next-command.js';
@@ -9,16 +9,7 @@ import { type Answer, readAnswer, tooLong } from './answers.js';
 import { Connector, readToTheEnd } from './connector.js';
 import { backoff, Patience, pause, questionsAgain, type Watcher } from './patience.js';
 import { discard, header, type Reply, refusal } from './reply.js';
-import { speaksTls } from './tls.js';
-import {
-  codeOf,
-  explainTransport,
-  mayBeTls,
-  needsTls,
-  notInTime,
-  type Transport,
-  type Trust,
-} from './transport.js';
+import { codeOf, explainTransport, notInTime, type Transport, type Trust } from './transport.js';
 
 /**
  * A signal that aborts after some seconds, or when another signal does. Used instead of `AbortSignal.any`, whose time limit
@@ -111,17 +102,6 @@ export interface Call {
 /** Most bytes of a refusal, or of a "not yet" answer. */
 const maxWords = 64 * 1024;
 
-/** Statuses with which proxies reject an encoded slash, or redirect to the address without it. */
-const mayBeOfSlashes = [301, 302, 307, 308, 400, 403, 404];
-
-/** A path with its encoded slashes decoded; null for a path without any, and for one that would then lead elsewhere. */
-function withPlainSlashes(path: string): string | null {
-  const plain = path.replaceAll('%2F', '/');
-  return plain === path || /\/\.{1,2}(\/|$)/.test(plain) ? null : plain;
-}
-
-const isJson = (reply: Reply): boolean => header(reply, 'content-type')?.includes(mediaTypes.json) ?? false;
-
 /** Ends a wait when the signal is aborted. Needed because undici checks a request's signal only once it is connected. */
 function orAborted<T>(wait: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return wait;
@@ -141,8 +121,6 @@ export class Connection implements NextCommands {
   #isMet = false;
   /** When the first attempt to reach the server failed, in milliseconds; null before. */
   #absentSince: number | null = null;
-  /** Whether slashes in an app's identifier are sent unencoded, because a proxy on the way rejects `%2F`. */
-  #hasPlainSlashes = false;
   /** Milliseconds by which the server's clock is ahead of this machine's. */
   #ahead = 0;
 
@@ -198,26 +176,6 @@ export class Connection implements NextCommands {
   }
 
   /**
-   * Sends one request. If a proxy on the way rejects the encoded slashes in an app's identifier, as Apache does by
-   * default, plain slashes are tried, and kept if they reach the service. `path` comes from contract/paths.ts or
-   * contract/routes.ts and is appended to the path of the address.
-   * @throws TransportError, or the reason of the signal that ended it
-   */
-  async send(path: string, call: Call = {}): Promise<Reply> {
-    const plain = withPlainSlashes(path);
-    if (plain === null) return this.#ask(path, call);
-    if (this.#hasPlainSlashes) return this.#ask(plain, call);
-    const reply = await this.#ask(path, call);
-    // A body cannot be sent twice, but a request about the app always comes before one with a body.
-    if (call.body || !mayBeOfSlashes.includes(reply.statusCode)) return reply;
-    const other = await this.#ask(plain, call);
-    this.#hasPlainSlashes = other.statusCode < 300 || (isJson(other) && !isJson(reply));
-    const [used, left] = this.#hasPlainSlashes ? [other, reply] : [reply, other];
-    discard(left);
-    return used;
-  }
-
-  /**
    * Waits before a request is sent again to a server that may be starting.
    * @returns false if the server has answered before, and once it was waited for long enough
    */
@@ -234,7 +192,11 @@ export class Connection implements NextCommands {
     return true;
   }
 
-  async #ask(path: string, call: Call): Promise<Reply> {
+  /**
+   * Sends one request. `path` comes from contract/routes.ts and is appended to the path of the address.
+   * @throws TransportError, or the reason of the signal that ended it
+   */
+  async send(path: string, call: Call = {}): Promise<Reply> {
     for (;;) {
       try {
         const reply = await this.#askOnce(path, call);
@@ -281,7 +243,7 @@ export class Connection implements NextCommands {
       }
       return reply;
     } catch (error) {
-      throw (await this.#causeOnTheWay(error)) ?? this.explain(error, signal);
+      throw (await transport?.explain?.(error)) ?? this.explain(error, signal);
     }
   }
 
@@ -291,15 +253,6 @@ export class Connection implements NextCommands {
     return () => {
       if (monotonicTime() > end) throw notInTime(this.server);
     };
-  }
-
-  /** The cause of a failure according to the proxy, the tunnel or a second request; null if none of them shows one. */
-  async #causeOnTheWay(error: unknown): Promise<Error | null> {
-    const { transport } = this.#options;
-    if (transport) return (await transport.explain?.(error)) ?? null;
-    const url = this.#address;
-    if (this.isMet || url.protocol !== 'http:' || !mayBeTls(error)) return null;
-    return (await speaksTls(url)) ? needsTls(this.server) : null;
   }
 
   /**

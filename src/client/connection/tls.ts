@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import tls, { connect } from 'node:tls';
-import { bareHost, excerpt, quoteName, quotePath } from '../../contract/index.js';
+import tls from 'node:tls';
+import { excerpt, quoteName, quotePath } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, readSmallFile } from '../../files/index.js';
 import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
@@ -155,29 +155,4 @@ export function explainTls(error: Error, raw: RawTlsPeer): Error {
     return unusable(`TLS with ${peer.server} fails: ${excerpt(error.message.trim(), 300)}`);
   }
   return error;
-}
-
-/** Longest wait for the handshake, in milliseconds. */
-const maxHandshake = 2000;
-
-/**
- * Whether a port speaks TLS. Used when it has closed a plain connection without an answer. Its certificate does not matter,
- * because nothing is sent.
- */
-export function speaksTls(url: URL): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host: bareHost(url.hostname), port: Number(url.port || 80) });
-    let isTls = false;
-    const timer = setTimeout(() => socket.destroy(), maxHandshake);
-    // Emitted before Node checks the certificate.
-    socket.prependOnceListener('secure', () => {
-      isTls = true;
-    });
-    socket.once('secureConnect', () => socket.destroy());
-    socket.on('error', () => {});
-    socket.once('close', () => {
-      clearTimeout(timer);
-      resolve(isTls);
-    });
-  });
 }

@@ -81,11 +81,6 @@ function isNoHttp(error: unknown): boolean {
   return error instanceof Error && error.name === 'HTTPParserError' && 'data' in error && error.data !== '';
 }
 
-/** Whether a port closed a plain connection as a TLS port may do: silently, or with an alert. */
-export const mayBeTls = (error: unknown): boolean =>
-  wasClosed(error) ||
-  (isNoHttp(error) && String((error as { data?: unknown }).data).startsWith('\u0015\u0003'));
-
 /** The error for an answer that takes too long. */
 export const notInTime = (server: string, options?: ErrorOptions): TransportError =>
   new TransportError('timeout', `${server} did not answer in time`, options);

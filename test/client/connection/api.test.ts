@@ -9,7 +9,6 @@ import {
   usage,
   usageOfAll,
 } from '../../../src/client/connection/api.js';
-import { app } from '../../../src/client/connection/index.js';
 import type { JobFailed } from '../../../src/client/errors.js';
 import { maxListed } from '../../../src/contract/index.js';
 import { type Handler, json, type Received, ScriptedServer } from '../../support/scripted-server.js';
@@ -232,51 +231,5 @@ describe('the failure of a job', () => {
     const reason = new Error('Interrupted');
     await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(reason) });
     await expect(askFailure(connection, 'ab')).rejects.toBe(reason);
-  });
-});
-
-describe('the slash of an identifier', () => {
-  const described = { app: 'a/b', display_name: 'X' };
-  /** Asks twice for an app through a proxy that answers these paths so. */
-  async function twice(encoded: Handler, plain: Handler) {
-    await using server = await ScriptedServer.start((request, ...more) =>
-      (request.url.includes('%2F') ? encoded : plain)(request, ...more),
-    );
-    await using connection = connectTo(server.url);
-    const ends = [];
-    for (let time = 0; time < 2; time += 1)
-      ends.push(await app(connection, 'a/b').catch((error: Error) => error.message));
-    return { ends, urls: server.received.map(({ url }) => url) };
-  }
-  const page: Handler = (_, response) =>
-    void response.writeHead(404, { 'content-type': 'text/html' }).end('<p>');
-
-  test('The slash of an identifier is sent as it is, and from then on, where a proxy takes no other', async () => {
-    const { ends, urls } = await twice(page, (_, response) => json(response, 200, described));
-    expect(ends).toMatchObject([described, described]);
-    expect(urls).toEqual(['/repo_apps/a%2Fb', '/repo_apps/a/b', '/repo_apps/a/b']);
-    const refused = await twice(page, (_, response) => json(response, 404, { detail: 'Unknown app' }));
-    expect([refused.ends, refused.urls.length]).toEqual([['Unknown app', 'Unknown app'], 3]);
-  });
-
-  test('The slash of an identifier stays encoded where the server itself refuses, and where both are pages', async () => {
-    const detail = { detail: 'Unknown app' };
-    const own = await twice((_, response) => json(response, 404, detail), page);
-    expect([own.ends, own.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
-    expect((await twice(page, page)).urls).toHaveLength(4);
-    const other: Handler = (_, response) => json(response, 404, { detail: 'Another service' });
-    const both = await twice((_, response) => json(response, 404, detail), other);
-    expect([both.ends, both.urls.length]).toEqual([['Unknown app', 'Unknown app'], 4]);
-  });
-
-  test('The slash of an identifier is sent once with a body, which cannot be sent again', async () => {
-    await using server = await ScriptedServer.start(page);
-    await using connection = connectTo(server.url);
-    const body = (async function* () {
-      yield Buffer.from('x');
-    })();
-    const reply = await connection.send('/apps/a%2Fb/infer', { method: 'POST', body });
-    await reply.body.dump();
-    expect([reply.statusCode, server.received.map(({ url }) => url)]).toEqual([404, ['/apps/a%2Fb/infer']]);
   });
 });

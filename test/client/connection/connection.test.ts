@@ -4,7 +4,6 @@ import net from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { app, devices, health, job, kill } from '../../../src/client/connection/api.js';
 import { proxyTo } from '../../../src/client/connection/proxy.js';
-import { speaksTls } from '../../../src/client/connection/tls.js';
 import { ClientError } from '../../../src/client/errors.js';
 import { showMonotonicTime } from '../../support/monotonic-time.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
@@ -56,7 +55,7 @@ describe('a connection', () => {
     );
     await using connection = connectTo(`${server.url}/lab/service/`);
     await app(connection, 'VBoussot/ImpactSynth:MR');
-    expect(server.received[0]?.url).toBe('/lab/service/repo_apps/VBoussot%2FImpactSynth%3AMR');
+    expect(server.received[0]?.url).toBe('/lab/service/repo_apps/VBoussot/ImpactSynth%3AMR');
     expect(connection.server).toBe(`${server.url}/lab/service`);
   });
 
@@ -184,18 +183,6 @@ test('A proxy that is silent is named with its variable, and as late', async () 
   expect((await failure(health(connection, 5))).message).toBe(
     `The proxy http://127.0.0.1:${silent.port} (https_proxy) cannot be reached: it did not answer in time`,
   );
-});
-
-test('A port that takes a connection and does not speak is taken to speak no TLS after two seconds', async () => {
-  await using silent = await SilentPort.start();
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const speaks = speaksTls(new URL(`http://127.0.0.1:${silent.port}`));
-  const closed = once(await silent.socket, 'close');
-  vi.advanceTimersByTime(2000);
-  expect(await speaks).toBe(false);
-  await closed;
-  expect(vi.getTimerCount()).toBe(0);
 });
 
 test('What an address has behind its path is no part of it', async () => {

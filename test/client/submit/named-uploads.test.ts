@@ -101,7 +101,7 @@ describe('a submission that names uploads', () => {
     expect(end).toMatchObject({ job_id: 'ab' });
     const request = server.received.at(-1);
     expect([request?.url, request?.headers['content-type']]).toEqual([
-      '/apps/lab%2Fx/evaluate',
+      '/apps/lab/x/evaluate',
       'application/json',
     ]);
     const reference = (content: Buffer, name: string) => ({ upload: sha256(content), name });
@@ -177,7 +177,7 @@ describe('an upload', () => {
       `HEAD /uploads/${short(large)}`,
       `HEAD /uploads/${short(other)}`,
       `PATCH /uploads/${short(other)}`,
-      'POST /apps/lab%2Fx/infer',
+      'POST /apps/lab/x/infer',
     ]);
     const patch = server.received[2];
     expect([patch?.headers['upload-offset'], patch?.body.length]).toEqual([String(mebibyte), mebibyte]);
