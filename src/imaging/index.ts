@@ -23,13 +23,12 @@ export const imaging: Imaging = {
     return prepareLeaving(cases, preparing, reporter);
   },
 
-  async finish(directory, { originals = {}, conversion }, reporter) {
-    const note = (text: string) => reporter.note(text);
-    await translateResult(directory, originals, note);
-    if (!conversion) return null;
+  restoreNames: (directory, originals, reporter) =>
+    translateResult(directory, originals, (note) => reporter.note(note)),
+
+  async convert(directory, { found, request, facts }, reporter) {
     const { convertResult } = await import('./convert/index.js');
-    const { found, request, facts } = conversion;
-    return convertResult(directory, found, request, facts, note);
+    return convertResult(directory, found, request, facts, (note) => reporter.note(note));
   },
 
   async show(paths, showing, reporter) {

@@ -178,6 +178,7 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: [
       'client/case',
       'client/submit',
+      'client/logs',
       'client/result',
       'client/connection',
       'client',

@@ -1,4 +1,3 @@
-import { findInputs } from '../../client/case/index.js';
 import { numberedCases } from '../../client/cohort/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
 import {
@@ -108,7 +107,7 @@ const look = (
   const place = { directory: output, mayReplace: more.isEach ?? false };
   const chooseSeries = seriesChoice(series, io, { mayAsk: false });
   const finding = { ...more, place, chooseSeries, isListed: true, reporter, signal };
-  return findInputs(imaging, submission, finding, async () => null);
+  return imaging.find(submission, finding);
 };
 
 /**

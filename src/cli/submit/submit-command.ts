@@ -99,7 +99,7 @@ export abstract class SubmitCommand extends ClientCommand {
       ...(deidentify.mode === null ? {} : { deidentify: deidentify.mode }),
     });
     const job = { connection, submission: { ...submission, app }, flags, options, command };
-    const run = async () => (destination ? this.#followJob(job, destination) : this.#detachJob(job));
+    const run = async () => (destination ? this.#runJob(job, destination) : this.#detachJob(job));
     return naming<Submitted>(connection, app, run, settings.appNamedBy);
   }
 
@@ -148,13 +148,13 @@ export abstract class SubmitCommand extends ClientCommand {
   }
 
   /** Runs a job to its end and brings its result to this machine. */
-  async #followJob(
+  async #runJob(
     { connection, submission, flags, options, command }: JobToStart,
     destination: Destination,
   ): Promise<FinishedJob & Kept> {
-    const { startJob, finishJob } = await import('../../client/case/index.js');
+    const { sendJob, finishJob } = await import('../../client/case/index.js');
     const { reporter, output } = options;
-    using job = await startJob(connection, submission, options, destination, (id) =>
+    using job = await sendJob(connection, submission, options, destination, (id) =>
       this.#accepted(id, command),
     );
     // Reported at once, even if the server's log does not say it.
@@ -185,14 +185,14 @@ export abstract class SubmitCommand extends ClientCommand {
     options,
     command,
   }: JobToStart): Promise<AcceptedJob & Kept> {
-    const { startJob } = await import('../../client/case/index.js');
-    using job = await startJob(connection, keptForLong(submission), options, null, (id) =>
+    const { sendJob } = await import('../../client/case/index.js');
+    using job = await sendJob(connection, keptForLong(submission), options, null, (id) =>
       this.#accepted(id, command),
     );
     await this.print([job.id]).catch((error: unknown) => {
       throw withResumeHint(connection, job.id, error);
     });
-    await job.recorder.read();
+    await job.inputs.read();
     const view = await tellKept(connection, job.id, options.reporter, true);
     if (flags['time-limit'] !== undefined && view?.time_limit === null)
       options.reporter.note(

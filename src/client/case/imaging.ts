@@ -22,8 +22,8 @@ export interface Finding {
   readonly place: ResultPlace | null;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
-  /** Whether the app takes segmentations in this group of inputs, counted from 0. Asked only if there are any. */
-  readonly takesSegmentations?: (group: number) => Promise<boolean>;
+  /** The description of the app; null if the server gives none. Asked for only where the files leave a question. */
+  readonly describeApp?: () => Promise<AppAnswer | null>;
   /**
    * Whether each case is sent by itself: files of one name in two cases then do not get into each other's way, and a file
    * that cannot be sent has its `fault`.
@@ -92,13 +92,12 @@ export interface ResultFacts {
   readonly unit: string | null;
 }
 
-/** What is done with the files of a result, in the private directory where it is completed. */
-export interface Finishing {
-  /** Names to restore in the names of files, and in files of text. */
-  readonly originals?: OriginalNames;
-  readonly conversion?:
-    | { readonly request: ConversionRequest; readonly found: FoundFiles; readonly facts: ResultFacts }
-    | undefined;
+/** How a result is converted. */
+export interface Converting {
+  readonly request: ConversionRequest;
+  /** What was sent. */
+  readonly found: FoundFiles;
+  readonly facts: ResultFacts;
 }
 
 /** What a terminal can show, and how large it is. */
@@ -202,22 +201,20 @@ export interface Imaging {
    * @throws UsageError for paths without anything to send, and for files that cannot be sent; the reason of the signal
    */
   find(
-    submission: Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>,
+    submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
     finding: Finding,
   ): Promise<FoundFiles>;
   /**
-   * Decides how the files of cases leave, and checks that results can be converted as asked. Loads what `finish` needs: the
+   * Decides how the files of cases leave, and checks that results can be converted as asked. Loads what `convert` needs: the
    * program may be upgraded while the job runs.
    * @throws UsageError for results that cannot be converted so, and where the server takes only de-identified files and the
    * person refuses that
    */
   prepare(cases: readonly FoundFiles[], preparing: Preparing, reporter: Reporter): Promise<Preparation>;
-  /**
-   * Restores the names in a result, then converts it.
-   * @returns what became of the conversion; null if none was asked for
-   * @throws the system's error for what cannot be written
-   */
-  finish(directory: string, finishing: Finishing, reporter: Reporter): Promise<Conversion | null>;
+  /** Restores the names of the files of a result, and those in files of text. @throws the system's error */
+  restoreNames(directory: string, originals: OriginalNames, reporter: Reporter): Promise<void>;
+  /** Converts the volumes of a result. @throws the system's error for what cannot be written */
+  convert(directory: string, converting: Converting, reporter: Reporter): Promise<Conversion>;
   /**
    * Finds which scans and results belong together, draws them, and counts their labels.
    * @param paths files and directories in any order
@@ -225,24 +222,3 @@ export interface Imaging {
    */
   show(paths: readonly string[], showing: Showing, reporter: Reporter): Promise<Shown>;
 }
-
-/**
- * Finds the files of a submission.
- * @param describeApp asked only if the files leave a question; null if the server does not describe the app
- * @throws UsageError for paths without anything to send, and for files that cannot be sent; the reason of the signal
- */
-export const findInputs = (
-  { find }: Pick<Imaging, 'find'>,
-  submission: Pick<Submission, 'operation' | 'files' | 'archive' | 'allFiles' | 'selection'>,
-  finding: Finding,
-  describeApp: () => Promise<AppAnswer | null>,
-): Promise<FoundFiles> =>
-  find(submission, {
-    ...finding,
-    takesSegmentations: async (group) => {
-      // Other operations work on what an app has segmented.
-      if (submission.operation.paths !== 'inputs') return true;
-      const view = await describeApp();
-      return view?.available === true && Object.values(view.inputs)[group]?.volume_type === 'SEGMENTATION';
-    },
-  });

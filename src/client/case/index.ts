@@ -23,7 +23,9 @@ export type {
   ShownCase,
   ShownLabel,
 } from './imaging.js';
-export { findInputs, millilitresText } from './imaging.js';
+export { millilitresText } from './imaging.js';
+export { serverFacts } from './input-reader.js';
+export { unlessInterrupted } from './interruption.js';
 export type { JobOptions } from './job-options.js';
 export { readFacts, readNames } from './kept-facts.js';
 export {
@@ -40,14 +42,5 @@ export {
   withNames,
   writeRecord,
 } from './record.js';
-export { recordLater, recordResult, serverFacts } from './recorder.js';
-export {
-  type AcceptedJob,
-  addLogAndNames,
-  type FinishedJob,
-  finishJob,
-  followJob,
-  receiveResult,
-  startJob,
-  unlessInterrupted,
-} from './run-job.js';
+export { completeResult } from './recorder.js';
+export { type AcceptedJob, type FinishedJob, finishJob, receiveResult, sendJob } from './run-job.js';

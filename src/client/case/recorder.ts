@@ -1,53 +1,33 @@
 import { quotePath } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
-import {
-  app as askApp,
-  devices as askDevices,
-  job as askJob,
-  limits as askLimits,
-  type Connection,
-} from '../connection/index.js';
-import { type FoundFiles, remarksOn } from '../found-files.js';
+import type { Connection } from '../connection/index.js';
+import type { FoundFiles } from '../found-files.js';
+import { type FollowedLog, keepLog } from '../logs/index.js';
+import type { OriginalNames } from '../outgoing.js';
 import { recordName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
-import type { Case } from '../submit/index.js';
-import { stampIfThere } from './file-times.js';
 import type { Conversion, ResultFacts } from './imaging.js';
 import type { JobOptions } from './job-options.js';
-import { type InputFacts, keepFacts } from './kept-facts.js';
 import { numbersOf } from './numbers.js';
 import {
-  computationOf,
   freeRecordName,
-  hashInputs,
   hashOutputs,
   makeRecord,
   outputUnit,
   type RecordFacts,
-  type ServerFacts,
   writeRecord,
 } from './record.js';
 
-/** Seconds that a question for the record may take. Without an answer the record says less. */
-const maxWait = 10;
-
-/** What a server says of itself; null or empty where it does not answer. Never rejects. */
-export async function serverFacts(connection: Connection): Promise<ServerFacts> {
-  const [limits, list] = await Promise.all([
-    askLimits(connection, maxWait).catch(() => null),
-    askDevices(connection, maxWait).catch(() => null),
-  ]);
-  return {
-    address: connection.server,
-    version: limits?.version ?? null,
-    devices: new Map(list?.devices_index.map((id, index) => [id, list.devices_name[index] ?? String(id)])),
-  };
+/** What is added to a result before it has its place. */
+export interface Addition extends Pick<JobOptions, 'imaging' | 'conversion'> {
+  readonly originals: OriginalNames;
+  /** The log, if this command has followed it. */
+  readonly followed?: FollowedLog;
+  /** What was sent, which a conversion may need. */
+  readonly found?: FoundFiles;
+  /** Whether it is an error if the record cannot be written, and not only a note. */
+  readonly needsRecord?: boolean;
 }
-
-/** The inputs of a result that may have to be converted, and how. */
-export type Converting = Pick<JobOptions, 'imaging' | 'conversion' | 'reporter'> & {
-  readonly found: FoundFiles;
-};
 
 /** What its description says of the app that made a result. */
 function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
@@ -62,121 +42,38 @@ function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): R
 }
 
 /**
- * Writes the record of a job among the files of its result, which are converted before. @throws the system's error
- * @returns what became of the conversion; null if none was asked for
+ * Completes a result in its private directory: adds the log of its job, restores the names that the person knows, converts the
+ * volumes, and writes the record.
+ * @param facts what the record will say; null for no record and no conversion
+ * @returns what became of the conversion; null if there was none
+ * @throws the system's error
  */
-export async function recordResult(
-  directory: string,
-  facts: RecordFacts,
-  signal: AbortSignal | undefined,
-  converting?: Converting,
-): Promise<Conversion | null> {
-  freeRecordName(directory);
-  const { conversion: request = null } = converting ?? {};
-  const conversion =
-    converting && request
-      ? await converting.imaging.finish(
-          directory,
-          { conversion: { request, found: converting.found, facts: resultFactsOf(facts) } },
-          converting.reporter,
-        )
-      : null;
-  const outputs = await hashOutputs(directory, signal, facts.log ?? null);
-  const names = facts.app?.available ? facts.app.terminology : undefined;
-  const record = makeRecord(facts, outputs, numbersOf(directory, outputs, names), conversion);
-  writeRecord(directory, record);
-  return conversion;
-}
-
-/** Writes the record of a job that was sent before among the files of its result. A fault of the disk is noted. */
-export async function recordLater(
+export async function completeResult(
   connection: Connection,
   jobId: string,
-  facts: InputFacts,
-  { directory, log }: { readonly directory: string; readonly log: string | null },
+  directory: string,
+  facts: Omit<RecordFacts, 'jobId' | 'log'> | null,
+  addition: Addition,
   reporter: Reporter,
-  converting?: Converting,
 ): Promise<Conversion | null> {
-  const job = await askJob(connection, jobId, maxWait).catch(() => null);
+  const { imaging, originals, followed, conversion: request, found } = addition;
+  const log = await keepLog(connection, jobId, directory, followed);
+  await imaging.restoreNames(directory, originals, reporter);
+  if (!facts) return null;
+  const known = { ...facts, jobId, log };
   try {
-    return await recordResult(directory, { ...facts, job, jobId, log }, connection.signal, converting);
+    freeRecordName(directory);
+    const conversion =
+      request && found
+        ? await imaging.convert(directory, { request, found, facts: resultFactsOf(known) }, reporter)
+        : null;
+    const outputs = await hashOutputs(directory, connection.signal, log);
+    const names = facts.app?.available ? facts.app.terminology : undefined;
+    writeRecord(directory, makeRecord(known, outputs, numbersOf(directory, outputs, names), conversion));
+    return conversion;
   } catch (cause) {
-    if (!isSystemError(cause)) throw cause;
+    if (addition.needsRecord || !isSystemError(cause)) throw cause;
     reporter.note(`${quotePath(recordName)} cannot be written: ${(cause as Error).message}`);
     return null;
-  }
-}
-
-/**
- * The record of a case whose inputs were not read before it was sent: they are read while its job runs, so that nobody waits for
- * it. If they have changed since they were sent, no record is written, and a note says so.
- */
-export class BackgroundRecorder implements Disposable {
-  readonly #reading = new AbortController();
-  readonly #stamp: string | null;
-  #facts: Promise<InputFacts | null> | undefined;
-
-  constructor(
-    private readonly connection: Connection,
-    private readonly work: Case,
-    private readonly options: JobOptions,
-  ) {
-    this.#stamp = stampIfThere(work.found);
-  }
-
-  /** Called when its job is accepted. A data set has no record: its result is a checkpoint. */
-  begins(jobId: string): void {
-    if (this.work.found.dataSet) return;
-    this.#facts = this.#read().then(
-      (facts) => {
-        if (this.#isUnchanged) keepFacts(this.options.deidentify.configDir, jobId, facts);
-        return facts;
-      },
-      () => null,
-    );
-  }
-
-  /** Resolves when its inputs are read, or cannot be. */
-  async read(): Promise<void> {
-    await this.#facts;
-  }
-
-  get #isUnchanged(): boolean {
-    return this.#stamp !== null && this.#stamp === stampIfThere(this.work.found);
-  }
-
-  async #read(): Promise<InputFacts> {
-    const { submission, found, outgoing } = this.work;
-    const [inputs, app, server] = await Promise.all([
-      hashInputs(found, this.#reading.signal),
-      askApp(this.connection, submission.app, maxWait).catch(() => null),
-      serverFacts(this.connection),
-    ]);
-    const { clientVersion } = this.options;
-    return {
-      computation: computationOf(submission, app, outgoing?.note ?? null),
-      inputs,
-      remarks: remarksOn(found),
-      app,
-      server,
-      clientVersion,
-    };
-  }
-
-  /** What is known once the inputs are read; null where no record is written, with a note if they have changed. */
-  async facts(): Promise<InputFacts | null> {
-    if (!this.#facts) return null;
-    const facts = await this.#facts;
-    if (facts !== null && this.#isUnchanged) return facts;
-    this.connection.signal?.throwIfAborted();
-    this.options.reporter.note(
-      `The inputs have changed since they were sent, so that no ${recordName} is written`,
-    );
-    return null;
-  }
-
-  /** Stops reading the inputs, for example because the job has failed. */
-  [Symbol.dispose](): void {
-    this.#reading.abort();
   }
 }

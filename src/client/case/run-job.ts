@@ -2,8 +2,8 @@ import { exitCodes, type JobEnvelope, type Operation, someOf } from '../../contr
 import { app, type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from '../errors.js';
 import type { FoundFiles } from '../found-files.js';
-import { FollowedLog, followToEnd, keepLog } from '../logs/index.js';
-import { type OriginalNames, type Outgoing, withOriginals } from '../outgoing.js';
+import { followSentJob } from '../logs/index.js';
+import type { Outgoing } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
 import type { AwaitOptions, Destination, SavedArchive, StreamedArchive } from '../result/index.js';
 import type { Submission } from '../submission.js';
@@ -17,17 +17,19 @@ import {
   submit,
   unacknowledged,
 } from '../submit/index.js';
-import { type Conversion, findInputs, type Imaging } from './imaging.js';
+import type { Conversion } from './imaging.js';
+import { InputReader, recordWait } from './input-reader.js';
+import { unlessInterrupted } from './interruption.js';
 import type { JobOptions } from './job-options.js';
 import { forgetFacts, type InputFacts, keepNames } from './kept-facts.js';
-import { BackgroundRecorder, type Converting, recordLater } from './recorder.js';
+import { type Addition, completeResult } from './recorder.js';
 
 /** A job that the server has accepted. Disposing of it stops reading its inputs for the record. */
-class StartedJob implements Disposable {
+class SentJob implements Disposable {
   constructor(
     readonly work: Case,
     readonly envelope: JobEnvelope,
-    readonly recorder: BackgroundRecorder,
+    readonly inputs: InputReader,
   ) {}
 
   get id(): string {
@@ -41,7 +43,7 @@ class StartedJob implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.recorder[Symbol.dispose]();
+    this.inputs[Symbol.dispose]();
   }
 }
 
@@ -64,18 +66,18 @@ export type FinishedJob = {
  * @param destination where its result will go; null if nobody waits for it
  * @param onAccepted called as soon as the server has accepted it
  */
-export async function startJob(
+export async function sendJob(
   connection: Connection,
   submission: Submission,
   options: JobOptions,
   destination: Destination | null,
   onAccepted: (jobId: string) => void,
-): Promise<StartedJob> {
+): Promise<SentJob> {
   // Loaded before anything is sent: the program may be upgraded while the job runs.
   if (destination) await import('../result/index.js');
   const mayReplace = destination !== null && 'taken' in destination && destination.taken === 'replace';
   const work = await onlyCase(connection, submission, options, mayReplace);
-  const recorder = new BackgroundRecorder(connection, work, options);
+  const inputs = new InputReader(connection, work, options);
   const envelope = await sendCase(connection, work, options.reporter);
   const { job_id: jobId } = envelope;
   onAccepted(jobId);
@@ -85,14 +87,14 @@ export async function startJob(
   const { outgoing } = work;
   // For commands that show its log, or fetch its result, later.
   if (outgoing) keepNames(options.deidentify.configDir, jobId, connection.server, outgoing.originals);
-  recorder.begins(jobId);
-  return new StartedJob(work, envelope, recorder);
+  inputs.start(jobId);
+  return new SentJob(work, envelope, inputs);
 }
 
 /** Follows a job to its end and brings its result where it belongs. An interruption kills the job, unless it is done already. */
 export async function finishJob(
   connection: Connection,
-  { id, work, recorder, sent }: StartedJob,
+  { id, work, inputs, sent }: SentJob,
   options: JobOptions,
   destination: Destination,
 ): Promise<FinishedJob> {
@@ -100,7 +102,7 @@ export async function finishJob(
   const { app: name, operation } = work.submission;
   const originals = work.outgoing?.originals ?? {};
   const followed = await killedOnInterrupt(connection, id, options, () =>
-    followJob(connection, id, originals, reporter),
+    followSentJob(connection, id, originals, reporter),
   );
   const received = await receiveResult(
     connection,
@@ -111,8 +113,8 @@ export async function finishJob(
       ...options,
       originals,
       followed,
-      facts: () => recorder.facts(),
-      converting: { ...options, found: work.found },
+      facts: () => inputs.facts(),
+      found: work.found,
     },
   );
   forgetFacts(options.deidentify.configDir, id);
@@ -131,9 +133,9 @@ async function onlyCase(
 ): Promise<Case> {
   const { imaging, reporter, output, chooseSeries } = options;
   const place = { directory: output, mayReplace };
-  const finding = { place, chooseSeries, reporter, signal: connection.signal };
-  const describe = () => app(connection, submission.app);
-  const found = await findInputs(imaging, submission, finding, describe).catch(async (error: unknown) => {
+  const describeApp = () => app(connection, submission.app);
+  const finding = { place, chooseSeries, describeApp, reporter, signal: connection.signal };
+  const found = await imaging.find(submission, finding).catch(async (error: unknown) => {
     await checkOperation(connection, submission);
     throw error;
   });
@@ -176,51 +178,16 @@ async function checkAcknowledged(
   );
 }
 
-/** Follows the log of a job that was just accepted to its end. @throws JobFailed for a job without a result */
-export async function followJob(
-  connection: Connection,
-  jobId: string,
-  originals: OriginalNames,
-  reporter: Reporter,
-): Promise<FollowedLog> {
-  const followed = new FollowedLog();
-  const translate = (text: string) => withOriginals(text, originals);
-  const how = { persistent: true, readOn: true, isAnnounced: true, followed, translate };
-  await followToEnd(connection, jobId, { reporter, ...how });
-  return followed;
-}
-
-/** What is added to a result before it has its place. */
-interface Addition {
-  readonly imaging: Imaging;
-  readonly originals: OriginalNames;
-  /** The log, if this command has followed it. */
-  readonly followed?: FollowedLog;
-  /** What is known for the record; null for no record. */
-  readonly facts: () => Promise<InputFacts | null>;
-  readonly converting?: Converting;
-}
-
-/** Adds the log of a job to its result, and restores the names that a person knows. @returns the name of the log, if there is one */
-export async function addLogAndNames(
-  connection: Connection,
-  jobId: string,
-  directory: string,
-  { imaging, originals, followed }: Pick<Addition, 'imaging' | 'originals' | 'followed'>,
-  reporter: Reporter,
-): Promise<string | null> {
-  const log = await keepLog(connection, jobId, directory, followed);
-  await imaging.finish(directory, { originals }, reporter);
-  return log;
-}
-
-/** Fetches the result of a job, adds its log and its record, and moves all of it to its place. Nothing is added to a stream. */
+/**
+ * Fetches the result of a job, completes it, and moves all of it to its place. Nothing is added to a stream.
+ * @param addition with what is known of the inputs for the record; null for no record
+ */
 export async function receiveResult(
   connection: Connection,
   jobId: string,
   destination: Destination,
   options: AwaitOptions,
-  addition: Addition,
+  addition: Addition & { readonly facts: () => Promise<InputFacts | null> },
 ): Promise<(SavedArchive | StreamedArchive) & { readonly conversion: Conversion | null }> {
   const { ResultFetch } = await import('../result/index.js');
   const { reporter } = options;
@@ -228,11 +195,9 @@ export async function receiveResult(
   try {
     if ('stream' in destination) return { ...(await result.stream(destination.stream)), conversion: null };
     const directory = await result.fetch();
-    const log = await addLogAndNames(connection, jobId, directory, addition, reporter);
-    const facts = await addition.facts();
-    const at = { directory, log };
-    const conversion =
-      facts && (await recordLater(connection, jobId, facts, at, reporter, addition.converting));
+    const known = await addition.facts();
+    const facts = known && { ...known, job: await job(connection, jobId, recordWait).catch(() => null) };
+    const conversion = await completeResult(connection, jobId, directory, facts, addition, reporter);
     return { ...(await result.place()), conversion };
   } catch (error) {
     throw result.explain(error);
@@ -277,24 +242,6 @@ async function killAndSay(
   } catch (error) {
     const why = (error as Error).message;
     return { outcome: `${mayStillRun(connection, jobId)} (${why})`, details: { job_id: jobId } };
-  }
-}
-
-/**
- * Waits for something that a job does. If the command is interrupted in the meantime, `onInterrupt` decides what happens to the
- * job.
- * @param onInterrupt gets the reason of the interruption, and returns the error to throw
- */
-export async function unlessInterrupted<T>(
-  { signal }: Connection,
-  wait: () => Promise<T>,
-  onInterrupt: (reason: unknown) => Promise<unknown>,
-): Promise<T> {
-  try {
-    signal?.throwIfAborted();
-    return await wait();
-  } catch (error) {
-    throw signal?.aborted ? await onInterrupt(signal.reason) : error;
   }
 }
 

@@ -12,38 +12,19 @@ import {
   withoutEnding,
   writeJsonFile,
 } from '../../files/index.js';
-import { type CaseRecord, readRecord, withNames, writeRecord } from '../case/index.js';
+import { readRecord, withNames, writeRecord } from '../case/index.js';
 import { datatypes } from '../case-names.js';
 import type { AppAnswer } from '../connection/index.js';
 import { ClientError, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { bidsRecordEnding, isBidsResult, recordName } from '../output-names.js';
-import { type CasePlace, directoryPlace, ownDirectory } from './put-in-place.js';
+import { type CasePlace, type PlacedRecord, recordsOfDirectories } from './case-place.js';
 
 /** How results lie in their directory: each case in one of its own, or as derivatives of BIDS. */
 export type LayoutName = 'cases' | 'bids';
 
 /** How deep below the data set its files are: `sub-`, `ses-`, the kind of data. */
 const levels = 3;
-
-/** A record, the name of its case, and where it is. */
-export interface PlacedRecord {
-  readonly name: string;
-  readonly record: CaseRecord;
-  readonly place: CasePlace;
-}
-
-/** The records of the results that have a directory each. Links are not followed. */
-export function* recordsOfDirectories(root: string, below = ''): Generator<PlacedRecord> {
-  for (const entry of namesIn(path.join(root, below))) {
-    const name = below === '' ? entry : `${below}/${entry}`;
-    if (name === ownDirectory || !isRealDirectory(path.join(root, name))) continue;
-    const place = directoryPlace(root, name);
-    const record = readRecord(place.directory);
-    if (record) yield { name, record, place };
-    else yield* recordsOfDirectories(root, name);
-  }
-}
 
 /** Letters and digits alone, as BIDS takes them: `segLiver` of `seg_liver`. */
 const asLabel = (text: string): string =>
@@ -54,46 +35,6 @@ const asLabel = (text: string): string =>
     .join('');
 
 const isEntity = (part: string): boolean => /^[A-Za-z]+-[\p{L}\p{N}+]+$/u.test(part);
-
-/**
- * Where the result of a case goes among derivatives: its entities, then in `desc-` that of the scan, the app, and the suffix of the
- * scan, so that no other scan of the person has the same place. A name may have only one `desc-`.
- */
-export function bidsPlace(root: string, app: string, { subject, session, files }: FoundCase): CasePlace {
-  const file = path.resolve(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
-  const parts = withoutEnding(path.basename(file)).split('_');
-  const last = parts.at(-1) ?? '';
-  const own = [`sub-${subject}`, ...(session === null ? [] : [`ses-${session}`])];
-  const others = parts.filter((part) => isEntity(part) && !/^(sub|ses|desc)-/.test(part));
-  const parent = path.basename(path.dirname(file));
-  const suffix = isEntity(last) ? '' : asLabel(last);
-  const described = parts.find((part) => /^desc-/.test(part))?.slice('desc-'.length) ?? '';
-  const word = asLabel([described, asLabel(app) || 'app', suffix].join(' '));
-  const prefix = `${[...own, ...others].join('_')}_desc-${word}_`;
-  const directory = path.join(root, ...own, datatypes.test(parent) ? parent : 'anat');
-  return { directory, prefix, record: `${prefix}${bidsRecordEnding.slice(1)}` };
-}
-
-/** @throws UsageError for cases whose paths name no subject, and for two that have the same entities and suffix */
-export function checkBidsCases(root: string, app: string, cases: readonly FoundCase[]): void {
-  const fileOf = ({ files }: FoundCase) => quotePath(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
-  const without = cases.filter(({ subject }) => subject === null);
-  if (without.length > 0)
-    throw new UsageError(
-      `--layout bids needs a subject, as in 'sub-01', in each path; there is none in ${someOf(without.map(fileOf))}`,
-    );
-  const known = new Map<string, FoundCase>();
-  for (const each of cases) {
-    const { directory, prefix } = bidsPlace(root, app, each);
-    const key = foldedName(path.join(directory, prefix));
-    const other = known.get(key);
-    if (other)
-      throw new UsageError(
-        `The results of ${fileOf(other)} and ${fileOf(each)} would have the same names: leave out --layout bids, or one of them`,
-      );
-    known.set(key, each);
-  }
-}
 
 /** Endings of what results are converted to, of which the first part belongs to the format. */
 const convertedEnding = /\.(?:(?:seg|labelmap|rtstruct)\.dcm|seg\.nrrd)$/i;
@@ -185,36 +126,79 @@ export function checkLayout(root: string, layout: LayoutName): void {
     );
 }
 
-/** @throws UsageError for the directory of another data set than the derivatives of this app */
-export function checkDerivatives(root: string, app: string): void {
-  const there = descriptionIn(root);
-  const makers = there ? makersOf(there) : [];
-  if (there === null || (makers[0] === app && makers.includes('remote-app'))) return;
-  throw new UsageError(
-    `${quotePath(path.join(root, bidsDescription))} is that of another data set: name a directory of the app's own with -o, such as ` +
-      `derivatives/remote-app-${asLabel(app)}`,
-  );
-}
+/** A directory of results as a data set of derivatives, which one app has made. */
+export class BidsLayout {
+  constructor(
+    private readonly root: string,
+    private readonly app: string,
+  ) {}
 
-/** Writes the description of the derivatives, or renews what it says of their origin. @throws the system's error */
-export function describeDerivatives(
-  root: string,
-  app: string,
-  view: AppAnswer | null,
-  { clientVersion }: { readonly clientVersion: string },
-): void {
-  const there = descriptionIn(root);
-  const version = view?.available ? view.version : null;
-  const description = {
-    Name: `Results of ${app}`,
-    BIDSVersion: '1.10.0',
-    DatasetType: 'derivative',
-    ...there,
-    GeneratedBy: [
-      { Name: app, ...(version ? { Version: version } : {}) },
-      { Name: 'remote-app', Version: clientVersion },
-    ],
-  };
-  if (JSON.stringify(description) !== JSON.stringify(there))
-    writeJsonFile(path.join(root, bidsDescription), description, { mode: sharedMode });
+  /**
+   * Where the result of a case goes among derivatives: its entities, then in `desc-` that of the scan, the app, and the suffix of the
+   * scan, so that no other scan of the person has the same place. A name may have only one `desc-`.
+   */
+  placeOf({ subject, session, files }: FoundCase): CasePlace {
+    const file = path.resolve(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
+    const parts = withoutEnding(path.basename(file)).split('_');
+    const last = parts.at(-1) ?? '';
+    const own = [`sub-${subject}`, ...(session === null ? [] : [`ses-${session}`])];
+    const others = parts.filter((part) => isEntity(part) && !/^(sub|ses|desc)-/.test(part));
+    const parent = path.basename(path.dirname(file));
+    const suffix = isEntity(last) ? '' : asLabel(last);
+    const described = parts.find((part) => /^desc-/.test(part))?.slice('desc-'.length) ?? '';
+    const word = asLabel([described, asLabel(this.app) || 'app', suffix].join(' '));
+    const prefix = `${[...own, ...others].join('_')}_desc-${word}_`;
+    const directory = path.join(this.root, ...own, datatypes.test(parent) ? parent : 'anat');
+    return { directory, prefix, record: `${prefix}${bidsRecordEnding.slice(1)}` };
+  }
+
+  /** @throws UsageError for the directory of another data set than the derivatives of this app */
+  checkDirectory(): void {
+    const there = descriptionIn(this.root);
+    const makers = there ? makersOf(there) : [];
+    if (there === null || (makers[0] === this.app && makers.includes('remote-app'))) return;
+    throw new UsageError(
+      `${quotePath(path.join(this.root, bidsDescription))} is that of another data set: name a directory of the app's own with -o, such as ` +
+        `derivatives/remote-app-${asLabel(this.app)}`,
+    );
+  }
+
+  /** @throws UsageError for cases whose paths name no subject, and for two that have the same entities and suffix */
+  checkCases(cases: readonly FoundCase[]): void {
+    const fileOf = ({ files }: FoundCase) => quotePath(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
+    const without = cases.filter(({ subject }) => subject === null);
+    if (without.length > 0)
+      throw new UsageError(
+        `--layout bids needs a subject, as in 'sub-01', in each path; there is none in ${someOf(without.map(fileOf))}`,
+      );
+    const known = new Map<string, FoundCase>();
+    for (const each of cases) {
+      const { directory, prefix } = this.placeOf(each);
+      const key = foldedName(path.join(directory, prefix));
+      const other = known.get(key);
+      if (other)
+        throw new UsageError(
+          `The results of ${fileOf(other)} and ${fileOf(each)} would have the same names: leave out --layout bids, or one of them`,
+        );
+      known.set(key, each);
+    }
+  }
+
+  /** Writes the description of the derivatives, or renews what it says of their origin. @throws the system's error */
+  describe(view: AppAnswer | null, clientVersion: string): void {
+    const there = descriptionIn(this.root);
+    const version = view?.available ? view.version : null;
+    const description = {
+      Name: `Results of ${this.app}`,
+      BIDSVersion: '1.10.0',
+      DatasetType: 'derivative',
+      ...there,
+      GeneratedBy: [
+        { Name: this.app, ...(version ? { Version: version } : {}) },
+        { Name: 'remote-app', Version: clientVersion },
+      ],
+    };
+    if (JSON.stringify(description) !== JSON.stringify(there))
+      writeJsonFile(path.join(this.root, bidsDescription), description, { mode: sharedMode });
+  }
 }

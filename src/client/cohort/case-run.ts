@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { errorKinds, exitCodes, isFinal, killErrors } from '../../contract/index.js';
 import {
-  addLogAndNames,
   type CaseRecord,
   type Computation,
-  followJob,
+  completeResult,
   type JobOptions,
   type RecordedInput,
-  recordResult,
   type ServerFacts,
   stampOfInputs,
   unlessInterrupted,
@@ -36,14 +34,15 @@ import {
   writing,
 } from '../errors.js';
 import { type FoundCase, remarksOn } from '../found-files.js';
+import { followSentJob } from '../logs/index.js';
 import type { Outgoing } from '../outgoing.js';
 import { ResultFetch } from '../result/index.js';
 import type { Submission } from '../submission.js';
 import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '../submit/index.js';
 import { type LayoutName, renameForBids } from './bids-layout.js';
+import type { CasePlace } from './case-place.js';
 import { causeOf, type LastLine } from './failures.js';
 import type { JobOwners, KnownJobs } from './known-jobs.js';
-import type { CasePlace } from './put-in-place.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
 import type { CaseTable, CohortWatcher } from './table.js';
 
@@ -239,22 +238,25 @@ export class CaseRun {
     }
   }
 
-  async #follow(jobId: string): ReturnType<typeof followJob> {
+  async #follow(jobId: string): ReturnType<typeof followSentJob> {
     const { connection, table, stop } = this.shared;
     const { found, outgoing } = this.prepared;
     return this.#killedOnInterrupt(jobId, async () => {
       table.change(found.name, { status: 'running', jobId });
       if (stop.aborted) await this.#kill(jobId);
-      return followJob(connection, jobId, outgoing?.originals ?? {}, this.reporter);
+      return followSentJob(connection, jobId, outgoing?.originals ?? {}, this.reporter);
     });
   }
 
   /** Completes the result of a job in a private directory, and puts it in its place. */
-  async #receive(jobId: string, followed: Awaited<ReturnType<typeof followJob>>): Promise<CaseRecord | null> {
+  async #receive(
+    jobId: string,
+    followed: Awaited<ReturnType<typeof followSentJob>>,
+  ): Promise<CaseRecord | null> {
     const { connection, options, results, table, app, computation } = this.shared;
     const { found, place, outgoing, inputs, recordedStamp } = this.prepared;
     const { reporter } = this;
-    const { wait, clientVersion, imaging, isForced } = options;
+    const { wait, clientVersion, imaging, conversion, isForced } = options;
     const { name, files } = found;
     const job = await this.#ask(jobId).catch(() => null);
     this.shared.checkVersion(job?.version);
@@ -266,13 +268,12 @@ export class CaseRun {
     try {
       const directory = await result.fetch();
       return await writing(place.directory, goOnLater, async () => {
-        const addition = { imaging, originals: outgoing?.originals ?? {}, followed };
-        const log = await addLogAndNames(connection, jobId, directory, addition, reporter);
         const server = await this.shared.server();
         const remarks = remarksOn(files);
-        const facts = { computation, inputs, remarks, app, server, clientVersion, job, jobId, log };
-        const converting = { ...options, reporter, found: files };
-        await recordResult(directory, facts, connection.signal, converting);
+        const facts = { computation, inputs, remarks, app, server, clientVersion, job };
+        const originals = outgoing?.originals ?? {};
+        const addition = { imaging, conversion, originals, followed, found: files, needsRecord: true };
+        await completeResult(connection, jobId, directory, facts, addition, reporter);
         if (place.prefix !== '') renameForBids(place, directory);
         await results.finish(name, place, directory, { inputs: recordedStamp, isForced });
         await results.putInPlace(place, directory);

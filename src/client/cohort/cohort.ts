@@ -17,14 +17,12 @@ import {
 import { kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
-import type { PlacedRecord } from './bids-layout.js';
+import { type CasePlace, checkPlace, type PlacedRecord } from './case-place.js';
 import { CaseRun, type PreparedCase, type SharedByCases, type SharedWork } from './case-run.js';
-import { stateOfResult, upgraded } from './earlier-results.js';
-import { aboutEarlier, concernsAllCases, LastLine, reasonOf, withMore } from './failures.js';
+import { aboutEarlier, concernsAllCases, LastLine, reasonOf, upgraded, withMore } from './failures.js';
 import { JobOwners, KnownJobs } from './known-jobs.js';
-import { type CasePlace, checkPlace } from './put-in-place.js';
 import type { ResultsDirectory } from './results-directory.js';
-import { type CaseState, CaseTable } from './table.js';
+import { type CaseState, CaseTable, stateOfResult } from './table.js';
 
 /** How many results are fetched at most while as many jobs as allowed run. */
 const maxFetching = 4;

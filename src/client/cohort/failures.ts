@@ -1,7 +1,16 @@
-import { errorKinds, excerpt, exitCodes, servicePrefix } from '../../contract/index.js';
+import {
+  counted,
+  errorKinds,
+  excerpt,
+  exitCodes,
+  quoteName,
+  servicePrefix,
+  someOf,
+} from '../../contract/index.js';
 import { type CaseRecord, type Computation, digestOf, keyOf, type RecordedInput } from '../case/index.js';
-import { ClientError, HttpError, isTransient, JobFailed, NoRoom, WriteError } from '../errors.js';
+import { ClientError, HttpError, isTransient, JobFailed, NoRoom, UsageError, WriteError } from '../errors.js';
 import type { Reporter, TransferPhase } from '../reporter.js';
+import { shortVersion } from './table.js';
 
 /** The error under an error that says how to go on. */
 export const causeOf = (error: unknown): unknown =>
@@ -66,4 +75,18 @@ export function aboutEarlier(
   if (digest !== digestOf(record.inputs)) return '; the result that is there is of its earlier input';
   const isOther = record.key !== keyOf(computation, digest);
   return isOther ? '; the result that is there was made with other options or another version' : '';
+}
+
+/**
+ * The error for results that another version of the app made.
+ * @param now its version
+ * @param earlier the versions of the results that other versions made
+ */
+export function upgraded(app: string, now: string, earlier: readonly string[]): UsageError {
+  const { length: count } = earlier;
+  const versions = [...new Set(earlier)].map(shortVersion);
+  return new UsageError(
+    `The app ${quoteName(app)} is version ${shortVersion(now)} now, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
+      `version ${someOf(versions)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,
+  );
 }

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
 import { privateMode, readSmallFile, writeJsonFile } from '../../files/index.js';
 import { UsageError } from '../errors.js';
-import { ownDirectory } from './put-in-place.js';
+import { ownDirectory } from './case-place.js';
 
 /** Largest file of numbers, in bytes: some 100,000 cases. */
 const maxBytes = 48 << 20;

@@ -1,4 +1,13 @@
-import { closeSync, constants, existsSync, lstatSync, readdirSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
@@ -20,17 +29,48 @@ import {
   type CasePlace,
   isLink,
   isTaken,
-  isUnchanged,
-  keepFiles,
   linkTo,
-  moveAway,
-  moveIn,
   ownDirectory,
-  restore,
-} from './put-in-place.js';
+  piecesOf,
+  recordsLast,
+} from './case-place.js';
+import { isUnchanged, keepFiles } from './edited-files.js';
 
 /** What to do once there is room on the disk. */
 export const goOnLater = 'give the same command again: finished cases are kept';
+
+/** Moves all that is in a place to a new directory. @throws the system's error */
+function moveAway(place: CasePlace, aside: string): void {
+  const { parent, names } = piecesOf(place);
+  mkdirSync(aside);
+  for (const name of names) renameSync(path.join(parent, name), path.join(aside, name));
+}
+
+/** Moves a complete result to its place, which is free. @throws the system's error */
+function moveIn(place: CasePlace, complete: string): void {
+  const { directory, prefix } = place;
+  mkdirSync(piecesOf(place).parent, { recursive: true });
+  if (prefix === '') renameSync(complete, directory);
+  else
+    for (const name of namesIn(complete).sort(recordsLast(place)))
+      renameSync(path.join(complete, name), path.join(directory, name));
+}
+
+/** Puts back what `moveAway` had moved, unless the new result was whole in its place by then. @throws the system's error */
+function restore(place: CasePlace, aside: string): void {
+  const { directory, prefix, record } = place;
+  const isNewWhole = existsSync(path.join(directory, record));
+  // Without its record, the old result was still being moved, and its place has the old record.
+  if (isNewWhole && (prefix === '' || existsSync(path.join(aside, record)))) return;
+  const { parent } = piecesOf(place);
+  mkdirSync(parent, { recursive: true });
+  for (const name of readdirSync(aside).sort(recordsLast(place))) {
+    const target = path.join(parent, name);
+    if (existsSync(target) && (isNewWhole || prefix === '')) continue;
+    rmSync(target, { recursive: true, force: true });
+    renameSync(path.join(aside, name), target);
+  }
+}
 
 /** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
 function placeIn(old: string): CasePlace | null {

@@ -1,7 +1,9 @@
 import path from 'node:path';
+import { oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { computationOf, findInputs } from '../case/index.js';
+import { type Computation, computationOf } from '../case/index.js';
 import { InputLookup } from '../case-names.js';
+import { readCaseTable } from '../case-table.js';
 import {
   type AppAnswer,
   app as askApp,
@@ -10,25 +12,19 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
-import { HttpError, isTransient, writing } from '../errors.js';
+import { HttpError, isTransient, UsageError, writing } from '../errors.js';
+import { labelOf } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { preflight } from '../submit/index.js';
-import {
-  bidsPlace,
-  checkBidsCases,
-  checkDerivatives,
-  checkLayout,
-  describeDerivatives,
-  recordsOfBids,
-  recordsOfDirectories,
-} from './bids-layout.js';
+import { BidsLayout, checkLayout, recordsOfBids } from './bids-layout.js';
+import { directoryPlace, type PlacedRecord, recordsOfDirectories } from './case-place.js';
 import type { CohortOptions } from './case-run.js';
 import { Cohort, type CohortSummary } from './cohort.js';
-import { otherRows, refuseOtherApp, refuseOtherVersion } from './earlier-results.js';
+import { upgraded } from './failures.js';
 import { numberedCases } from './neutral-numbers.js';
-import { directoryPlace } from './put-in-place.js';
 import { goOnLater, ResultsDirectory } from './results-directory.js';
+import { type CaseState, newState, stateOfResult } from './table.js';
 
 /** Seconds to wait for the version of an app, which the server computes when it is first asked. */
 const versionWait = 60;
@@ -62,6 +58,73 @@ async function describeApp(
   }
 }
 
+const isGone = 'Its input no longer exists';
+
+/**
+ * The rows of earlier commands for cases that this one does not have: those with a result, and those that failed or were not
+ * computed. Where the input no longer exists, the row says so.
+ */
+async function otherRows(
+  results: ResultsDirectory,
+  records: readonly PlacedRecord[],
+  names: ReadonlySet<string>,
+  inputs: InputLookup,
+): Promise<CaseState[]> {
+  const rows = new Map(readCaseTable(results.directory).map((row) => [row.name, row]));
+  const entitiesOf = (name: string) => {
+    const row = rows.get(oneLine(name));
+    return {
+      subject: row?.subject || labelOf(name, 'sub'),
+      session: row?.session || labelOf(name, 'ses'),
+    };
+  };
+  const states: CaseState[] = [];
+  for (const { name, record, place } of records) {
+    if (names.has(name)) continue;
+    const state = await stateOfResult(results, place, record);
+    const orphaned = inputs.has(name)
+      ? {}
+      : { status: 'orphaned' as const, reason: [isGone, state.reason].filter(Boolean).join('; ') };
+    states.push({ name, ...entitiesOf(name), isNew: false, ...state, ...orphaned });
+  }
+  const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
+  for (const { name, status, reason, job } of rows.values()) {
+    if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
+    const isMarked = inputs.has(name) || reason.startsWith(isGone);
+    const why = isMarked ? reason : [isGone, reason].filter(Boolean).join('; ');
+    states.push({ ...newState, name, ...entitiesOf(name), status, reason: why || null, jobId: job || null });
+  }
+  return states;
+}
+
+/** @throws UsageError for a directory with results of another app or operation: nobody could tell them apart later */
+function refuseOtherApp(
+  root: string,
+  records: readonly PlacedRecord[],
+  { app, operation }: Pick<Computation, 'app' | 'operation'>,
+): void {
+  const other = records.find(({ record }) => record.app !== app || record.operation !== operation)?.record;
+  if (other)
+    throw new UsageError(
+      `${quotePath(root)} has results of ${quoteName(other.app)} (${other.operation}), and this is ${quoteName(app)} (${operation}): ` +
+        'name another directory with -o',
+    );
+}
+
+/** @throws UsageError if results of cases whose input exists were made by another version of the app than the server has now */
+function refuseOtherVersion(
+  records: readonly PlacedRecord[],
+  { app, version }: Pick<Computation, 'app' | 'version'>,
+  exists: (name: string) => boolean,
+): void {
+  if (version === null) return;
+  const earlier = records
+    .filter(({ name }) => exists(name))
+    .flatMap(({ record }) => record.app_version ?? [])
+    .filter((each) => each !== version);
+  if (earlier.length > 0) throw upgraded(app, version, earlier);
+}
+
 /**
  * Runs one job for each case, and fetches each result into its place, with its record. A case that an earlier command finished is left
  * as it is. A failed case does not stop the others.
@@ -76,34 +139,35 @@ export async function runCohort(
   const { output, layout } = options;
   const root = path.resolve(output);
   checkLayout(output, layout);
-  if (layout === 'bids') checkDerivatives(output, submission.app);
+  const bids = layout === 'bids' ? new BidsLayout(root, submission.app) : null;
+  bids?.checkDirectory();
   const terms = await preflight(connection, submission);
   const app = await describeApp(connection, submission.app, options.reporter);
   const finding = {
     ...options,
     ...{ place: { directory: output, mayReplace: true }, isEach: true, isListed: true },
+    describeApp: async () => app,
     signal: connection.signal,
   };
-  const { cases, notes, volumes } = await findInputs(options.imaging, submission, finding, async () => app);
+  const { cases, notes, volumes } = await options.imaging.find(submission, finding);
   for (const note of notes) options.reporter.note(note);
   // Tells of earlier cases whether their inputs exist, also if they were not chosen now.
   const inputs = new InputLookup(volumes[0]?.groups[0] ?? []);
-  if (layout === 'bids') checkBidsCases(root, submission.app, cases);
+  bids?.checkCases(cases);
   const preparation = await options.imaging.prepare(
     cases.map(({ files }) => files),
     { ...options, requiresDeidentified: terms.requiresDeidentified, server: connection.server },
     options.reporter,
   );
   using results = await writing(output, goOnLater, () => ResultsDirectory.open(output));
-  const records = [...(layout === 'bids' ? recordsOfBids(root) : recordsOfDirectories(root))];
+  const records = [...(bids ? recordsOfBids(root) : recordsOfDirectories(root))];
   const computation = computationOf(submission, app, preparation.note);
   refuseOtherApp(output, records, computation);
   const names = cases.map(({ name }) => name);
   const isAsked = new Set(names);
   if (!options.keepsVersion && !options.isForced)
     refuseOtherVersion(records, computation, (name) => isAsked.has(name) || inputs.has(name));
-  if (layout === 'bids')
-    await writing(output, goOnLater, async () => describeDerivatives(output, submission.app, app, options));
+  await writing(output, goOnLater, async () => bids?.describe(app, options.clientVersion));
   const numbers = await writing(output, goOnLater, async () =>
     preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
   );
@@ -111,8 +175,7 @@ export async function runCohort(
     ...{ connection, submission, options, cases, results, terms, app, computation },
     ...{ preparation, numbers, records },
     others: await otherRows(results, records, isAsked, inputs),
-    placeOf: (found) =>
-      layout === 'bids' ? bidsPlace(root, submission.app, found) : directoryPlace(root, found.name),
+    placeOf: (found) => bids?.placeOf(found) ?? directoryPlace(root, found.name),
   });
   // Awaited here: the directory is locked until the function returns.
   return await cohort.run();

@@ -1,12 +1,14 @@
 import path from 'node:path';
 import { counted, oneLine, quoteName, someOf } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
+import type { CaseRecord } from '../case/index.js';
 import { tableCell } from '../case-table.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { tableName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
-import { goOnLater } from './results-directory.js';
+import type { CasePlace } from './case-place.js';
+import { goOnLater, type ResultsDirectory } from './results-directory.js';
 
 /**
  * What is being done with a case. `waiting` also if the command ended before its turn; `orphaned` for a result of an earlier command
@@ -52,6 +54,41 @@ export const newState = {
   ...{ status: 'waiting', reason: null, version: null, seconds: null, jobId: null, isNew: false },
   ...{ edited: [], numbers: {} },
 } as const satisfies Partial<CaseState>;
+
+/**
+ * What the table says of a result that is there.
+ * @param compared the comparison with its record, if it was made already
+ */
+export async function stateOfResult(
+  results: ResultsDirectory,
+  place: CasePlace,
+  record: CaseRecord,
+  compared = results.compare(place, record),
+): Promise<Omit<CaseState, 'name' | 'subject' | 'session' | 'isNew'>> {
+  const { changed } = await compared;
+  const beside = record.edited.map(({ name }) => name).filter((name) => results.has(place, name));
+  const some = (names: readonly string[]) =>
+    quoteName(names[0] ?? '') + (names.length > 1 ? ` and ${counted(names.length - 1, 'other file')}` : '');
+  const about = [
+    ...(changed.length > 0 ? [`A person has changed ${some(changed)}`] : []),
+    ...(beside.length > 0 ? [`A person changed ${some(beside)} of an earlier result`] : []),
+  ];
+  return {
+    status: 'done',
+    reason:
+      [
+        ...about,
+        ...record.inputs_remarks,
+        ...record.numbers_unread,
+        ...(record.conversion?.problems ?? []),
+      ].join('; ') || null,
+    version: record.app_version,
+    seconds: record.seconds,
+    jobId: record.job_id,
+    edited: [...changed, ...beside],
+    numbers: record.numbers,
+  };
+}
 
 /** Shows a person how it goes. */
 export interface CohortWatcher {

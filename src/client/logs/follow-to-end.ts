@@ -3,8 +3,9 @@ import { acceptance, killErrors, servicePrefix, startPrefix } from '../../contra
 import { monotonicTime } from '../../files/index.js';
 import { askFailure, type Connection } from '../connection/index.js';
 import { isUnknownJob, JobFailed, JobForgotten, withResumeHint } from '../errors.js';
+import { type OriginalNames, withOriginals } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
-import type { FollowedLog } from './keep-log.js';
+import { FollowedLog } from './keep-log.js';
 import { followLog } from './log-stream.js';
 import type { LogEvent } from './stream-parser.js';
 
@@ -173,4 +174,18 @@ export async function followToEnd(
     await reporter.endLog();
     waitFor(null);
   }
+}
+
+/** Follows the log of a job that was just accepted to its end. @throws JobFailed for a job without a result */
+export async function followSentJob(
+  connection: Connection,
+  jobId: string,
+  originals: OriginalNames,
+  reporter: Reporter,
+): Promise<FollowedLog> {
+  const followed = new FollowedLog();
+  const translate = (text: string) => withOriginals(text, originals);
+  const how = { persistent: true, readOn: true, isAnnounced: true, followed, translate };
+  await followToEnd(connection, jobId, { reporter, ...how });
+  return followed;
 }

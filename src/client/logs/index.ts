@@ -1,2 +1,2 @@
-export { followToEnd } from './follow-to-end.js';
+export { followSentJob, followToEnd } from './follow-to-end.js';
 export { FollowedLog, keepLog } from './keep-log.js';

@@ -36,7 +36,8 @@ interface FoundGroup extends Group {
   readonly whole: Completed;
 }
 
-type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>;
+type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'> &
+  Partial<Pick<Submission, 'operation'>>;
 
 /**
  * Finds all files of a submission and the names under which they are sent.
@@ -91,8 +92,8 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
 
 /** Collects what the paths of each group name. Damaged volumes are added to the obstacles. */
 async function collectGroups(
-  { files, allFiles = false, selection }: Searched,
-  { place, chooseSeries, takesSegmentations, reporter, signal }: Partial<Finding>,
+  { operation, files, allFiles = false, selection }: Searched,
+  { place, chooseSeries, describeApp, reporter, signal }: Partial<Finding>,
   obstacles: Obstacles,
 ): Promise<(Omit<Group, 'units'> & { readonly collected: Collected })[]> {
   const selector = new Selector(selection);
@@ -107,17 +108,19 @@ async function collectGroups(
       reporter?.progress('Reading', done, total);
     },
   };
+  const takesSegmentations = async (group: number) => {
+    // Other operations work on what an app has segmented.
+    if (operation && operation.paths !== 'inputs') return true;
+    const app = await describeApp?.();
+    return app?.available === true && Object.values(app.inputs)[group]?.volume_type === 'SEGMENTATION';
+  };
   const found = [];
   for (const { field, groups } of files) {
     for (const [index, paths] of groups.entries()) {
       const collected = await collectUnits(paths, {
         ...shared,
         ...(field.role === 'paths'
-          ? {
-              selector,
-              choose: chooseSeries,
-              takesSegmentations: async () => (await takesSegmentations?.(index)) ?? false,
-            }
+          ? { selector, choose: chooseSeries, takesSegmentations: () => takesSegmentations(index) }
           : { selector: ofOthers, takesSegmentations: async () => true }),
       });
       found.push({ field, number: index + 1, collected });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readRecord, recordResult } from '../../../src/client/case/index.js';
+import { readRecord } from '../../../src/client/case/index.js';
 import {
   computationOf,
   digestOf,
@@ -13,11 +13,14 @@ import {
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
+import { completeResult } from '../../../src/client/case/recorder.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
 import { recordName } from '../../../src/client/output-names.js';
 import { operationOf } from '../../../src/contract/operations.js';
+import { imaging } from '../../../src/imaging/index.js';
 import { silentFacts } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
+import { connectTo, memoryReporter } from '../support/connect.js';
 
 const submission = {
   operation: operationOf('infer'),
@@ -294,17 +297,23 @@ test('A record that names a file outside its directory is none', async () => {
   expect(readRecord(directory.path)).toBeNull();
 });
 
+/** Completes a result whose server is gone, so that it has no log. */
+async function complete(directory: string): Promise<void> {
+  await using connection = connectTo('http://127.0.0.1:1');
+  await completeResult(connection, 'x', directory, facts, { imaging, originals: {} }, memoryReporter());
+}
+
 test('A directory of the app that has the name of the record gets another one', async () => {
   await using directory = await temporary();
   await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
-  await recordResult(directory.path, facts, undefined);
+  await complete(directory.path);
   expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
 });
 
 test('A file of the app that has the name of the record gives way to it', async () => {
   await using directory = await temporary();
   await plant(directory.path, { [recordName]: '{}' });
-  await recordResult(directory.path, facts, undefined);
+  await complete(directory.path);
   expect(readRecord(directory.path)?.outputs).toEqual([]);
   expect(await readdir(directory.path)).toEqual([recordName]);
 });

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readFacts, readRecord } from '../../../src/client/case/index.js';
-import { finishJob, startJob } from '../../../src/client/case/run-job.js';
+import { finishJob, sendJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
@@ -51,10 +51,10 @@ async function run(
   const how = { imaging, reporter, output, deidentify, wait: 30, killTimeout: 5, clientVersion: '1.2.3' };
   const destination = { directory: output, taken: 'number' } as const;
   const send = async () => {
-    using job = await startJob(connection, submission, how, isStarted ? null : destination, () => {});
+    using job = await sendJob(connection, submission, how, isStarted ? null : destination, () => {});
     if (changes) writeFileSync(input, 'another volume');
     if (!isStarted) return finishJob(connection, job, how, destination);
-    await job.recorder.read();
+    await job.inputs.read();
     return job.envelope;
   };
   const outcome = await send().catch((error: unknown) => error);

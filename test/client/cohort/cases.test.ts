@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findInputs } from '../../../src/client/case/index.js';
 import { fieldWithRole, type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
 import { dicomSeries } from '../../support/dicom.js';
@@ -22,26 +21,26 @@ async function casesOf(
   const files = Array.isArray(made) ? Object.fromEntries(made.map((each) => [each, 'x'])) : made;
   await plant(root.path, files as Record<string, string | Buffer>);
   const operation = operationOf(name);
-  const { cases: found } = await findInputs(
-    imaging,
-    {
-      operation,
-      archive: null,
-      files: operation.fields
-        .filter((field) => given[field.name])
-        .map((field) => ({
-          field,
-          groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
-        })),
-    },
-    {
-      ...{ place: { directory: path.join(root.path, 'Out'), mayReplace: true }, skipsIncomplete },
-      ...{ isEach: true, isListed: true, reporter: memoryReporter() },
-    },
-    async () => null,
-  ).catch((error: Error) => {
-    throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
-  });
+  const { cases: found } = await imaging
+    .find(
+      {
+        operation,
+        archive: null,
+        files: operation.fields
+          .filter((field) => given[field.name])
+          .map((field) => ({
+            field,
+            groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
+          })),
+      },
+      {
+        ...{ place: { directory: path.join(root.path, 'Out'), mayReplace: true }, skipsIncomplete },
+        ...{ isEach: true, isListed: true, reporter: memoryReporter() },
+      },
+    )
+    .catch((error: Error) => {
+      throw new Error(error.message.replaceAll(`${root.path}${path.sep}`, ''));
+    });
   return Object.fromEntries(
     found.map((each) => [
       each.name,
@@ -297,7 +296,7 @@ test('Series are not described, which the table has, and none is read once the c
   const reporter = memoryReporter();
   const finding = { place: null, isEach: true, isListed: true, reporter };
   const find = (signal?: AbortSignal) =>
-    findInputs(imaging, { operation, archive: null, files }, { ...finding, signal }, async () => null);
+    imaging.find({ operation, archive: null, files }, { ...finding, signal });
   expect([(await find()).cases.length, reporter.notes]).toEqual([2, []]);
   const before = reporter.moves.length;
   await expect(find(AbortSignal.abort(new Error('Interrupted')))).rejects.toThrow('Interrupted');

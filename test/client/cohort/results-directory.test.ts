@@ -2,8 +2,8 @@ import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/pr
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
-import { checkDerivatives } from '../../../src/client/cohort/bids-layout.js';
-import { checkPlace, directoryPlace } from '../../../src/client/cohort/put-in-place.js';
+import { BidsLayout } from '../../../src/client/cohort/bids-layout.js';
+import { checkPlace, directoryPlace } from '../../../src/client/cohort/case-place.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
@@ -167,9 +167,10 @@ test.each([
 
 test('A description of a data set that cannot be read is not taken for that of our derivatives', async () => {
   await using root = await temporary();
-  checkDerivatives(root.path, 'x');
+  const layout = new BidsLayout(root.path, 'x');
+  layout.checkDirectory();
   await plant(root.path, { 'dataset_description.json': '{' });
-  expect(() => checkDerivatives(root.path, 'x')).toThrow('is that of another data set: name a directory');
+  expect(() => layout.checkDirectory()).toThrow('is that of another data set: name a directory');
 });
 
 test('A directory has one command at a time', async () => {

@@ -1,7 +1,6 @@
 import { existsSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { findInputs } from '../../../src/client/case/index.js';
 import {
   behind,
   contentOf,
@@ -114,16 +113,15 @@ test('An app is asked whether it takes segmentations only where that is not know
     if (!field) throw new Error('no field');
     const reporter = memoryReporter();
     let asked = 0;
-    const found = await findInputs(
-      imaging,
+    const describeApp = async () => {
+      asked += 1;
+      return type === null
+        ? null
+        : ({ available: isAvailable, inputs: { a: { volume_type: type } } } as never);
+    };
+    const found = await imaging.find(
       { operation, files: [{ field, groups: [[root.path]] }], archive: null },
-      { place: null, reporter },
-      async () => {
-        asked += 1;
-        return type === null
-          ? null
-          : ({ available: isAvailable, inputs: { a: { volume_type: type } } } as never);
-      },
+      { place: null, reporter, describeApp },
     );
     return [found.volumes[0]?.groups[0]?.map(({ kind }) => kind), asked, reporter.moves.at(-1)];
   };
@@ -139,11 +137,6 @@ test('An app is asked whether it takes segmentations only where that is not know
   const operation = operationOf('infer');
   const [field] = operation.fields.filter((each) => each.role === 'paths');
   const submission = { operation, files: field ? [{ field, groups: [[root.path]] }] : [], archive: null };
-  const finding = findInputs(
-    imaging,
-    submission,
-    { place: null, reporter: memoryReporter(), signal: AbortSignal.abort(stopped) },
-    async () => null,
-  );
-  await expect(finding).rejects.toBe(stopped);
+  const finding = { place: null, reporter: memoryReporter(), signal: AbortSignal.abort(stopped) };
+  await expect(imaging.find(submission, finding)).rejects.toBe(stopped);
 });

@@ -419,7 +419,9 @@ describe('directories', () => {
     const { fields } = operationOf('evaluate');
     const fieldOf = (name: string) => fields.find((each) => each.name === name) ?? field;
     const at = (...names: string[]) => names.map((name) => path.join(root.path, name));
-    const asked: number[] = [];
+    let asked = 0;
+    const volume = (type: string) => ({ volume_type: type });
+    const inputs = { a: volume('VOLUME'), b: volume('SEGMENTATION') };
     const chosen: number[] = [];
     const files = [
       { field: fieldOf('inputs'), groups: [at('in'), at('more')] },
@@ -428,7 +430,10 @@ describe('directories', () => {
     const found = await findFiles(
       { files, archive: null },
       {
-        takesSegmentations: async (group) => asked.push(group) > 1,
+        describeApp: async () => {
+          asked += 1;
+          return { available: true, inputs } as never;
+        },
         chooseSeries: async (series) => {
           chosen.push(series.length);
           return series.slice(0, 2);
@@ -436,10 +441,7 @@ describe('directories', () => {
       },
     );
     // The second group of inputs asks for segmentations; those of ground truth are volumes in any case.
-    expect([asked, chosen]).toEqual([
-      [0, 1],
-      [1, 2],
-    ]);
+    expect([asked, chosen]).toEqual([2, [1, 2]]);
     expect(found.volumes.map(({ groups }) => groups.map((each) => each.length))).toEqual([[1, 2], [2]]);
     expect(found.objects.map((each) => path.relative(root.path, each.path))).toEqual(['in/seg']);
     const suffixes = { selection: { suffixes: ['T1w'] } };

@@ -1,0 +1,120 @@
+import { lstatSync } from 'node:fs';
+import path from 'node:path';
+import { quotePath } from '../../contract/index.js';
+import { filesBelow, isRealDirectory, namesIn } from '../../files/index.js';
+import { type CaseRecord, readRecord } from '../case/index.js';
+import { UsageError } from '../errors.js';
+import { recordName } from '../output-names.js';
+
+/** The directory, beside those of the cases, with what is only of use to the next command. */
+export const ownDirectory = '.remote-app';
+
+/** Where the files of a result are: a directory of its own, or among others, as derivatives of BIDS. */
+export interface CasePlace {
+  /** The directory with them. */
+  readonly directory: string;
+  /** What all their names begin with; empty if the directory has no other files. */
+  readonly prefix: string;
+  /** The name of the record there. */
+  readonly record: string;
+}
+
+/** The place of a case that has a directory of its own. @param name with slashes */
+export const directoryPlace = (root: string, name: string): CasePlace => ({
+  directory: path.join(root, name),
+  prefix: '',
+  record: recordName,
+});
+
+/** Sorts records last: a result without one is not whole. */
+export const recordsLast =
+  ({ record }: CasePlace) =>
+  (a: string, b: string): number =>
+    Number(a === record) - Number(b === record);
+
+/** What is moved when a result is moved: its directory, or each of its files. */
+export function piecesOf(place: CasePlace): { readonly parent: string; readonly names: readonly string[] } {
+  const { directory, prefix } = place;
+  if (prefix === '') {
+    const isThere = lstatSync(directory, { throwIfNoEntry: false }) !== undefined;
+    return { parent: path.dirname(directory), names: isThere ? [path.basename(directory)] : [] };
+  }
+  const names = namesIn(directory).filter((name) => name.startsWith(prefix));
+  return { parent: directory, names: names.sort(recordsLast(place)) };
+}
+
+/** Whether there is anything in a place. */
+export const isTaken = (place: CasePlace): boolean => piecesOf(place).names.length > 0;
+
+export const isLink = (target: string): boolean =>
+  lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+
+/** A record, the name of its case, and where it is. */
+export interface PlacedRecord {
+  readonly name: string;
+  readonly record: CaseRecord;
+  readonly place: CasePlace;
+}
+
+/** The records of the results that have a directory each. Links are not followed. */
+export function* recordsOfDirectories(root: string, below = ''): Generator<PlacedRecord> {
+  for (const entry of namesIn(path.join(root, below))) {
+    const name = below === '' ? entry : `${below}/${entry}`;
+    if (name === ownDirectory || !isRealDirectory(path.join(root, name))) continue;
+    const place = directoryPlace(root, name);
+    const record = readRecord(place.directory);
+    if (record) yield { name, record, place };
+    else yield* recordsOfDirectories(root, name);
+  }
+}
+
+/** The directories from that of the results down to a place. */
+function* directoriesTo(root: string, { directory }: CasePlace): Generator<string> {
+  let at = root;
+  for (const part of path.relative(root, directory).split(path.sep)) {
+    at = path.join(at, part);
+    yield at;
+  }
+}
+
+/** The first link on the way from the directory of the results to a place; null if there is none. */
+export function linkTo(root: string, place: CasePlace): string | null {
+  for (const each of directoriesTo(root, place)) if (isLink(each)) return each;
+  return null;
+}
+
+/** @throws UsageError if a result would be written through a link, mixed with another, or over files that no record knows */
+export function checkPlace(root: string, place: CasePlace, isForced: boolean): void {
+  const link = linkTo(root, place);
+  if (link !== null)
+    throw new UsageError(
+      `${quotePath(link)} is a link, and results are not written through links; remove it`,
+    );
+  const { directory, prefix, record } = place;
+  for (const each of directoriesTo(root, place))
+    if (each !== directory && readRecord(each) !== null)
+      throw new UsageError(
+        `${quotePath(each)} has the result of another case; name another directory with -o`,
+      );
+  if (readRecord(directory, record) !== null) return;
+  const { parent, names } = piecesOf(place);
+  const [first] = names;
+  if (first === undefined) return;
+  const target = path.join(parent, first);
+  const isFile = prefix === '' && !lstatSync(target).isDirectory();
+  if (prefix === '' && !isFile && filesBelow(directory).some(({ name }) => name === recordName))
+    throw new UsageError(
+      `${quotePath(directory)} has results of other cases; name another directory with -o`,
+    );
+  if (prefix === '' && !isFile && namesIn(directory).length === 0) return;
+  if (isForced && !isFile) return;
+  const what =
+    prefix === ''
+      ? `${quotePath(directory)} has files`
+      : `${quotePath(directory)} has files such as '${first}'`;
+  throw new UsageError(
+    isFile
+      ? `${quotePath(target)} is a file where the result would go; move it`
+      : `${what} that no record names; move them, or give --force to write the result beside them`,
+  );
+}
