@@ -176,7 +176,7 @@ export class NoRoom extends ClientError {
 }
 
 /** Runs a function that writes to `target`. System errors become a `WriteError`; errors that are explained stay as they are. */
-export async function writing<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
+export async function withWriteErrors<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (cause) {

@@ -11,7 +11,7 @@ import {
   type TransportFault,
   WriteError,
   withResumeHint,
-  writing,
+  withWriteErrors,
 } from '../../src/client/errors.js';
 import { nextCommand } from '../../src/client/next-command.js';
 
@@ -120,7 +120,9 @@ test('What the system refuses to write says what to do, and what is explained st
   const systemError = (code: string, errno: number) =>
     Object.assign(new Error(`${code}: x`), { code, errno });
   const failure = (cause: unknown) =>
-    writing('/nowhere/a', 'run it again', () => Promise.reject(cause)).catch((error: unknown) => error);
+    withWriteErrors('/nowhere/a', 'run it again', () => Promise.reject(cause)).catch(
+      (error: unknown) => error,
+    );
   const full = systemError('ENOSPC', -constants.errno.ENOSPC);
   expect(await failure(full)).toMatchObject({
     name: 'WriteError',

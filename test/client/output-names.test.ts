@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readCaseTable, tableCell } from '../../src/client/case-table.js';
+import { readCaseTable, tableCell } from '../../src/client/csv.js';
 import {
   bidsRecordOf,
   isBidsResult,

@@ -265,7 +265,7 @@ describe('a command that is ended', () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
     expect(stderr).toContain(
-      'Interrupted; 1 of 4 cases are done; 2 jobs are still running on the server; the same command continues with the others',
+      'Interrupted; 1 of 4 cases done; 2 jobs are still running on the server; the same command continues with the others',
     );
     await study.open();
     expect((await study.run()).stderr).toContain('4 cases: 4 done (1 of them before)\n');
@@ -308,7 +308,7 @@ describe('a command that is ended', () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
     expect(stderr).toContain(
-      'Interrupted; 0 of 3 cases are done; the same command continues with the others',
+      'Interrupted; 0 of 3 cases done; the same command continues with the others',
     );
     const { stdout } = await study.cli.run(['jobs', '--json'], study.env);
     expect(JSON.parse(stdout).jobs.map(({ status }: { status: string }) => status)).toEqual([

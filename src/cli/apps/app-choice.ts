@@ -48,7 +48,7 @@ export async function checkListed(
  * probably meant.
  * @param namedBy what names the app, if it is not the command line
  */
-export async function naming<T>(
+export async function suggestingApp<T>(
   connection: Connection,
   app: string,
   run: () => Promise<T>,

@@ -1,6 +1,6 @@
 import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { writing } from '../../client/errors.js';
+import { withWriteErrors } from '../../client/errors.js';
 import { expandHome, makeDirectory } from '../../files/index.js';
 import { checkIsInside, type ModelApp, type ModelKind, type ModelSource } from './model-app.js';
 import { monaiBundleApp } from './monai-bundle-app.js';
@@ -102,7 +102,7 @@ export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> 
     ...Object.keys(app.weights),
   ];
   let areLinked = true;
-  await writing(directory, 'run the command again', async () => {
+  await withWriteErrors(directory, 'run the command again', async () => {
     try {
       for (const file of files) makeDirectory(path.dirname(place(file)));
       for (const [file, of] of weights) areLinked = linkOrCopy(of, place(file), request.copy) && areLinked;

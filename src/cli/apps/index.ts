@@ -1,5 +1,5 @@
 /** Choosing, showing and creating apps. */
-export { checkListed, chooseApp, naming } from './app-choice.js';
+export { checkListed, chooseApp, suggestingApp } from './app-choice.js';
 export { firstSteps, initApp } from './init.js';
 export { type ModelKind, modelKinds } from './model-app.js';
 export { type Language, languageNames, type NewApp } from './new-app.js';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { UsageError, writing } from '../../client/errors.js';
+import { UsageError, withWriteErrors } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
 import type { ModelKind } from './model-app.js';
@@ -136,7 +136,7 @@ export async function writeNewApp(request: NewAppRequest, root: string): Promise
   const name = request.name || path.basename(directory) || 'app';
   const app: NewApp = { directory, language, resident, name, files };
   const place = (file: string) => path.join(directory, file);
-  await writing(directory, 'run the command again', async () => {
+  await withWriteErrors(directory, 'run the command again', async () => {
     makeDirectory(directory);
     // Not copied as files: the package may be read-only.
     writeFileSync(place(schemaName), readFileSync(path.join(root, 'docs', schemaName)));

@@ -24,7 +24,7 @@ import {
 } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { type CommandIo, columnsOf, formatPairs, wrapped } from '../terminal/index.js';
-import { naming } from './app-choice.js';
+import { suggestingApp } from './app-choice.js';
 
 /** Maximum numbers of choices and of parameters that are listed. */
 const maxChoices = 8;
@@ -258,13 +258,13 @@ export async function showApps(
   if (configDirectory !== undefined) {
     if (!id) throw new UsageError('Name the app whose configuration you want');
     const { saveAppConfig } = await import('../../client/result/index.js');
-    const { output, files } = await naming(connection, id, () =>
+    const { output, files } = await suggestingApp(connection, id, () =>
       saveAppConfig(connection, id, configDirectory, force, reporter),
     );
     return { lines: [output], summary: { app: id, config: output, files } };
   }
   if (id) {
-    const view = await naming(connection, id, () => app(connection, id));
+    const view = await suggestingApp(connection, id, () => app(connection, id));
     return { lines: describeApp(view, columnsOf(io.stdout)), summary: view };
   }
   const list = await appList(connection);

@@ -1,6 +1,6 @@
 import { type CaseState, type CaseStatus, type CohortWatcher, isOver } from '../../client/cohort/index.js';
 import type { Reporter, TransferPhase } from '../../client/reporter.js';
-import { oneLine, servicePrefix } from '../../contract/index.js';
+import { counted, oneLine, servicePrefix } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import {
   type Colours,
@@ -128,18 +128,18 @@ class Tally {
   }
 
   /** The time left, at the rate so far. Null until as many cases have ended as run at once: these tend to end together. */
-  get #left(): string | null {
-    const left = this.#states.size - this.with('done', 'failed').length;
-    if (left === 0 || this.#ended < this.#maxInProgress) return null;
-    return formatDuration(((monotonicTime() - this.#startedAt) / 1000 / this.#ended) * left);
+  get #timeLeft(): string | null {
+    const remaining = this.#states.size - this.with('done', 'failed').length;
+    if (remaining === 0 || this.#ended < this.#maxInProgress) return null;
+    return formatDuration(((monotonicTime() - this.#startedAt) / 1000 / this.#ended) * remaining);
   }
 
   get line(): string {
     const count = (...statuses: readonly CaseStatus[]) => this.with(...statuses).length;
-    const [failed, left] = [count('failed'), this.#left];
+    const [failed, timeLeft] = [count('failed'), this.#timeLeft];
     return (
       `${count('done')} of ${this.#states.size} done, ${count(...inProgress)} in progress, ${count('waiting')} waiting` +
-      `${failed > 0 ? `, ${failed} failed` : ''}${left === null ? '' : `; about ${left} left`}`
+      `${failed > 0 ? `, ${failed} failed` : ''}${timeLeft === null ? '' : `; about ${timeLeft} left`}`
     );
   }
 }
@@ -222,7 +222,7 @@ function plainLines(
     began: (states) => {
       hasBegun = true;
       const done = states.filter(isOver).length;
-      if (done > 0) reporter.note(`${done} of ${states.length} cases are done already`);
+      if (done > 0) reporter.note(`${done} of ${counted(states.length, 'case')} done already`);
     },
     changed: ({ name, status, reason, seconds, isNew }) => {
       if (!hasBegun || !(status === 'failed' || (status === 'done' && isNew))) return;

@@ -104,9 +104,9 @@ const look = (
   reporter: Reporter,
   more: { readonly isEach?: boolean; readonly skipsIncomplete?: boolean; readonly listsRefused?: boolean },
 ): Promise<FoundFiles> => {
-  const place = { directory: output, mayReplace: more.isEach ?? false };
+  const results = { directory: output, mayReplace: more.isEach ?? false };
   const chooseSeries = seriesChoice(series, io, { mayAsk: false });
-  const finding = { ...more, place, chooseSeries, isListed: true, reporter, signal };
+  const finding = { ...more, output: results, chooseSeries, isListed: true, reporter, signal };
   return imaging.find(submission, finding);
 };
 

@@ -35,11 +35,11 @@ function summaryLines({ cases, table, orphaned, notes }: CohortSummary): string[
   const [done, failed] = [of('done'), of('failed')];
   const edited = cases.filter((each) => each.edited.length > 0);
   const before = done.filter(({ isNew }) => !isNew).length;
-  const left = cases.length - done.length - failed.length;
+  const remaining = cases.length - done.length - failed.length;
   const counts = [
     `${done.length} done${before > 0 ? ` (${before} of them before)` : ''}`,
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
-    ...(left > 0 ? [`${left} not computed`] : []),
+    ...(remaining > 0 ? [`${remaining} not computed`] : []),
   ];
   return [
     `${counted(cases.length, 'case')}: ${counts.join(', ')}`,

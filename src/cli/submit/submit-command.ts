@@ -7,7 +7,7 @@ import type { Destination } from '../../client/result/index.js';
 import type { Submission } from '../../client/submission.js';
 import { exitCodes, type OperationName, operationOf } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
-import { chooseApp, naming } from '../apps/index.js';
+import { chooseApp, suggestingApp } from '../apps/index.js';
 import { ClientCommand, deidentifyChoice, type Settings } from '../command/index.js';
 import {
   isToStdout,
@@ -100,7 +100,7 @@ export abstract class SubmitCommand extends ClientCommand {
     });
     const job = { connection, submission: { ...submission, app }, flags, options, command };
     const run = async () => (destination ? this.#runJob(job, destination) : this.#detachJob(job));
-    return naming<Submitted>(connection, app, run, settings.appNamedBy);
+    return suggestingApp<Submitted>(connection, app, run, settings.appNamedBy);
   }
 
   async #jobOptions(
@@ -244,6 +244,6 @@ export abstract class SubmitCommand extends ClientCommand {
       this.#ended.cases = { done: count('done'), failed: count('failed'), left: count('waiting') };
       return document;
     };
-    return naming(connection, app, run, settings.appNamedBy);
+    return suggestingApp(connection, app, run, settings.appNamedBy);
   }
 }

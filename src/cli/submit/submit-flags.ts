@@ -4,6 +4,7 @@ import * as Flags from '@oclif/core/flags';
 import type { ConversionRequest } from '../../client/case/index.js';
 import { resultFormats } from '../../client/result-formats.js';
 import {
+  defaultOutput,
   type Field,
   type FieldKind,
   flagName,
@@ -173,6 +174,14 @@ export const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRe
 
 /** The flags of the operations that can run one job for each case. */
 const eachFlags = {
+  output: {
+    ...outputFlags.output,
+    description: `${outputFlags.output.description}; with --each, the directory of all results, by default ${defaultOutput} even if it has files`,
+  },
+  force: less({
+    ...outputFlags.force,
+    description: `${outputFlags.force.description}; with --each, compute all cases again`,
+  }),
   each: Flags.boolean({
     helpGroup: 'EACH',
     exclusive: ['detach'],

@@ -5,21 +5,17 @@ import type { Reporter } from '../reporter.js';
 import type { ResultFormat } from '../result-formats.js';
 import type { Submission } from '../submission.js';
 
-/** Where results go. */
-export interface ResultPlace {
-  /** Its content is not sent along with a directory that contains it. */
-  readonly directory: string;
-  /** Whether results replace files of the same names: none of these may be an input. */
-  readonly mayReplace: boolean;
-}
-
 /** Chooses among the series of one directory; null means all of them. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
 /** How files are found. */
 export interface Finding {
-  /** Null if there are no results. */
-  readonly place: ResultPlace | null;
+  /** Where results go, which is not sent along with a directory that contains it. Null if there are no results. */
+  readonly output: {
+    readonly directory: string;
+    /** Whether results replace files of the same names: none of these may be an input. */
+    readonly mayReplace: boolean;
+  } | null;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
   /** The description of the app; null if the server gives none. Asked for only where the files leave a question. */

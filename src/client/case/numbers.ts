@@ -105,7 +105,7 @@ export function numbersOf(
       );
       continue;
     }
-    let left = 0;
+    let omitted = 0;
     try {
       const { value: report } = parseReport(readSmallFile(path.join(directory, name), maxNumbersBytes));
       for (const [key, value] of numbersIn(ofCase(report), '', labels)) {
@@ -113,14 +113,14 @@ export function numbersOf(
         const wanted = isVague ? `${base.toLowerCase()}.${key}` : key;
         const column = numbers.has(wanted) ? `${name.slice(0, -'.json'.length)}/${key}` : wanted;
         if (numbers.size < maxNumbers) numbers.set(column, value);
-        else left += 1;
+        else omitted += 1;
       }
     } catch (cause) {
       const why = cause instanceof SyntaxError ? 'it is not JSON' : (cause as Error).message;
       unread.push(`The numbers of ${quoteName(name)} cannot be read: ${why}`);
     }
-    if (left > 0)
-      unread.push(`${left} numbers of ${quoteName(name)} are left out: a case has at most ${maxNumbers}`);
+    if (omitted > 0)
+      unread.push(`${omitted} numbers of ${quoteName(name)} are left out: a case has at most ${maxNumbers}`);
   }
   return { numbers: Object.fromEntries(numbers), unread };
 }

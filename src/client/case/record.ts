@@ -191,7 +191,7 @@ export const namesBelow = (directory: string): string[] =>
     .sort();
 
 /** Roles of fields that say where and how a job runs, and not what it computes. */
-const besides = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
+const rolesOutsideKey = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
 function settingsOf({
@@ -201,7 +201,7 @@ function settingsOf({
 }: Pick<Submission, 'operation' | 'fields' | 'options'>): Record<string, FieldValue | null> {
   const used = operation.fields.filter(
     ({ name, kind, role }) =>
-      kind !== 'files' && kind !== 'archive' && name !== 'quiet' && !(role && besides.includes(role)),
+      kind !== 'files' && kind !== 'archive' && name !== 'quiet' && !(role && rolesOutsideKey.includes(role)),
   );
   const values = used.map((field) => {
     const { name } = field;
@@ -217,7 +217,7 @@ const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stri
 export const digestOf = (inputs: readonly RecordedInput[]): string =>
   sha256(inputs.map(({ field, group, name, sha256 }) => [field, group, name, sha256]));
 
-/** What the key of a case depends on besides its inputs. */
+/** What the key of a case depends on rolesOutsideKey its inputs. */
 export interface Computation {
   readonly operation: string;
   readonly app: string;

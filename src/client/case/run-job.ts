@@ -132,9 +132,11 @@ async function onlyCase(
   mayReplace: boolean,
 ): Promise<Case> {
   const { imaging, reporter, output, chooseSeries } = options;
-  const place = { directory: output, mayReplace };
   const describeApp = () => app(connection, submission.app);
-  const finding = { place, chooseSeries, describeApp, reporter, signal: connection.signal };
+  const finding = {
+    output: { directory: output, mayReplace },
+    ...{ chooseSeries, describeApp, reporter, signal: connection.signal },
+  };
   const found = await imaging.find(submission, finding).catch(async (error: unknown) => {
     await checkOperation(connection, submission);
     throw error;

@@ -51,7 +51,7 @@ function wordOf(unit: string, stems: readonly string[]): string {
 }
 
 /** The records of the results that lie among each other. Links are not followed. */
-export function* recordsOfBids(root: string, left = levels): Generator<PlacedRecord> {
+export function* recordsOfBids(root: string, depth = levels): Generator<PlacedRecord> {
   for (const entry of namesIn(root)) {
     const target = path.join(root, entry);
     if (entry.endsWith(bidsRecordEnding) && isBidsResult(entry)) {
@@ -60,8 +60,8 @@ export function* recordsOfBids(root: string, left = levels): Generator<PlacedRec
       const prefix = entry.slice(0, 1 - bidsRecordEnding.length);
       if (record && name.split('/').every((part) => isSafeName(part)))
         yield { name, record, place: { directory: root, prefix, record: entry } };
-    } else if (left > 0 && !entry.startsWith('.') && !isBidsResult(entry) && isRealDirectory(target))
-      yield* recordsOfBids(target, left - 1);
+    } else if (depth > 0 && !entry.startsWith('.') && !isBidsResult(entry) && isRealDirectory(target))
+      yield* recordsOfBids(target, depth - 1);
   }
 }
 

@@ -31,7 +31,7 @@ import {
   JobForgotten,
   NoRoom,
   WriteError,
-  writing,
+  withWriteErrors,
 } from '../errors.js';
 import { type FoundCase, remarksOn } from '../found-files.js';
 import { followSentJob } from '../logs/index.js';
@@ -42,7 +42,7 @@ import { type ServerTerms, type Staged, stage, submit, unacknowledged } from '..
 import { type LayoutName, renameForBids } from './bids-layout.js';
 import type { CasePlace } from './case-place.js';
 import { causeOf, type LastLine } from './failures.js';
-import type { JobOwners, KnownJobs } from './known-jobs.js';
+import type { JobCases, KnownJobs } from './known-jobs.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
 import type { CaseTable, CohortWatcher } from './table.js';
 
@@ -69,7 +69,7 @@ export interface CohortOptions extends JobOptions {
 
 /** A case that is to be computed. */
 export interface PreparedCase {
-  readonly found: FoundCase;
+  readonly foundCase: FoundCase;
   readonly place: CasePlace;
   /** How its files leave that are de-identified; null if they leave as they are. */
   readonly outgoing: Outgoing | null;
@@ -81,8 +81,8 @@ export interface PreparedCase {
   readonly recordedStamp: string | null;
 }
 
-/** What is the same for all cases of a cohort. */
-export interface SharedWork {
+/** What the cases of a cohort share. */
+export interface RunContext {
   readonly connection: Connection;
   readonly submission: Submission;
   readonly options: CohortOptions;
@@ -90,13 +90,9 @@ export interface SharedWork {
   readonly results: ResultsDirectory;
   readonly app: AppAnswer | null;
   readonly computation: Computation;
-}
-
-/** What the cases of a cohort share while they are computed. */
-export interface SharedByCases extends SharedWork {
   readonly table: CaseTable;
   readonly known: KnownJobs;
-  readonly owners: JobOwners;
+  readonly jobCases: JobCases;
   /** Aborted when no further job is to begin. */
   readonly stop: AbortSignal;
   readonly server: () => Promise<ServerFacts>;
@@ -131,7 +127,7 @@ function withoutRoom(directory: string, error: unknown): unknown {
 /** Computes one case: sends it, or goes on with the job that an earlier command sent, and brings the result to its place. */
 export class CaseRun {
   constructor(
-    private readonly shared: SharedByCases,
+    private readonly context: RunContext,
     private readonly prepared: PreparedCase,
     private readonly reporter: LastLine,
     /** Called when a job has ended, and before its result is fetched. */
@@ -143,9 +139,9 @@ export class CaseRun {
    * last job is what becomes of the case. An interruption kills the job, unless it is done already; another failure leaves it.
    */
   async run(): Promise<CaseRecord | null> {
-    const { connection, known, stop } = this.shared;
-    const { found, key } = this.prepared;
-    const before = known.get(found.name, key);
+    const { connection, known, stop } = this.context;
+    const { foundCase, key } = this.prepared;
+    const before = known.get(foundCase.name, key);
     const first = before ? before.attempt + (before.isOver ? 1 : 0) : 1;
     let earlier = before?.isOver ? undefined : before?.jobId;
     for (let attempt = first; ; attempt += 1) {
@@ -167,9 +163,9 @@ export class CaseRun {
 
   /** Sends the case. Kills its job if the server did not acknowledge every option, or if the files changed after they were read. */
   async #send(attempt: number): Promise<string> {
-    const { connection, submission, terms, options, table, owners, known } = this.shared;
-    const { found, outgoing, key, stamp } = this.prepared;
-    const { name, files } = found;
+    const { connection, submission, terms, options, table, jobCases, known } = this.context;
+    const { foundCase, outgoing, key, stamp } = this.prepared;
+    const { name, files } = foundCase;
     // An earlier attempt may have left its last line.
     this.reporter.text = '';
     table.change(name, { status: 'sending' });
@@ -184,7 +180,7 @@ export class CaseRun {
     // The key is made of the contents and names of the files: whoever has them could recognise it.
     const envelope = await this.#submit(staged, outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt);
     const { job_id: jobId } = envelope;
-    owners.take(jobId, name, key);
+    jobCases.claim(jobId, name, key);
     known.set(name, { key, attempt, jobId, isOver: false });
     await this.#killedOnInterrupt(jobId, async () => {
       const isChanged = stampOfInputs(files) !== stamp;
@@ -203,7 +199,7 @@ export class CaseRun {
 
   /** Submits what is staged. A server that takes no job now is waited for without a limit. */
   async #submit(staged: Staged, key: string): ReturnType<typeof submit> {
-    const { connection, submission, terms, stop } = this.shared;
+    const { connection, submission, terms, stop } = this.context;
     const { reporter } = this;
     for (let round = 0; ; round += 1) {
       try {
@@ -239,10 +235,10 @@ export class CaseRun {
   }
 
   async #follow(jobId: string): ReturnType<typeof followSentJob> {
-    const { connection, table, stop } = this.shared;
-    const { found, outgoing } = this.prepared;
+    const { connection, table, stop } = this.context;
+    const { foundCase, outgoing } = this.prepared;
     return this.#killedOnInterrupt(jobId, async () => {
-      table.change(found.name, { status: 'running', jobId });
+      table.change(foundCase.name, { status: 'running', jobId });
       if (stop.aborted) await this.#kill(jobId);
       return followSentJob(connection, jobId, outgoing?.originals ?? {}, this.reporter);
     });
@@ -253,31 +249,31 @@ export class CaseRun {
     jobId: string,
     followed: Awaited<ReturnType<typeof followSentJob>>,
   ): Promise<CaseRecord | null> {
-    const { connection, options, results, table, app, computation } = this.shared;
-    const { found, place, outgoing, inputs, recordedStamp } = this.prepared;
+    const { connection, options, results, table, app, computation } = this.context;
+    const { foundCase, place, outgoing, inputs, recordedStamp } = this.prepared;
     const { reporter } = this;
     const { wait, clientVersion, imaging, conversion, isForced } = options;
-    const { name, files } = found;
+    const { name, files } = foundCase;
     const job = await this.#ask(jobId).catch(() => null);
-    this.shared.checkVersion(job?.version);
+    this.context.checkVersion(job?.version);
     this.onJobEnd();
     table.change(name, { status: 'fetching' });
-    await using own = await writing(results.directory, goOnLater, () => results.privateDirectory());
+    await using own = await withWriteErrors(results.directory, goOnLater, () => results.privateDirectory());
     const output = { owned: own.path };
     await using result = new ResultFetch(connection, jobId, output, { wait, reporter, isDone: true });
     try {
       const directory = await result.fetch();
-      return await writing(place.directory, goOnLater, async () => {
-        const server = await this.shared.server();
+      return await withWriteErrors(place.directory, goOnLater, async () => {
+        const server = await this.context.server();
         const remarks = remarksOn(files);
         const facts = { computation, inputs, remarks, app, server, clientVersion, job };
         const originals = outgoing?.originals ?? {};
         const addition = { imaging, conversion, originals, followed, found: files, needsRecord: true };
         await completeResult(connection, jobId, directory, facts, addition, reporter);
         if (place.prefix !== '') renameForBids(place, directory);
-        await results.finish(name, place, directory, { inputs: recordedStamp, isForced });
+        await results.completeRecord(name, place, directory, { inputs: recordedStamp, isForced });
         await results.putInPlace(place, directory);
-        return results.record(place);
+        return results.readRecord(place);
       });
     } catch (error) {
       throw withoutRoom(place.directory, result.explain(error));
@@ -286,21 +282,21 @@ export class CaseRun {
 
   /** Asks about a job. A server that is away is waited for. */
   #ask(jobId: string): Promise<JobAnswer> {
-    const { connection } = this.shared;
+    const { connection } = this.context;
     const patience = connection.patience(this.reporter);
     return untilAnswered(connection, patience, () => askJob(connection, jobId, maxWait));
   }
 
   /** Kills a job without a note. Never throws. */
   async #kill(jobId: string): Promise<void> {
-    const { connection, options } = this.shared;
+    const { connection, options } = this.context;
     this.reporter.waiting('Stopping the job');
     await kill(connection, jobId, options.killTimeout).catch(() => {});
   }
 
   /** Kills a job if the command is interrupted during a wait, unless the interruption leaves the job running. */
   #killedOnInterrupt<T>(jobId: string, wait: () => Promise<T>): Promise<T> {
-    return unlessInterrupted(this.shared.connection, wait, async (reason) => {
+    return unlessInterrupted(this.context.connection, wait, async (reason) => {
       if (!(reason instanceof Interrupted && reason.leavesJob)) await this.#kill(jobId);
       return reason;
     });

@@ -18,9 +18,9 @@ import { kill } from '../connection/index.js';
 import { ClientError, Interrupted, JobFailed, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { type CasePlace, checkPlace, type PlacedRecord } from './case-place.js';
-import { CaseRun, type PreparedCase, type SharedByCases, type SharedWork } from './case-run.js';
+import { CaseRun, type PreparedCase, type RunContext } from './case-run.js';
 import { aboutEarlier, concernsAllCases, LastLine, reasonOf, upgraded, withMore } from './failures.js';
-import { JobOwners, KnownJobs } from './known-jobs.js';
+import { JobCases, KnownJobs } from './known-jobs.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable, stateOfResult } from './table.js';
 
@@ -40,13 +40,17 @@ export interface CohortSummary {
 }
 
 /** What a queue of cases needs. */
-interface CohortWork extends SharedWork {
+interface CohortWork
+  extends Pick<
+    RunContext,
+    'connection' | 'submission' | 'options' | 'terms' | 'results' | 'app' | 'computation'
+  > {
   readonly cases: readonly FoundCase[];
-  readonly placeOf: (found: FoundCase) => CasePlace;
+  readonly placeOf: (foundCase: FoundCase) => CasePlace;
   /** All results that are there, and the rows of those that are no cases of this command. */
   readonly records: readonly PlacedRecord[];
   readonly others: readonly CaseState[];
-  /** How files leave. */
+  /** How the files are prepared for sending (de-identified or not). */
   readonly preparation: Preparation;
   /** The numbers of the cases in their neutral names. */
   readonly numbers: ReadonlyMap<string, number>;
@@ -56,30 +60,30 @@ interface CohortWork extends SharedWork {
 export class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
-  readonly #shared: SharedByCases;
+  readonly #context: RunContext;
   /** Aborted when no other case is begun any more. */
   readonly #stop = new AbortController();
   /** What the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
   /** Jobs that ran when the command was interrupted. */
-  #leftJobs = 0;
-  readonly #owners = new JobOwners();
+  #runningJobs = 0;
+  readonly #jobCases = new JobCases();
   /** Versions of the app that jobs of this command ran. */
   readonly #versions = new Set<string>();
 
   constructor(private readonly work: CohortWork) {
     const { cases, others, options, results } = work;
     this.#known = new KnownJobs(path.join(results.own, 'jobs.jsonl'));
-    for (const { name, record } of work.records) this.#owners.know(record.job_id, name, record.key);
+    for (const { name, record } of work.records) this.#jobCases.remember(record.job_id, name, record.key);
     this.#table = new CaseTable(cases, others, results.directory, options.watcher, (error) =>
       this.#stopWith(error),
     );
     let server: Promise<ServerFacts> | undefined;
-    this.#shared = {
+    this.#context = {
       ...work,
       table: this.#table,
       known: this.#known,
-      owners: this.#owners,
+      jobCases: this.#jobCases,
       stop: this.#stop.signal,
       server: () => {
         server ??= serverFacts(work.connection);
@@ -91,20 +95,20 @@ export class Cohort {
 
   async run(): Promise<CohortSummary> {
     const { cases, options, others } = this.work;
-    const left: FoundCase[] = [];
+    const remaining: FoundCase[] = [];
     const slice = new TimeSlice();
     for (const each of cases) {
       await slice.pause();
-      if (!(await this.#isDoneUnread(each))) left.push(each);
+      if (!(await this.#reuseByTimes(each))) remaining.push(each);
     }
     options.watcher.began(this.#table.states);
     this.#table.write();
     try {
-      await this.#runAll(left);
+      await this.#runAll(remaining);
       if (this.#fault) throw this.#fault.error;
     } finally {
       this.#table.write();
-      this.#known.close(new Set(this.#table.with('done').map(({ name }) => name)));
+      this.#known.close(new Set(this.#table.inState('done').map(({ name }) => name)));
     }
     const orphaned = others.filter(({ status }) => status === 'orphaned').map(({ name }) => name);
     const { file: table, states, notes } = this.#table;
@@ -112,17 +116,17 @@ export class Cohort {
   }
 
   /** Whether a case is done, as the times of its files tell without reading them. */
-  async #isDoneUnread(found: FoundCase): Promise<boolean> {
-    const record = this.work.results.record(this.work.placeOf(found));
-    if (!record || !areInputsUntouched(found.files, record.stamps.inputs)) return false;
-    return this.#isDone(found, record, digestOf(record.inputs));
+  async #reuseByTimes(foundCase: FoundCase): Promise<boolean> {
+    const record = this.work.results.readRecord(this.work.placeOf(foundCase));
+    if (!record || !areInputsUntouched(foundCase.files, record.stamps.inputs)) return false;
+    return this.#reuseIfDone(foundCase, record, digestOf(record.inputs));
   }
 
   /**
    * Whether a result is that of a case: it has the same key, and all its outputs. What a person has changed of it stays.
    * @param digest of the inputs
    */
-  async #isDone(found: FoundCase, record: CaseRecord, digest: string): Promise<boolean> {
+  async #reuseIfDone(foundCase: FoundCase, record: CaseRecord, digest: string): Promise<boolean> {
     const { options, computation, results, placeOf } = this.work;
     if (options.isForced) return false;
     const wanted = options.keepsVersion
@@ -132,19 +136,19 @@ export class Cohort {
     // As far as it was possible to convert it.
     if (!(options.conversion?.formats ?? []).every((format) => record.conversion?.as.includes(format)))
       return false;
-    const compared = results.compare(placeOf(found), record);
+    const compared = results.compare(placeOf(foundCase), record);
     if ((await compared).isMissing) return false;
-    await this.#done(record, found, false, compared);
+    await this.#done(record, foundCase, false, compared);
     return true;
   }
 
-  async #runAll(left: readonly FoundCase[]): Promise<void> {
+  async #runAll(remaining: readonly FoundCase[]): Promise<void> {
     const { connection, options, terms } = this.work;
     const maxJobs = Math.max(1, Math.min(options.maxJobs, terms.maxJobs ?? options.maxJobs));
     const [caseTurns, jobTurns] = [new Turns(maxJobs + maxFetching), new Turns(maxJobs)];
     const interruption = connection.signal ?? new AbortController().signal;
     const running: Promise<void>[] = [];
-    for (const each of left) {
+    for (const each of remaining) {
       if (this.#stop.signal.aborted) break;
       const endTurn = await caseTurns.take(interruption).catch(() => null);
       // The next case is read while those before it are computed.
@@ -166,60 +170,60 @@ export class Cohort {
   }
 
   /** Reads the inputs of a case. Null if it is done, or failed. */
-  async #prepare(found: FoundCase): Promise<PreparedCase | null> {
-    const { name, files, fault } = found;
+  async #prepare(foundCase: FoundCase): Promise<PreparedCase | null> {
+    const { name, files, fault } = foundCase;
     const { connection, results, options, computation, preparation, numbers } = this.work;
     this.#table.change(name, { status: 'reading' });
     try {
       if (fault !== null) throw new UsageError(fault);
       const [stamp, recordedStamp] = [stampOfInputs(files), inputStampToRecord(files)];
       const inputs = await hashInputs(files, connection.signal);
-      const place = this.work.placeOf(found);
-      const record = results.record(place);
-      if (record && (await this.#isDone(found, record, digestOf(inputs)))) return null;
+      const place = this.work.placeOf(foundCase);
+      const record = results.readRecord(place);
+      if (record && (await this.#reuseIfDone(foundCase, record, digestOf(inputs)))) return null;
       checkPlace(results.directory, place, options.isForced);
       // It waits for its turn.
       this.#table.change(name, { status: 'waiting' });
       const outgoing = preparation.outgoing(files, numbers.get(name));
       const key = keyOf(computation, digestOf(inputs));
-      return { found, place, outgoing, inputs, key, stamp, recordedStamp };
+      return { foundCase, place, outgoing, inputs, key, stamp, recordedStamp };
     } catch (error) {
       // The file is named by the system's words.
       const isOfFile = isSystemError(error) && !connection.signal?.aborted;
       const why = isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error;
-      await this.#failed(found, why);
+      await this.#failed(foundCase, why);
       return null;
     }
   }
 
   /** @param release called when the job has ended */
   async #compute(prepared: PreparedCase, release: () => void): Promise<void> {
-    const { found, inputs, key } = prepared;
+    const { foundCase, inputs, key } = prepared;
     const { connection, options } = this.work;
-    const { name } = found;
+    const { name } = foundCase;
     const reporter = new LastLine(options.watcher.reporterOf(name));
     try {
-      const record = await new CaseRun(this.#shared, prepared, reporter, release).run();
-      if (record) await this.#done(record, found, true);
+      const record = await new CaseRun(this.#context, prepared, reporter, release).run();
+      if (record) await this.#done(record, foundCase, true);
     } catch (error) {
       const last = this.#known.get(name, key);
-      const isFetching = this.#table.with('fetching').some((each) => each.name === name);
+      const isFetching = this.#table.inState('fetching').some((each) => each.name === name);
       if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
-      else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#leftJobs += 1;
-      await this.#failed(found, error, { lastLine: reporter.text, inputs });
+      else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#runningJobs += 1;
+      await this.#failed(foundCase, error, { lastLine: reporter.text, inputs });
     }
   }
 
   async #done(
     record: CaseRecord,
-    found: FoundCase,
+    foundCase: FoundCase,
     isNew: boolean,
     compared?: ReturnType<ResultsDirectory['compare']>,
   ): Promise<void> {
     const { results, placeOf } = this.work;
-    this.#owners.know(record.job_id, found.name, record.key);
-    const state = await stateOfResult(results, placeOf(found), record, compared);
-    this.#table.change(found.name, { ...state, isNew });
+    this.#jobCases.remember(record.job_id, foundCase.name, record.key);
+    const state = await stateOfResult(results, placeOf(foundCase), record, compared);
+    this.#table.change(foundCase.name, { ...state, isNew });
   }
 
   /** Begins no other case once jobs of two versions of the app have run. @param version that a job ran */
@@ -229,7 +233,7 @@ export class Cohort {
     this.#versions.add(version);
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
-    const old = this.#table.with('done').flatMap((each) => (each.version === earlier ? earlier : []));
+    const old = this.#table.inState('done').flatMap((each) => (each.version === earlier ? earlier : []));
     this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : [earlier]));
   }
 
@@ -238,11 +242,11 @@ export class Cohort {
    * @param known the last line of its app, and its inputs if they were read
    */
   async #failed(
-    found: FoundCase,
+    foundCase: FoundCase,
     error: unknown,
     known: { readonly lastLine: string; readonly inputs: readonly RecordedInput[] } | null = null,
   ): Promise<void> {
-    const { name } = found;
+    const { name } = foundCase;
     const { results, placeOf, computation } = this.work;
     if (this.work.connection.signal?.aborted) {
       this.#stop.abort();
@@ -255,7 +259,7 @@ export class Cohort {
     } else {
       const reason = withMore(
         reasonOf(error, known?.lastLine ?? ''),
-        aboutEarlier(results.record(placeOf(found)), computation, known?.inputs),
+        aboutEarlier(results.readRecord(placeOf(foundCase)), computation, known?.inputs),
       );
       this.#table.change(name, { status: 'failed', reason });
       if (this.work.options.failsFast) await this.#stopJobs();
@@ -273,18 +277,18 @@ export class Cohort {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort();
     const kills = this.#table
-      .with('running')
+      .inState('running')
       .map(({ jobId }) => jobId && kill(this.work.connection, jobId, this.work.options.killTimeout));
     await Promise.allSettled(kills);
   }
 
   #interrupted(reason: unknown): unknown {
     if (!(reason instanceof Interrupted)) return reason;
-    const done = this.#table.with('done').length;
-    const left = this.#leftJobs;
-    const jobs = `; ${counted(left, 'job')} ${left === 1 ? 'is' : 'are'} still running on the server`;
+    const done = this.#table.inState('done').length;
+    const running = this.#runningJobs;
+    const jobs = `; ${counted(running, 'job')} ${running === 1 ? 'is' : 'are'} still running on the server`;
     return reason.with(
-      `${done} of ${counted(this.work.cases.length, 'case')} are done${reason.leavesJob && left > 0 ? jobs : ''}; ` +
+      `${done} of ${counted(this.work.cases.length, 'case')} done${reason.leavesJob && running > 0 ? jobs : ''}; ` +
         'the same command continues with the others',
     );
   }

@@ -54,9 +54,10 @@ function isObstructed(directory: string, name: string): boolean {
 }
 
 /**
- * Adds to a complete result what a person has put into its place, or changed there: nothing of that is ever replaced. A changed output
- * gets a name that says so, `mask_edited.nii.gz`, unless the result is the one that it was drawn on: then it keeps its name, or gets it
- * back, in place of the same output as the app made it. Other files keep their names, unless the result needs them.
+ * Adds to a complete result what a person has put into its place, or changed there: no file of a person is ever replaced. A
+ * changed output gets a name that says so, `mask_edited.nii.gz`, unless the result is the one that it was drawn on: then it keeps
+ * its name, or gets it back, in place of the same output as the app made it. Other files keep their names, unless the result needs
+ * them.
  * @param complete the directory with the new result
  * @param isForced whether the same result is computed once more, because a person wants it as the app makes it
  * @returns what the record of the new result says of changed outputs

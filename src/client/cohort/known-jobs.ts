@@ -70,29 +70,29 @@ export class KnownJobs {
   /** Forgets the jobs of cases that are done. */
   close(done: ReadonlySet<string>): void {
     if (!this.#isChanged) return;
-    const left = [...this.#jobs].filter(([name]) => !done.has(name));
-    const text = left.map((entry) => `${lineOf(...entry)}\n`).join('');
+    const remaining = [...this.#jobs].filter(([name]) => !done.has(name));
+    const text = remaining.map((entry) => `${lineOf(...entry)}\n`).join('');
     writeTextFile(this.file, text, { isKept: false, mode: sharedMode });
   }
 }
 
 /** Which case a job is of: a server that answers with one job for two cases would have them share a result. */
-export class JobOwners {
+export class JobCases {
   /** By the ids of jobs. */
-  readonly #owners = new Map<string, { readonly name: string; readonly key: string }>();
+  readonly #cases = new Map<string, { readonly name: string; readonly key: string }>();
 
-  know(jobId: string, name: string, key: string): void {
-    if (!this.#owners.has(jobId)) this.#owners.set(jobId, { name, key });
+  remember(jobId: string, name: string, key: string): void {
+    if (!this.#cases.has(jobId)) this.#cases.set(jobId, { name, key });
   }
 
   /** @throws ClientError if the job is that of another case, whose files are not the same */
-  take(jobId: string, name: string, key: string): void {
-    const other = this.#owners.get(jobId);
+  claim(jobId: string, name: string, key: string): void {
+    const other = this.#cases.get(jobId);
     if (other && other.name !== name && other.key !== key)
       throw new ClientError(
         `The server answered with job ${jobId}, which is that of ${quoteName(other.name)}`,
         exitCodes.failed,
       );
-    this.#owners.set(jobId, { name, key });
+    this.#cases.set(jobId, { name, key });
   }
 }

@@ -165,7 +165,7 @@ export class ResultsDirectory implements Disposable {
   }
 
   /** The record of a result; null if there is none, and for one behind a link. */
-  record(place: CasePlace): CaseRecord | null {
+  readRecord(place: CasePlace): CaseRecord | null {
     return linkTo(this.directory, place) === null ? readRecord(place.directory, place.record) : null;
   }
 
@@ -201,7 +201,7 @@ export class ResultsDirectory implements Disposable {
    * @param inputs what the record says of the times of the inputs
    * @param isForced whether it is computed once more although it is there
    */
-  async finish(
+  async completeRecord(
     name: string,
     place: CasePlace,
     complete: string,

@@ -3,7 +3,6 @@ import { oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
 import { type Computation, computationOf } from '../case/index.js';
 import { InputLookup } from '../case-names.js';
-import { readCaseTable } from '../case-table.js';
 import {
   type AppAnswer,
   app as askApp,
@@ -12,7 +11,8 @@ import {
   pause,
   untilAnswered,
 } from '../connection/index.js';
-import { HttpError, isTransient, UsageError, writing } from '../errors.js';
+import { readCaseTable } from '../csv.js';
+import { HttpError, isTransient, UsageError, withWriteErrors } from '../errors.js';
 import { labelOf } from '../found-files.js';
 import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
@@ -128,7 +128,7 @@ function refuseOtherVersion(
 /**
  * Runs one job for each case, and fetches each result into its place, with its record. A case that an earlier command finished is left
  * as it is. A failed case does not stop the others.
- * @throws UsageError for what cannot be sent, and for results of another app or version; the error that would be that of every case,
+ * @throws UsageError for what cannot be sent, and for results of another app or version; an error that would hit every case,
  * such as a full disk; the reason of an interruption. The same command goes on after each
  */
 export async function runCohort(
@@ -145,7 +145,7 @@ export async function runCohort(
   const app = await describeApp(connection, submission.app, options.reporter);
   const finding = {
     ...options,
-    ...{ place: { directory: output, mayReplace: true }, isEach: true, isListed: true },
+    ...{ output: { directory: output, mayReplace: true }, isEach: true, isListed: true },
     describeApp: async () => app,
     signal: connection.signal,
   };
@@ -159,7 +159,7 @@ export async function runCohort(
     { ...options, requiresDeidentified: terms.requiresDeidentified, server: connection.server },
     options.reporter,
   );
-  using results = await writing(output, goOnLater, () => ResultsDirectory.open(output));
+  using results = await withWriteErrors(output, goOnLater, () => ResultsDirectory.open(output));
   const records = [...(bids ? recordsOfBids(root) : recordsOfDirectories(root))];
   const computation = computationOf(submission, app, preparation.note);
   refuseOtherApp(output, records, computation);
@@ -167,8 +167,8 @@ export async function runCohort(
   const isAsked = new Set(names);
   if (!options.keepsVersion && !options.isForced)
     refuseOtherVersion(records, computation, (name) => isAsked.has(name) || inputs.has(name));
-  await writing(output, goOnLater, async () => bids?.describe(app, options.clientVersion));
-  const numbers = await writing(output, goOnLater, async () =>
+  await withWriteErrors(output, goOnLater, async () => bids?.describe(app, options.clientVersion));
+  const numbers = await withWriteErrors(output, goOnLater, async () =>
     preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
   );
   const cohort = new Cohort({

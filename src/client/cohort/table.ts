@@ -2,7 +2,7 @@ import path from 'node:path';
 import { counted, oneLine, quoteName, someOf } from '../../contract/index.js';
 import { byName, monotonicTime, sharedMode, writeTextFile } from '../../files/index.js';
 import type { CaseRecord } from '../case/index.js';
-import { tableCell } from '../case-table.js';
+import { tableCell } from '../csv.js';
 import { WriteError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { tableName } from '../output-names.js';
@@ -120,20 +120,20 @@ const maxColumns = 500;
 /** The columns for numbers: those of most cases, if there are too many, in the order in which they come. */
 function columnsOf(states: readonly CaseState[]): {
   readonly columns: readonly string[];
-  readonly left: number;
+  readonly omitted: number;
 } {
   const counts = new Map<string, number>();
   for (const { numbers } of states)
     for (const column of Object.keys(numbers)) counts.set(column, (counts.get(column) ?? 0) + 1);
   const all = [...counts.keys()];
-  if (all.length <= maxColumns) return { columns: all, left: 0 };
+  if (all.length <= maxColumns) return { columns: all, omitted: 0 };
   const kept = new Set(
     [...counts]
       .sort(([, a], [, b]) => b - a)
       .slice(0, maxColumns)
       .map(([column]) => column),
   );
-  return { columns: all.filter((column) => kept.has(column)), left: all.length - maxColumns };
+  return { columns: all.filter((column) => kept.has(column)), omitted: all.length - maxColumns };
 }
 
 /** What the reason says of a result, if another version of the app made most results of the table. */
@@ -145,7 +145,7 @@ const otherVersion = 'It was made by another version of the app than most rows';
  * @returns how many columns are left out
  */
 function writeTable(file: string, states: readonly CaseState[]): number {
-  const { columns, left } = columnsOf(states);
+  const { columns, omitted } = columnsOf(states);
   const entities = (['subject', 'session'] as const).filter((each) =>
     states.some((state) => state[each] !== null),
   );
@@ -169,7 +169,7 @@ function writeTable(file: string, states: readonly CaseState[]): number {
     ]),
   );
   writeTextFile(file, line(heading) + lines.join(''), { mode: sharedMode });
-  return left;
+  return omitted;
 }
 
 /** How far the cases have come: told to the person, and written to `cases.csv` as cases end. */
@@ -177,8 +177,8 @@ export class CaseTable {
   readonly file: string;
   readonly #states: Map<string, CaseState>;
   #writtenAt = 0;
-  #isOld = true;
-  #leftColumns = 0;
+  #isDirty = true;
+  #omittedColumns = 0;
 
   /**
    * @param others cases of earlier commands whose rows stay
@@ -202,7 +202,7 @@ export class CaseTable {
     return [...this.#states.values()];
   }
 
-  with(status: CaseStatus): CaseState[] {
+  inState(status: CaseStatus): CaseState[] {
     return this.states.filter((each) => each.status === status);
   }
 
@@ -212,7 +212,7 @@ export class CaseTable {
     const changed = { ...state, ...change };
     this.#states.set(name, changed);
     this.watcher.changed(changed);
-    this.#isOld = true;
+    this.#isDirty = true;
     if (isOver(changed) && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
   }
 
@@ -227,9 +227,9 @@ export class CaseTable {
       ...(versions.length > 0
         ? [`${tableName} has results of ${versions.length} versions of the app: ${someOf(versions)}`]
         : []),
-      ...(this.#leftColumns > 0
+      ...(this.#omittedColumns > 0
         ? [
-            `${tableName} has no column for ${counted(this.#leftColumns, 'number')} that few cases have; the records have them`,
+            `${tableName} has no column for ${counted(this.#omittedColumns, 'number')} that few cases have; the records have them`,
           ]
         : []),
       ...(without.length > 0
@@ -242,12 +242,12 @@ export class CaseTable {
 
   /** Writes what has changed. */
   write(): void {
-    if (!this.#isOld) return;
-    this.#isOld = false;
+    if (!this.#isDirty) return;
+    this.#isDirty = false;
     try {
       const all = [...this.states, ...this.others];
       if (this.others.length > 0) all.sort((a, b) => byName(a.name, b.name));
-      this.#leftColumns = writeTable(this.file, all);
+      this.#omittedColumns = writeTable(this.file, all);
     } catch (cause) {
       this.onFault(new WriteError(this.file, cause, goOnLater));
     }

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import { exitCodes, quoteName } from '../../contract/index.js';
 import { errorCode } from '../../files/index.js';
 import { AnswerError, type Connection, header, type Patience, type Reply } from '../connection/index.js';
-import { ClientError, isTransient, TransportError, WriteError, writing } from '../errors.js';
+import { ClientError, isTransient, TransportError, WriteError, withWriteErrors } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 
 /**
@@ -35,14 +35,14 @@ export function fileSink(
   let position = 0;
   return {
     seek: (offset, total) =>
-      writing(name, next, async () => {
+      withWriteErrors(name, next, async () => {
         if (offset === 0) await checkRoom(total);
         position = offset;
         await file.truncate(offset);
         return true;
       }),
     write: (chunk) =>
-      writing(name, next, async () => {
+      withWriteErrors(name, next, async () => {
         for (let done = 0; done < chunk.length; ) {
           const { bytesWritten } = await file.write(chunk, done, chunk.length - done, position);
           done += bytesWritten;

@@ -5,7 +5,7 @@ import { ArchiveError, type Extracted, extractArchive } from '../../archive/inde
 import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
 import { errorCode, makeDirectory, replaceFile, sharedMode } from '../../files/index.js';
 import { AnswerError, type Connection, type Reply } from '../connection/index.js';
-import { NoRoom, writing } from '../errors.js';
+import { NoRoom, withWriteErrors } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { type DownloadRequest, download, fileSink } from './download.js';
 import {
@@ -84,7 +84,7 @@ export class ArchiveFetch implements AsyncDisposable {
     const { name, output, again } = options;
     const isOwned = 'owned' in output;
     const wanted = path.join(path.resolve(isOwned ? output.owned : output.directory), name);
-    return writing(wanted, `run '${again}'`, async () => {
+    return withWriteErrors(wanted, `run '${again}'`, async () => {
       if (isOwned) return new ArchiveFetch(options, await PrivateDirectory.of(output.owned), wanted);
       // Refusing was possible only before the download; files that others have put there since are left alone.
       const taken = output.taken === 'refuse' ? 'number' : output.taken;
@@ -103,12 +103,12 @@ export class ArchiveFetch implements AsyncDisposable {
   async fetch(connection: Connection, answer: Reply, request: DownloadRequest): Promise<string> {
     const { target } = this;
     const next = this.#next;
-    await using file = await writing(target, next, () => open(this.#downloaded, 'wx+'));
+    await using file = await withWriteErrors(target, next, () => open(this.#downloaded, 'wx+'));
     const sink = fileSink(file, target, next, (bytes) => this.#checkRoom(bytes));
     const bytes = await download(connection, answer, request, sink, this.options.reporter);
     await checkIsZip(file, bytes, connection.server);
     // A network file system reports failed writes here.
-    await writing(target, next, () => file.close());
+    await withWriteErrors(target, next, () => file.close());
     await this.#extract(connection.signal);
     return this.own.files;
   }
@@ -126,7 +126,7 @@ export class ArchiveFetch implements AsyncDisposable {
     const { own, target } = this;
     const place = path.dirname(target);
     const isOwned = 'owned' in output;
-    const maxBytes = await writing(target, this.#next, () => freeIn(own.directory));
+    const maxBytes = await withWriteErrors(target, this.#next, () => freeIn(own.directory));
     const extract = () =>
       extractArchive(this.#downloaded, own.files, {
         maxBytes,
@@ -138,7 +138,7 @@ export class ArchiveFetch implements AsyncDisposable {
         ...(signal ? { signal } : {}),
       });
     try {
-      this.#extracted = await writing(place, this.#next, extract);
+      this.#extracted = await withWriteErrors(place, this.#next, extract);
     } catch (cause) {
       if (signal?.aborted) throw cause;
       const archive = isOwned ? null : await this.#keepAlone();
@@ -176,7 +176,7 @@ export class ArchiveFetch implements AsyncDisposable {
         'unplaced',
         `${quotePath(archive)} is saved, but ${partly(missing)}; unzip it in another directory`,
       );
-    if (withoutArchive) await writing(archive, this.#next, () => rm(archive));
+    if (withoutArchive) await withWriteErrors(archive, this.#next, () => rm(archive));
     return { archive: withoutArchive ? null : archive, output, files, bytes, notes };
   }
 
@@ -196,7 +196,7 @@ export class ArchiveFetch implements AsyncDisposable {
 
   async #move(): Promise<Placed> {
     const { name, output } = this.options;
-    return writing(this.target, this.#next, async () => {
+    return withWriteErrors(this.target, this.#next, async () => {
       await rename(this.#downloaded, path.join(this.own.files, name));
       return this.own.place(output as OutputDirectory, name);
     });

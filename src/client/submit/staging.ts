@@ -5,7 +5,7 @@ import path from 'node:path';
 import type { ListedFile } from '../../archive/index.js';
 import { groupsField, optionsField, quotePath, volumeSuffix } from '../../contract/index.js';
 import { isDiskFull, isFileTooLarge, isSystemError } from '../../files/index.js';
-import { UsageError, WriteError, writing } from '../errors.js';
+import { UsageError, WriteError, withWriteErrors } from '../errors.js';
 import type { FoundFiles, NamedDataSet, NamedUnit } from '../found-files.js';
 import type { Outgoing, Workplace } from '../outgoing.js';
 import type { Reporter } from '../reporter.js';
@@ -104,7 +104,7 @@ async function making<T>(
 }
 
 const directoryOf = (packing: Packing): Promise<string> =>
-  writing(tmpdir(), noRoomHere, () => packing.directory.path());
+  withWriteErrors(tmpdir(), noRoomHere, () => packing.directory.path());
 
 async function pack(
   source: string,

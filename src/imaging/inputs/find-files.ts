@@ -44,7 +44,7 @@ type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>
  * @throws UsageError for what cannot be sent
  */
 export async function findFiles(submission: Searched, finding: Partial<Finding> = {}): Promise<FoundFiles> {
-  const { place = null, skipsIncomplete = false, listsRefused = false, isListed = false } = finding;
+  const { output = null, skipsIncomplete = false, listsRefused = false, isListed = false } = finding;
   const { failsAlone, pair, divide } = finding.isEach ? oneJobPerCase : oneJob;
   const damaged = new Obstacles('sent', failsAlone);
   const obstacles = new Obstacles();
@@ -57,9 +57,9 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
   }
   const { archive } = submission;
   const set = archive && (await findDataSet(archive.path, obstacles));
-  if (place?.mayReplace) {
+  if (output?.mayReplace) {
     const files = [...found.flatMap(({ units }) => units), ...(set ? [set] : [])].flatMap(filesOf);
-    checkReplaceable(files, place.directory, obstacles);
+    checkReplaceable(files, output.directory, obstacles);
   }
 
   const refused = [...damaged.all, ...obstacles.all];
@@ -93,14 +93,14 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
 /** Collects what the paths of each group name. Damaged volumes are added to the obstacles. */
 async function collectGroups(
   { operation, files, allFiles = false, selection }: Searched,
-  { place, chooseSeries, describeApp, reporter, signal }: Partial<Finding>,
+  { output, chooseSeries, describeApp, reporter, signal }: Partial<Finding>,
   obstacles: Obstacles,
 ): Promise<(Omit<Group, 'units'> & { readonly collected: Collected })[]> {
   const selector = new Selector(selection);
   // Ground truth and masks have suffixes of their own.
   const ofOthers = new Selector({ ...selection, suffixes: [] });
   const shared = {
-    output: place?.directory ?? null,
+    output: output?.directory ?? null,
     obstacles,
     allFiles,
     onRead: (done: number, total: number) => {

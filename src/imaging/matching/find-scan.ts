@@ -28,7 +28,7 @@ const inputsSchema = z.object({
 const resultLevels = 3;
 
 /** A result that a file is part of. */
-export interface ResultPlace {
+export interface FoundResult {
   /** The path of its record, which need not be there. */
   readonly record: string;
   /** Its directory, or where it lies among others what the names of its files begin with. */
@@ -51,7 +51,7 @@ function directoryOfTable(directory: string): string {
 }
 
 /** The result that a file among derivatives of BIDS is part of; null if it is part of none. */
-function resultAmongOthers(file: string): ResultPlace | null {
+function resultAmongOthers(file: string): FoundResult | null {
   const directory = path.dirname(path.resolve(file));
   const name = bidsRecordOf(path.basename(file));
   const record = name === null ? '' : path.join(directory, name);
@@ -61,7 +61,7 @@ function resultAmongOthers(file: string): ResultPlace | null {
 }
 
 /** The result that a file is part of; null if it is part of none. */
-export function resultOf(file: string): ResultPlace | null {
+export function resultOf(file: string): FoundResult | null {
   const among = resultAmongOthers(file);
   if (among) return among;
   let directory = path.dirname(path.resolve(file));
@@ -77,7 +77,7 @@ export function resultOf(file: string): ResultPlace | null {
 }
 
 /** The name of its case; null where the record does not say. */
-export function caseNameOf(result: ResultPlace): string | null {
+export function caseNameOf(result: FoundResult): string | null {
   const name = recorded(result.record, z.object({ case: z.nullable(z.string()) }))?.case ?? null;
   return name ?? (result.isAmongOthers ? null : path.basename(result.path));
 }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { VolumeError } from '@remote-app/volumes';
 import type { Showing, Shown, ShownCase } from '../../client/case/index.js';
-import { UsageError, writing } from '../../client/errors.js';
+import { UsageError, withWriteErrors } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { replaceFile } from '../../files/index.js';
 import { readTerminology, type Terminology } from '../matching/index.js';
@@ -32,7 +32,7 @@ function sizeFor({ terminal, page, sheet, slices }: Showing) {
 /** Writes a file whole or not at all. */
 async function save(file: string, content: Uint8Array | AsyncIterable<string>): Promise<void> {
   const partial = `${file}.${process.pid}.partial`;
-  await writing(file, 'show the cases again', async () => {
+  await withWriteErrors(file, 'show the cases again', async () => {
     try {
       await writeFile(partial, content);
       replaceFile(partial, file);

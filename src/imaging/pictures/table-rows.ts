@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { type EarlierRow, readCaseTable } from '../../client/case-table.js';
+import { type EarlierRow, readCaseTable } from '../../client/csv.js';
 import { oneLine } from '../../contract/index.js';
 import { byName, foldedName, namesIn } from '../../files/index.js';
 import type { Draft } from '../matching/index.js';

@@ -45,7 +45,7 @@ async function shown(json: boolean, watches: boolean, isTerminal = false) {
 }
 
 const lines = 'done b (1 min)\nfailed c: out of memory\n';
-const before = '1 of 4 cases are done already\n';
+const before = '1 of 4 cases done already\n';
 const away = 'The server is away\n';
 
 test('Without a terminal each case that ends is a line, and what concerns all is told once', async () => {

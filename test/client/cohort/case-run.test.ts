@@ -3,10 +3,10 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { computationOf, hashInputs, stampOfInputs } from '../../../src/client/case/index.js';
 import { directoryPlace } from '../../../src/client/cohort/case-place.js';
-import { CaseRun, type SharedByCases } from '../../../src/client/cohort/case-run.js';
+import { CaseRun, type RunContext } from '../../../src/client/cohort/case-run.js';
 import { LastLine } from '../../../src/client/cohort/failures.js';
 import type { CohortOptions, CohortWatcher } from '../../../src/client/cohort/index.js';
-import { JobOwners, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
+import { JobCases, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
 import { CaseTable } from '../../../src/client/cohort/table.js';
 import type { ConnectionOptions } from '../../../src/client/connection/connection.js';
@@ -87,17 +87,17 @@ async function run(
   const place = directoryPlace(results.directory, 'ct');
   const table = new CaseTable([one], [], results.directory, watcher, () => {});
   const facts = { address: server.url, version: null, devices: new Map() };
-  const shared: SharedByCases = {
+  const context: RunContext = {
     ...{ connection, submission, options: cohortOptions, terms: unknownTerms, results, app: null },
-    ...{ computation, table, known, owners: new JobOwners(), stop },
+    ...{ computation, table, known, jobCases: new JobCases(), stop },
     server: async () => facts,
     checkVersion: () => {},
   };
   const stamp = before.stamp ?? stampOfInputs(found);
-  const prepared = { found: one, place, outgoing: null, inputs, key: 'key', stamp, recordedStamp: null };
+  const prepared = { foundCase: one, place, outgoing: null, inputs, key: 'key', stamp, recordedStamp: null };
   const onJobEnd = () => told.push('ended');
   const lastLine = new LastLine(reporter);
-  const outcome = await new CaseRun(shared, prepared, lastLine, onJobEnd)
+  const outcome = await new CaseRun(context, prepared, lastLine, onJobEnd)
     .run()
     .catch((error: Error) => error);
   const keys = server.to('/apps/').map(({ headers }) => headers['idempotency-key']);

@@ -34,7 +34,7 @@ async function casesOf(
           })),
       },
       {
-        ...{ place: { directory: path.join(root.path, 'Out'), mayReplace: true }, skipsIncomplete },
+        ...{ output: { directory: path.join(root.path, 'Out'), mayReplace: true }, skipsIncomplete },
         ...{ isEach: true, isListed: true, reporter: memoryReporter() },
       },
     )
@@ -294,7 +294,7 @@ test('Series are not described, which the table has, and none is read once the c
   const operation = operationOf('infer');
   const files = [{ field: fieldWithRole(operation, 'paths'), groups: [[path.join(root.path, 'in')]] }];
   const reporter = memoryReporter();
-  const finding = { place: null, isEach: true, isListed: true, reporter };
+  const finding = { output: null, isEach: true, isListed: true, reporter };
   const find = (signal?: AbortSignal) =>
     imaging.find({ operation, archive: null, files }, { ...finding, signal });
   expect([(await find()).cases.length, reporter.notes]).toEqual([2, []]);

@@ -278,7 +278,7 @@ test.each([
   };
   const running = run(['slow.nii'], service, {}, interrupt, { signal: controller.signal });
   await expect(running).rejects.toMatchObject({
-    message: `Interrupted; 0 of 1 case are done${jobs}; the same command continues with the others`,
+    message: `Interrupted; 0 of 1 case done${jobs}; the same command continues with the others`,
   });
   expect(service.killed).toEqual(killed);
 });

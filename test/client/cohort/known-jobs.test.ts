@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { JobOwners, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
+import { JobCases, KnownJobs } from '../../../src/client/cohort/known-jobs.js';
 import { temporary } from '../../support/temporary.js';
 
 const job = (jobId: string, more: object = {}) => ({ key: 'k', attempt: 1, jobId, isOver: false, ...more });
@@ -38,13 +38,15 @@ test('A file of jobs that cannot be read is no new directory', async () => {
 });
 
 test('A job belongs to one case, or to several of the same files', () => {
-  const owners = new JobOwners();
-  owners.take('j1', 'a', 'k');
-  owners.take('j1', 'a', 'other');
-  expect(() => owners.take('j1', 'b', 'k')).toThrow("The server answered with job j1, which is that of 'a'");
-  owners.take('j1', 'b', 'other');
-  owners.know('j2', 'nobody', 'z');
-  owners.know('j2', 'somebody', 'k');
-  owners.take('j2', 'c', 'z');
-  expect(() => owners.take('j2', 'd', 'y')).toThrow("which is that of 'c'");
+  const jobCases = new JobCases();
+  jobCases.claim('j1', 'a', 'k');
+  jobCases.claim('j1', 'a', 'other');
+  expect(() => jobCases.claim('j1', 'b', 'k')).toThrow(
+    "The server answered with job j1, which is that of 'a'",
+  );
+  jobCases.claim('j1', 'b', 'other');
+  jobCases.remember('j2', 'nobody', 'z');
+  jobCases.remember('j2', 'somebody', 'k');
+  jobCases.claim('j2', 'c', 'z');
+  expect(() => jobCases.claim('j2', 'd', 'y')).toThrow("which is that of 'c'");
 });

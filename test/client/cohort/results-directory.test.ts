@@ -33,9 +33,9 @@ async function receive(
   const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
   writeRecord(directory, { ...record, key });
   const place = placeIn(results);
-  await results.finish('A/t1', place, directory, { inputs: null, isForced });
+  await results.completeRecord('A/t1', place, directory, { inputs: null, isForced });
   await results.putInPlace(place, directory);
-  return results.record(place);
+  return results.readRecord(place);
 }
 
 /** The files of the case and their contents, without the record. */
@@ -204,6 +204,6 @@ describe('a link in the place of what is written here', () => {
     await symlink(other.path, path.join(root.path, 'A'));
     using results = await ResultsDirectory.open(root.path);
     expect(() => checkPlace(root.path, placeIn(results), true)).toThrow('is a link');
-    expect(results.record(directoryPlace(results.directory, 'A'))).toBeNull();
+    expect(results.readRecord(directoryPlace(results.directory, 'A'))).toBeNull();
   });
 });

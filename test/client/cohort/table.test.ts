@@ -112,10 +112,9 @@ test('A table has a row for each case, those of earlier commands among them by n
     ['a10', 'failed'],
     ['d', 'reading'],
   ]);
-  expect([table.with('waiting'), table.with('done')].map((each) => each.map(({ name }) => name))).toEqual([
-    ['e'],
-    ['c'],
-  ]);
+  expect(
+    [table.inState('waiting'), table.inState('done')].map((each) => each.map(({ name }) => name)),
+  ).toEqual([['e'], ['c']]);
   expect(statSync(table.file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 

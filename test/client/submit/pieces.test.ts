@@ -121,7 +121,7 @@ test('An app is asked whether it takes segmentations only where that is not know
     };
     const found = await imaging.find(
       { operation, files: [{ field, groups: [[root.path]] }], archive: null },
-      { place: null, reporter, describeApp },
+      { output: null, reporter, describeApp },
     );
     return [found.volumes[0]?.groups[0]?.map(({ kind }) => kind), asked, reporter.moves.at(-1)];
   };
@@ -137,6 +137,6 @@ test('An app is asked whether it takes segmentations only where that is not know
   const operation = operationOf('infer');
   const [field] = operation.fields.filter((each) => each.role === 'paths');
   const submission = { operation, files: field ? [{ field, groups: [[root.path]] }] : [], archive: null };
-  const finding = { place: null, reporter: memoryReporter(), signal: AbortSignal.abort(stopped) };
+  const finding = { output: null, reporter: memoryReporter(), signal: AbortSignal.abort(stopped) };
   await expect(imaging.find(submission, finding)).rejects.toBe(stopped);
 });

@@ -88,15 +88,15 @@ describe('what is found', () => {
   test('What is found is no input that a result could replace, a data set included', async () => {
     await plant(root.path, { 'Out/a.nii': 'x', 'set/Out/b.nii': 'x' });
     const place = { directory: at('Out'), mayReplace: true };
-    expect(await sentenceOf(find({ inputs: [['Out/a.nii']] }, { place }))).toMatch(
+    expect(await sentenceOf(find({ inputs: [['Out/a.nii']] }, { output: place }))).toMatch(
       /^'Out\/a\.nii' is in the directory/,
     );
     expect(
-      await sentenceOf(find({ inputs: [['Out/a.nii']] }, { place: { ...place, mayReplace: false } })),
+      await sentenceOf(find({ inputs: [['Out/a.nii']] }, { output: { ...place, mayReplace: false } })),
     ).toBe('it is sent');
     const archive = { field: fieldOf('dataset', 'fine_tune'), path: at('set') };
     const inSet = { directory: at('set/Out'), mayReplace: true };
-    expect(await sentenceOf(find({}, { place: inSet }, { archive }))).toMatch(
+    expect(await sentenceOf(find({}, { output: inSet }, { archive }))).toMatch(
       /^'set\/Out\/b\.nii' is in the directory/,
     );
   });

@@ -3,7 +3,7 @@ import { oneLine } from '../contract/index.js';
 import { readSmallFile } from '../files/index.js';
 import { tableName } from './output-names.js';
 
-/** `cases.csv`: how its cells are written and read. */
+/** How the cells of CSV are written, and the rows of `cases.csv` read. */
 
 /** Largest table that is read, in bytes. */
 const maxTable = 32 << 20;
