@@ -100,7 +100,7 @@ describe('a command that no longer follows its job', () => {
   });
 });
 
-test('An interruption says by what, and what it means for the job', () => {
+test('An interruption says what caused it, and what it means for the job', () => {
   const told = (name: string) => {
     const interrupted = new Interrupted(name).with('job ab goes on', { job_id: 'ab' });
     return [interrupted.message, interrupted.leavesJob, interrupted.exitCode, interrupted.details.job_id];
@@ -116,7 +116,7 @@ test('An error gets the job that it is about, unless it names another', () => {
   expect(new ClientError('x', 1, { job_id: 'cd' }).about('ab').details).toEqual({ job_id: 'cd' });
 });
 
-test('What the system refuses to write says what to do, and what is explained stays as it is', async () => {
+test('An error of the system says what to do, and an explained one stays as it is', async () => {
   const systemError = (code: string, errno: number) =>
     Object.assign(new Error(`${code}: x`), { code, errno });
   const failure = (cause: unknown) =>

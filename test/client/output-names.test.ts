@@ -28,7 +28,7 @@ test('A directory of results is known by its name and what is in it', async () =
   expect([numberedDirectory('/a', 1), numberedDirectory('/a', 2)]).toEqual(['/a', '/a-2']);
 });
 
-test('Files of a result among derivatives begin alike, and have its record', () => {
+test('A result among derivatives is known by how the names of its files begin, which leads to its record', () => {
   const names = [
     'sub-01_desc-brain_mask.nii.gz',
     'sub-01_ses-2_desc-x1_',

@@ -39,7 +39,7 @@ const filesOf = (study: Study): string[] =>
 
 const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-maskerT1w';
 
-test('Scans that differ in desc- alone have results that keep it in their names', async () => {
+test('Scans that differ only in desc- have results that keep it in their names', async () => {
   const scan = (desc: string) => `sub-03/anat/sub-03_desc-${desc}_T1w.nii`;
   await using study = await longitudinal({ [scan('preproc')]: 'four', [scan('denoised')]: 'five' });
   const { code, stderr } = await run(study);
@@ -89,7 +89,7 @@ test('Results are derivatives of BIDS, which the same command finds done', async
   expect(study.computed).toEqual(['one', 'three', 'two']);
 });
 
-test('Another sequence of a session that arrives later has a name of its own, and a subset keeps the rows', async () => {
+test('A sequence that arrives later gets a name of its own, and a command for a subset keeps the other rows', async () => {
   await using study = await longitudinal();
   await run(study);
   await plant(study.at('bids/sub-01'), {

@@ -53,7 +53,7 @@ function rowsOf(study: Study): Record<string, [string, string, string]> {
 const reasonOf = (study: Study, name: string) => study.table.find((row) => row[0] === name)?.[2];
 
 describe.each(ways)('a study in %s', (_, { scan, name }) => {
-  test('A study in %s grows, and a case keeps the name that its path gives it', async () => {
+  test('In a study in %s that grows, a case keeps the name that its path gives it', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     expect((await study.run()).code).toBe(0);
@@ -74,7 +74,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(study.computed).toHaveLength(4);
   });
 
-  test('A study in %s has the rows of two people right after their files were swapped, also back', async () => {
+  test('In a study in %s, the rows of two people are right after their files were swapped, and swapped back', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -97,7 +97,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     });
   });
 
-  test('A study in %s marks the row of a person who was renamed, and deletes nothing of it', async () => {
+  test('In a study in %s, the row of a person who was renamed is marked, and nothing is deleted', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -114,7 +114,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toBe('Its input no longer exists');
   });
 
-  test('A study in %s computes a rescan under the same name, and says of one that fails what result is there', async () => {
+  test('In a study in %s, a rescan is computed under the same name, and one that fails says which result is there', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -127,7 +127,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toMatch(/[^.]; the result that is there is of its earlier input"$/);
   });
 
-  test('A study in %s keeps a correction, and leaves it beside the new result when its input changes', async () => {
+  test('In a study in %s, a correction is kept, and stays beside the new result when its input changes', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -153,7 +153,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(read('mask_edited.nii')).toBe('mask of one, corrected');
   });
 
-  test('A study in %s refuses another app in its directory', async () => {
+  test('In a study in %s, another app is refused', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one' });
     await study.run();
@@ -167,7 +167,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(rowsOf(study)[name('A')]?.[1]).toBe('mask of one');
   });
 
-  test('A study in %s stops after an upgrade of the app, and goes on with --keep-version or --force', async () => {
+  test('In a study in %s, an upgrade of the app stops the command, and --keep-version or --force goes on', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();

@@ -18,7 +18,7 @@ import { Study } from './study.js';
 
 const scan = (name: string) => path.join('bids', name, 'anat', `${name}_T1w.nii`);
 
-test('Each volume is a job with a directory, a record and a row, and the same command finds it done', async () => {
+test('Each volume is a job with a directory, a record and a row, and the same command finds them done', async () => {
   await using study = await Study.create(['one', 'two', 'three']);
   const first = await study.run('--tag', 'study1');
   expect(first.code, first.stderr).toBe(0);
@@ -84,7 +84,7 @@ test('Only what has changed is computed again', async () => {
   expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
 });
 
-test('A result stays where it is if the content of the scan is only not fetched any more', async () => {
+test('A result stays where it is if only the content of its scan has not been fetched', async () => {
   await using study = await Study.create(['one']);
   await study.run();
   await rm(study.at(scan('sub-01')));
@@ -94,7 +94,7 @@ test('A result stays where it is if the content of the scan is only not fetched 
   expect(study.table[1]?.slice(0, 2)).toEqual(['sub-01_T1w', 'failed']);
 });
 
-test('A server that answers with the job of another case does not make that case done', async () => {
+test('A case is not done if the server answers with the job of another case', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
   await using server = await fakeService({ result: zipOf({ 'mask.nii': 'mask' }) });
@@ -107,7 +107,7 @@ test('A server that answers with the job of another case does not make that case
   expect(again.stderr).toContain('3 cases: 1 done (1 of them before), 2 failed\n');
 });
 
-test('A result that has a directory where the record goes is one, and does not end the command', async () => {
+test('A result with a directory where the record goes gets its record all the same', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -122,7 +122,7 @@ test('A result that has a directory where the record goes is one, and does not e
   ]);
 });
 
-test('A result that is not extracted is not said to be saved, since it is not', async () => {
+test('A result that cannot be extracted is not reported as saved', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -156,7 +156,7 @@ test('A command for some cases leaves the rows of the others', async () => {
   expect(study.table[4]).toEqual(before[4]);
 });
 
-test('The subject and the session of a BIDS tree are columns, also of cases that were not asked for', async () => {
+test('The subject and the session of a BIDS tree are columns, even of cases that were not asked for', async () => {
   await using study = await Study.create([]);
   await plant(study.at('bids'), {
     'sub-01/ses-pre/anat/sub-01_ses-pre_T1w.nii': 'one',
@@ -216,7 +216,7 @@ describe('a case that fails', () => {
     expect(study.computed).toEqual(['bad, two', 'bad, two', 'one', 'three', 'two']);
   });
 
-  test('A case that fails because it cannot be sent is named with the reason, and does not stop the others', async () => {
+  test('A case that cannot be sent is named with the reason, and does not stop the others', async () => {
     await using study = await Study.create(['one', '', 'three']);
     await plant(study.at('bids'), { 'sub-04/anat/': '' });
     symlinkSync('../../.git/annex/objects/x.nii', study.at(scan('sub-04')));
@@ -234,7 +234,7 @@ describe('a case that fails', () => {
     expect((await study.run()).stderr).toContain('4 cases: 3 done (2 of them before), 1 failed\n');
   });
 
-  test('A case that fails ends the command with --fail-fast', async () => {
+  test('With --fail-fast, a case that fails ends the command', async () => {
     await using study = await Study.create(['bad', 'two', 'three']);
     const { code, stderr } = await study.run('--fail-fast', '--at-most', '1');
     expect(code).toBe(1);
@@ -272,7 +272,7 @@ describe('a command that is ended', () => {
     expect(study.computed).toEqual(['one', 'three', 'two', 'zero']);
   });
 
-  test('A command that is ended by SIGKILL, and its server too, computes no case twice', async () => {
+  test('No case is computed twice if the command and its server are ended by SIGKILL', async () => {
     const scans = Array.from({ length: 8 }, (_, index) =>
       index % 4 === 3 ? `bad ${index}` : `scan ${index}`,
     );
@@ -307,9 +307,7 @@ describe('a command that is ended', () => {
     running.signal('SIGINT');
     const { code, stderr } = await running.ended;
     expect(code).toBe(130);
-    expect(stderr).toContain(
-      'Interrupted; 0 of 3 cases done; the same command continues with the others',
-    );
+    expect(stderr).toContain('Interrupted; 0 of 3 cases done; the same command continues with the others');
     const { stdout } = await study.cli.run(['jobs', '--json'], study.env);
     expect(JSON.parse(stdout).jobs.map(({ status }: { status: string }) => status)).toEqual([
       'killed',
@@ -362,7 +360,7 @@ test("KonfAI's server, which has no versions and no list of jobs, runs each case
   expect(server.inputs).toEqual([['a.nii']]);
 });
 
-test("KonfAI's server gets no case twice in one run, also if its answer is lost", async () => {
+test("KonfAI's server gets no case twice in one run, even if its answer is lost", async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a', 'scans/b.nii': 'b', 'scans/c.nii': 'c' });
   await using server = await konfaiServer({ result: zipOf({ 'mask.nii': 'mask' }), losesAnswer: true });
@@ -481,7 +479,7 @@ test('A server that is full is waited for', async () => {
   expect(code, stderr).toBe(0);
 });
 
-test('A server that takes no jobs until it is started again is waited for, and the wait is told once', async () => {
+test('A server that takes no jobs until it is restarted is waited for, and a note says so once', async () => {
   await using study = await Study.create(['one', 'two'], ['--port', String(await freePort())]);
   expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
   const running = study.cli.begin(study.words, study.env);
@@ -499,7 +497,7 @@ test('A server that takes no jobs until it is started again is waited for, and t
 describe('on a terminal of 40 columns', () => {
   const columns = 40;
 
-  test('Names stay apart, a case whose turn has not come waits, and the end is a summary alone', async () => {
+  test('On 40 columns names stay apart, a case whose turn has not come waits, and only the summary remains', async () => {
     await using study = await Study.create(['bad']);
     const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
     await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });

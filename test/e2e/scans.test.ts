@@ -151,7 +151,7 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
   ]);
 });
 
-test('Participants, sessions and suffixes choose among the files of a data set', async () => {
+test('--participants, --sessions and --suffixes choose among the files of a data set', async () => {
   await using cli = await Cli.create();
   const names = [
     'sub-01/ses-1/anat/sub-01_ses-1_T1w',

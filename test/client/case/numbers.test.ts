@@ -10,7 +10,7 @@ async function numbersIn(files: Readonly<Record<string, string>>, labels = {}) {
   return numbersOf(directory.path, await hashOutputs(directory.path), labels);
 }
 
-test('Numbers are those of the case, from the reports of KonfAI and of apps', async () => {
+test('The numbers of a case are read from the reports of KonfAI and of apps', async () => {
   const { numbers, unread } = await numbersIn({
     'measurements.json': JSON.stringify({
       settings: { threshold: 1 },
@@ -34,7 +34,7 @@ test('Numbers are those of the case, from the reports of KonfAI and of apps', as
   expect(unread).toEqual(["The numbers of 'Uncertainties/Metric_TRAIN.json' cannot be read: it is not JSON"]);
 });
 
-test('Numbers of labels have the names of the report or of the app, and those of several files what tells these apart', async () => {
+test('Labels are named by the report or the app, and numbers of several files by what tells the files apart', async () => {
   const labels = { 1: { name: 'Brain', dice: 0.9 }, 2: { dice: 0.8 } };
   const of = async (cases: object[]) =>
     (
@@ -63,7 +63,7 @@ test('Numbers of labels have the names of the report or of the app, and those of
   expect(await of([same, same])).toEqual({ '1.head.dice': 0.7, '2.head.dice': 0.7, ...others });
 });
 
-test('Labels of one name keep their values in it, what is no value is no label, and a report says what is uncertain', async () => {
+test('Labels that share a name have their values after it, and those without a name are called by their values', async () => {
   const labels = {
     ...{
       1: { name: ' Lesion  core' },
@@ -92,7 +92,7 @@ test('Labels of one name keep their values in it, what is no value is no label, 
 });
 
 test.each(['measurements.json', 'Evaluation.json'])(
-  'What Python writes for an absent organ in %s is no number, and the others stay',
+  'NaN and Infinity, as Python writes them for an absent organ in %s, are no numbers, and the others stay',
   async (name) => {
     const report =
       '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2], "large": 1e999}';
@@ -103,7 +103,7 @@ test.each(['measurements.json', 'Evaluation.json'])(
   },
 );
 
-test('A report of KonfAI keeps the metrics beside one that is NaN', async () => {
+test('A metric that is NaN does not hide the others of a report of KonfAI', async () => {
   const report =
     '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}, "PSNR": {"A": 1, "B": 2}}}';
   expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
@@ -125,7 +125,7 @@ test.each([
   ],
   [4 << 20, 999, 1000, 1, []],
 ])(
-  'Of a report of %i bytes, and one of %i numbers, %i numbers are read',
+  'Reports are read up to a size and a count: of %i bytes and %i numbers, %i numbers are read',
   async (size, count, read, dice, unread) => {
     await using directory = await temporary();
     const many = Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
@@ -156,18 +156,18 @@ test.each([
   ['{"case": "a", "dice": 0.5}', { dice: 0.5 }],
   ['{"cases": [{"dice": 1}, {"case": null, "dice": 2}, null]}', { '1.dice': 1, '2.dice': 2 }],
   ['{"labels": [1, 2]}', { 'labels.0': 1, 'labels.1': 2 }],
-])('A report that is not as usual has the numbers of its case alone: %s', async (report, numbers) => {
+])('Only the numbers of the case are read from an unusual report: %s', async (report, numbers) => {
   expect(await numbersIn({ 'measurements.json': report })).toEqual({ numbers, unread: [] });
 });
 
-test('Numbers whose names say nothing have that of their report, and others have not', async () => {
+test('Only numbers with vague names get the name of their report', async () => {
   const vague = ['mean', 'median', 'min', 'max', 'std', 'sum', 'count', 'threshold', 'components', 'passes'];
   const report = Object.fromEntries([...vague, 'means', 'liver.mean'].map((name) => [name, 1]));
   const { numbers } = await numbersIn({ 'sub/Evaluation.json': JSON.stringify(report) });
   expect(Object.keys(numbers)).toEqual([...vague.map((name) => `evaluation.${name}`), 'means', 'liver.mean']);
 });
 
-test('A report that is gone is said not to be read', () => {
+test('A report that is gone is named as unread', () => {
   const numbers = numbersOf('/nowhere', [{ name: 'measurements.json', size: 2 }]);
   expect(numbers).toEqual({
     numbers: {},

@@ -77,7 +77,7 @@ test('The key has every option that changes the result, and no other', () => {
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
 });
 
-test('inputs are recorded with their fields and groups, and outputs without the record and the log', async () => {
+test('Inputs are recorded with their fields and groups, and outputs without the record and the log', async () => {
   await using directory = await temporary();
   await plant(directory.path, {
     'a.nii': 'a',
@@ -112,7 +112,7 @@ test('inputs are recorded with their fields and groups, and outputs without the 
   ]);
 });
 
-test('A record has the unit that the app names for its images, if it is one', async () => {
+test("A record has the unit of the app's images if they all share one", async () => {
   await using directory = await temporary();
   const volume = (unit?: string, type = 'VOLUME') => ({ display_name: 'x', volume_type: type, unit });
   const unitsOf = (inputs: object, outputs: object, name: 'infer' | 'uncertainty' = 'infer') => {
@@ -254,15 +254,12 @@ describe('a record from outside', () => {
     [{ conversion: { as: ['gif'], outputs: [], problems: [] } }, false],
     [{ job_id: null }, false],
     [{ edited: [{ name: 'sub/a', from: 'b', key: 'k' }] }, true],
-  ])(
-    'A record from outside is believed as far as it has the form that is expected: %j, %j',
-    async (more, isOne) => {
-      expect((await read({ ...least, ...more })) !== null).toBe(isOne);
-    },
-  );
+  ])('A record is accepted only in the expected form: %j, %j', async (more, isOne) => {
+    expect((await read({ ...least, ...more })) !== null).toBe(isOne);
+  });
 });
 
-test('The settings of a record are all that change a result, by name, with the defaults of what was not given', () => {
+test('A record has every setting that changes a result, by name, with defaults for those that were not given', () => {
   const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
   const { settings } = computationOf({ ...submission, fields, options: { batch_size: 4 } }, null, null);
   expect(settings).toMatchObject({ tta: 2, ensemble: 3, batch_size: 4, mc: 0, patch_size: null });
@@ -276,7 +273,7 @@ test('The settings of a record are all that change a result, by name, with the d
 
 const facts = silentFacts(submission);
 
-test('A record that names a file outside its directory is none', async () => {
+test('A record that names a file outside its directory is ignored', async () => {
   await using directory = await temporary();
   const outputs = [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }];
   writeRecord(directory.path, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
@@ -303,14 +300,14 @@ async function complete(directory: string): Promise<void> {
   await completeResult(connection, 'x', directory, facts, { imaging, originals: {} }, memoryReporter());
 }
 
-test('A directory of the app that has the name of the record gets another one', async () => {
+test("An app's directory with the name of the record is renamed", async () => {
   await using directory = await temporary();
   await plant(directory.path, { [`${recordName}/a.txt`]: 'mine' });
   await complete(directory.path);
   expect(readRecord(directory.path)?.outputs).toMatchObject([{ name: 'remote-app-record_1.json/a.txt' }]);
 });
 
-test('A file of the app that has the name of the record gives way to it', async () => {
+test("An app's file with the name of the record is replaced by it", async () => {
   await using directory = await temporary();
   await plant(directory.path, { [recordName]: '{}' });
   await complete(directory.path);
@@ -318,7 +315,7 @@ test('A file of the app that has the name of the record gives way to it', async 
   expect(await readdir(directory.path)).toEqual([recordName]);
 });
 
-test('Outputs that get other names have these in what was converted, too', () => {
+test('Renamed outputs are renamed in the list of conversions, too', () => {
   const conversion = {
     as: ['dicom-seg'],
     outputs: [{ from: 'mask.nii', as: 'dicom-seg', name: 'mask.dcm' }],

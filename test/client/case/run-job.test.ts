@@ -63,14 +63,14 @@ async function run(
   return { outcome, killed, notes, record: readRecord(output), kept, received: server.to('/apps/') };
 }
 
-test('A job that was only started leaves the facts of its inputs for the command that fetches its result', async () => {
+test('A job that was only sent leaves the facts of its inputs for the command that fetches its result', async () => {
   const { kept, notes } = await run({}, { isStarted: true });
   expect(kept?.inputs).toMatchObject([{ name: 'ct.nii', size: 6, field: 'inputs', group: 0 }]);
   expect(notes).toEqual([]);
 });
 
 test.each([[false], [true]])(
-  'A result gets no record if its inputs have changed since they were sent (only started: %s)',
+  'A result gets no record if its inputs have changed since they were sent (only sent: %s)',
   async (isStarted) => {
     const { outcome, record, kept, notes } = await run({}, { changes: true, isStarted });
     expect([outcome, record, kept]).toEqual([expect.objectContaining({ job_id: jobId }), null, null]);

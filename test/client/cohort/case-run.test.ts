@@ -154,7 +154,7 @@ test('The log of a server that gives it once is kept as it was followed', async 
   expect(await run({ override }, {}, { isRead: false })).toMatchObject({ log: 'one\ntwo\n' });
 });
 
-test('A result that the disk has no room for says that the same command goes on, and leaves nothing', async () => {
+test('If the disk has no room for a result, the error says to give the same command again, and nothing is left', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
     response.writeHead(200, { 'content-length': 2 ** 52 }).write('PK');
@@ -172,17 +172,17 @@ test('A result that the disk has no room for says that the same command goes on,
 test.each([
   ['The server was stopped', ['key', 'key-2', 'key-3', 'key-4', 'key-5', 'key-6']],
   ['Killed by user', ['key']],
-])('A job that ended with "%s" is sent so often: %j', async (error, keys) => {
+])('A case whose job ended with "%s" is sent with the keys %j', async (error, keys) => {
   const killed = await run({ status: 'killed', error, marker: `__ERROR__ ${error}` });
   expect(killed.keys).toEqual(keys);
   expect(killed.outcome).toMatchObject({ state: 'killed', details: { reason: error } });
 });
 
-test('A job that has expired is sent again', async () => {
+test('A case whose job has expired is sent again', async () => {
   expect((await run(losesJob(1, 410))).keys).toEqual(['key', 'key-2']);
 });
 
-test("A proxy's page is no server that takes no job now: it is not waited for without a limit", async () => {
+test("A proxy's 503 page is not taken for a busy server, so it is not waited for without a limit", async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -203,7 +203,7 @@ test('A case whose job the server loses is sent again, with another key', async 
   expect(accepted).toBe(3);
 });
 
-test('A server that always answers with an old job that failed is asked six times, and that failure is reported', async () => {
+test('A case is sent six times to a server that always answers with an old failed job; then that failure is reported', async () => {
   const { outcome, keys } = await run(failed, { attempt: 3 });
   expect(outcome).toMatchObject({ state: 'error', message: expect.stringContaining('The disk was full') });
   expect(keys).toEqual(['key-3', 'key-4', 'key-5', 'key-6', 'key-7', 'key-8']);
@@ -215,7 +215,7 @@ test('Nothing is sent again once the command stops', async () => {
   expect(keys).toEqual(['key']);
 });
 
-test('A place on the server is waited for only until the command stops', async () => {
+test('A place on the server is waited for only until the cohort stops', async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -227,7 +227,7 @@ test('A place on the server is waited for only until the command stops', async (
   expect(keys).toEqual(['key']);
 });
 
-test('A place is waited for, and that a server takes jobs again, which is told, and nothing once it does', async () => {
+test('The wait for a place, or for a server to take jobs again, is shown and then cleared', async () => {
   const refusedOnce = (status: number): NonNullable<Fake['override']> => {
     let asked = 0;
     return ({ method }, response) => {
@@ -255,7 +255,7 @@ test('A place is waited for, and that a server takes jobs again, which is told, 
   ]);
 });
 
-test('A server that is away when it is asked about the job, or for its log, is waited for', async () => {
+test('A server that is away when it is asked for a job or its log is waited for', async () => {
   const away = (path: string): NonNullable<Fake['override']> => {
     let asked = 0;
     return ({ url }, response) => {
@@ -270,7 +270,7 @@ test('A server that is away when it is asked about the job, or for its log, is w
   expect([job?.outcome, log?.outcome]).toMatchObject([{ job_id: jobId }, { job_id: jobId }]);
 });
 
-test('A result that does not come once the log has ended is waited for no longer than the command waits', async () => {
+test('A result missing after the end of the log is waited for only as long as --wait says', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
     json(response, 202, { status: 'running' }, { 'retry-after': '10' });
@@ -279,7 +279,7 @@ test('A result that does not come once the log has ended is waited for no longer
   expect((await run({ override })).outcome).toMatchObject({ exitCode: 3 });
 });
 
-test('A server that is not known to make one job of a key is not sent a case again that it may have', async () => {
+test('A case is not sent twice to a server that may make two jobs of one key', async () => {
   const override: Fake['override'] = ({ method }, response) => {
     if (method === 'POST') response.destroy();
     return method === 'POST';
@@ -291,14 +291,14 @@ test('A server that is not known to make one job of a key is not sent a case aga
   expect(keys).toEqual(['key']);
 });
 
-test('A job that an earlier command sent is gone on with, and its failure is reported', async () => {
+test('A job that an earlier command sent is followed, and its failure is reported', async () => {
   const done = await run({}, { jobId, attempt: 2 });
   expect([done.outcome, done.keys]).toEqual([expect.objectContaining({ job_id: jobId }), []]);
   const ended = await run(failed, { jobId, attempt: 2 });
   expect([ended.outcome, ended.keys]).toEqual([expect.objectContaining({ state: 'error' }), []]);
 });
 
-test('A job of an earlier command that somebody has killed is sent anew', async () => {
+test('A case whose job somebody has killed since an earlier command is sent again', async () => {
   const killed = { status: 'killed', error: 'Killed by user', marker: '__ERROR__ Killed by user' };
   const { outcome, keys } = await run(killed, { jobId, attempt: 2 });
   expect(outcome).toMatchObject({ state: 'killed' });
@@ -316,7 +316,7 @@ test('A job whose files changed while they were sent is killed', async () => {
   expect(killed).toEqual([jobId]);
 });
 
-test('A job of which the server did not read every option is killed, and the case says which', async () => {
+test('A job is killed if the server did not read every option, and the error names the option', async () => {
   const killed: string[] = [];
   const override: Fake['override'] = ({ method, url }, response) => {
     if (method !== 'POST' || !url.startsWith('/apps/')) return false;
@@ -335,9 +335,12 @@ test.each<[string, Fake, Before, number]>([
   ['failed, nobody knows when', { ...failed, view: {} }, {}, 1],
   ['failed before it was sent', failed, {}, 6],
   ['runs still', { status: 'running', view: { finished_at: '2020-01-01T00:00:00Z' } }, {}, 1],
-])('A case whose job %s is sent so often: %#', async (_, fake, many, times) => {
-  expect((await run(fake, many)).keys).toHaveLength(times);
-});
+])(
+  'A case is sent again only if its job failed before it was sent: the job %s',
+  async (_, fake, many, times) => {
+    expect((await run(fake, many)).keys).toHaveLength(times);
+  },
+);
 
 test('A job that is accepted when the command has stopped is killed', async () => {
   const killed: string[] = [];

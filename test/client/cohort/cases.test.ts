@@ -57,7 +57,7 @@ async function casesOf(
 }
 
 describe('a case', () => {
-  test('A case is each volume of a BIDS tree, and has its entities as its name', async () => {
+  test('Each volume of a BIDS tree is a case, named by its entities', async () => {
     expect(
       await casesOf(
         [
@@ -74,14 +74,14 @@ describe('a case', () => {
     });
   });
 
-  test('A case has the path of its file as its name', async () => {
+  test('A case is named by the path of its file', async () => {
     expect(await casesOf(['d/p1/scan.nii.gz', 'd/p2/scan.nii.gz'], { inputs: ['d'] })).toEqual({
       'p1/scan': ['d/p1/scan.nii.gz=scan.nii.gz'],
       'p2/scan': ['d/p2/scan.nii.gz=scan.nii.gz'],
     });
   });
 
-  test('A case of several groups has one file of each, and the name of the first', async () => {
+  test('A case of several groups has one file of each group, and is named by the first', async () => {
     expect(
       await casesOf(
         ['t1/sub-2_T1w.nii', 't1/sub-10_T1w.nii', 'flair/sub-10_FLAIR.nii', 'flair/sub-2_FLAIR.nii'],
@@ -106,7 +106,7 @@ describe('a case', () => {
     });
   });
 
-  test('A case fails alone where its header names something that is none of its voxels', async () => {
+  test('If a header names a file that does not hold its voxels, only that case fails', async () => {
     const files = {
       'd/a.mhd': metaHeader('key', 4),
       'd/key': 'secret',
@@ -120,7 +120,7 @@ describe('a case', () => {
       expect(cases[name]?.at(-1)).toMatch(/has its voxels in 'd\/(key|c\.raw)', which /);
   });
 
-  test('A case keeps a header and its voxels together, also where another case has the same names', async () => {
+  test('A header and its voxels stay together, even if another case has files of the same names', async () => {
     const header = metaHeader('scan.raw');
     expect(
       await casesOf(
@@ -133,7 +133,7 @@ describe('a case', () => {
     });
   });
 
-  test('A case gets a name that a directory can have', async () => {
+  test('The name of a case is one that a directory can have', async () => {
     expect(
       Object.keys(await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii'], { inputs: ['d/{.a,CON,x}.*'] })),
     ).toEqual(['a', '_CON', 'x']);
@@ -141,7 +141,7 @@ describe('a case', () => {
 });
 
 describe('a file that cannot be sent', () => {
-  test('A file that cannot be sent is a case with its fault, in the order of the others, and keeps its place in a pair', async () => {
+  test('A file that cannot be sent is a case with a fault, in its place among the others and in its pair', async () => {
     expect(
       Object.entries(
         await casesOf(
@@ -163,7 +163,7 @@ describe('a file that cannot be sent', () => {
     ]);
   });
 
-  test('A volume of any format that is cut short, or packed otherwise than its name says, fails alone', async () => {
+  test('If a volume is cut short, or not packed as its name says, only its case fails', async () => {
     const slice = (k: number) =>
       dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, k], series: '1.2.7' });
     const nrrd = 'NRRD0004\ntype: short\ndimension: 3\nsizes: 9 9 9\nencoding: raw\n\n';
@@ -205,14 +205,14 @@ describe('a file that cannot be sent', () => {
 });
 
 describe('groups that cannot be paired with certainty are refused', () => {
-  test('Groups that cannot be paired with certainty are refused by other names', async () => {
+  test('Groups whose names do not match are refused', async () => {
     const files = ['t1/a.nii', 't1/b.nii', 'flair/c.nii', 'flair/d.nii'];
     await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
       "2 of 2 cases have no file in group 2 of --inputs: 't1/a.nii', 't1/b.nii'; 2 files of group 2 of --inputs belong to no case",
     );
   });
 
-  test('Groups that cannot be paired with certainty are refused by one ground truth for several predictions', async () => {
+  test('One ground truth for several predictions is refused', async () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt.nii'];
     await expect(casesOf(files, { inputs: ['p'], gt: ['gt.nii'] }, 'evaluate')).rejects.toThrow(
       "2 of 2 cases have no file in --gt: 'p/a.nii', 'p/b.nii'; 1 file of --gt belongs to no case: 'gt.nii'",
@@ -270,14 +270,17 @@ describe('cases that lack a file of a group', () => {
       { inputs: ['a', 'b'] },
       ['x', 'z'],
     ],
-  ])('Cases that lack a file of a group are left out where %s', async (_, files, given, names) => {
-    await expect(casesOf(files, given)).rejects.toThrow('--skip-incomplete');
-    const cases = await casesOf(files, given, 'infer', true);
-    expect(Object.keys(cases)).toEqual(names);
-    for (const sent of Object.values(cases)) expect(sent).toHaveLength(2);
-  });
+  ])(
+    'With --skip-incomplete, cases that lack a file of a group are left out where %s',
+    async (_, files, given, names) => {
+      await expect(casesOf(files, given)).rejects.toThrow('--skip-incomplete');
+      const cases = await casesOf(files, given, 'infer', true);
+      expect(Object.keys(cases)).toEqual(names);
+      for (const sent of Object.values(cases)) expect(sent).toHaveLength(2);
+    },
+  );
 
-  test('Cases that lack a file of a group are none where one mask is for all of them', async () => {
+  test('A single mask belongs to every case, so none lacks it', async () => {
     const files = ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'a.nii'];
     const given = { inputs: ['p'], gt: ['gt'], mask: ['a.nii'] };
     await expect(casesOf(files, given, 'evaluate')).rejects.toThrow(
@@ -287,7 +290,7 @@ describe('cases that lack a file of a group', () => {
   });
 });
 
-test('Series are not described, which the table has, and none is read once the command is interrupted', async () => {
+test('The notes do not list series, which the table shows, and none is read after an interruption', async () => {
   await using root = await temporary();
   const slices = (series: string) => dicomSeries(2, { series }, (image) => `in/${series}/${image}`);
   await plant(root.path, { ...slices('1'), ...slices('2') });
@@ -339,14 +342,14 @@ describe('files of two people or sessions', () => {
     await expect(casesOf(files, given, 'infer', true)).rejects.toThrow('No case has a file in each group');
   });
 
-  test('Files of two people or sessions are one case where a person names both', async () => {
+  test('Files of two people are one case if both are named on the command line', async () => {
     const files = ['b/sub-01/sub-01_T1w.nii', 'b/sub-02/sub-02_FLAIR.nii'];
     expect(Object.values(await casesOf(files, { inputs: files }))).toEqual([
       files.map((file) => `${file}=${path.basename(file)}`),
     ]);
   });
 
-  test('Files of two people or sessions leave the other cases alone where a session is missing in one group', async () => {
+  test('A session that is missing in one group does not affect the other cases', async () => {
     const files = [...tree('T1w', 'A/v1', 'A/v2', 'B/v1'), ...tree('FLAIR', 'A/v1', 'B/v1')];
     const given = { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] };
     await expect(casesOf(files, given)).rejects.toThrow(

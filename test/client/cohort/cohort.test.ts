@@ -154,7 +154,7 @@ test('A case is read, waits for its turn, is sent, runs and is fetched, and is d
   expect([notes, service.killed]).toEqual([[], []]);
 });
 
-test('The first failure kills the jobs that run, which wait again, where that is asked for', async () => {
+test('With --fail-fast the first failure kills the running jobs, whose cases wait again', async () => {
   const service = manyJobs();
   const how = { failsFast: true, maxJobs: 2 };
   const { states } = await run(['a-slow.nii', 'bad.nii', 'c.nii'], service, how);
@@ -167,7 +167,7 @@ test('The first failure kills the jobs that run, which wait again, where that is
   expect([service.killed, service.jobs.size]).toEqual([['a-slow.nii'], 2]);
 });
 
-test('A failure that is none of all cases leaves the others, and so does a scan that is gone when its turn comes', async () => {
+test('If one case fails, or its scan is gone when its turn comes, the others go on', async () => {
   const service = manyJobs();
   const remove = (root: string, state: CaseState | null) => {
     if (state === null) rmSync(path.join(root, 'in', 'b.nii'));
@@ -232,14 +232,14 @@ test.each([
   expect(most).toBe(expected);
 });
 
-test('Numbers for which the table has no room are said to be left out', async () => {
+test('The summary says how many numbers the table has no room for', async () => {
   const numbers = Object.fromEntries(Array.from({ length: 502 }, (_, at) => [`n${at}`, at]));
   expect((await run(['a.nii'], manyJobs(numbers))).notes).toEqual([
     'cases.csv has no column for 2 numbers that few cases have; the records have them',
   ]);
 });
 
-test('A job that failed is sent as another attempt by the next command, and one that is done is forgotten', async () => {
+test('The next command sends a failed case as another attempt, and forgets the job of one that is done', async () => {
   await using root = await temporary();
   const service = manyJobs();
   const again = () => run(['a.nii', 'bad.nii'], service, {}, () => {}, { place: root.path });
@@ -256,7 +256,7 @@ test('A job that failed is sent as another attempt by the next command, and one 
   expect([second.keys, known()]).toEqual([[`${key}-2`], [['bad', key, 2, '000000000003', true]]]);
 });
 
-test('A result that is not converted as it is asked for is computed again, once', async () => {
+test('A result that lacks a wanted conversion is computed again, once', async () => {
   await using root = await temporary();
   const service = manyJobs();
   const sent = async (more: Partial<CohortOptions>) =>
@@ -268,9 +268,9 @@ test('A result that is not converted as it is asked for is computed again, once'
 });
 
 test.each([
-  ['SIGINT', '', ['slow.nii']],
-  ['SIGQUIT', '; 1 job is still running on the server', []],
-])('%s ends the command, which says%s that its job goes on, or kills it', async (name, jobs, killed) => {
+  ['SIGINT', 'kills the job', '', ['slow.nii']],
+  ['SIGQUIT', 'leaves the job running and says so', '; 1 job is still running on the server', []],
+])('%s %s', async (name, _what, jobs, killed) => {
   const service = manyJobs();
   const controller = new AbortController();
   const interrupt = (_: string, state: CaseState | null) => {
@@ -283,7 +283,7 @@ test.each([
   expect(service.killed).toEqual(killed);
 });
 
-test('The version of an app that the server is still computing is waited for, since keys depend on it', async () => {
+test('A version that the server is still computing is waited for, since keys depend on it', async () => {
   const service = manyJobs();
   const answers: (string | null)[] = [null, null, 'v1'];
   const override: Fake['override'] = async (request, response, raw) => {

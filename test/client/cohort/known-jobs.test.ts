@@ -6,7 +6,7 @@ import { temporary } from '../../support/temporary.js';
 
 const job = (jobId: string, more: object = {}) => ({ key: 'k', attempt: 1, jobId, isOver: false, ...more });
 
-test('jobs are known to the next command for the key that they were sent for, until their cases are done', async () => {
+test('The next command knows the job of each case and key until the case is done', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'jobs.jsonl');
   const first = new KnownJobs(file);
@@ -31,13 +31,13 @@ test('jobs are known to the next command for the key that they were sent for, un
   expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('A file of jobs that cannot be read is no new directory', async () => {
+test('An unreadable file of jobs is an error, not taken for a missing one', async () => {
   await using directory = await temporary();
   mkdirSync(path.join(directory.path, 'jobs.jsonl'));
   expect(() => new KnownJobs(path.join(directory.path, 'jobs.jsonl'))).toThrow('it is not a regular file');
 });
 
-test('A job belongs to one case, or to several of the same files', () => {
+test('A job belongs to one case, or to several cases with the same files', () => {
   const jobCases = new JobCases();
   jobCases.claim('j1', 'a', 'k');
   jobCases.claim('j1', 'a', 'other');

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { numberedCases } from '../../../src/client/cohort/index.js';
 import { temporary } from '../../support/temporary.js';
 
-test('Cases keep their numbers, which are written only where it is asked for', async () => {
+test('Cases keep their numbers, which are written only on request', async () => {
   await using directory = await temporary();
   mkdirSync(path.join(directory.path, '.remote-app'));
   const numbers = (names: string[], isWritten: boolean) => [
@@ -27,7 +27,7 @@ test('Cases keep their numbers, which are written only where it is asked for', a
   expect(() => numbers(['a'], true)).toThrow(/neutral-names\.json' cannot be read; remove it/);
 });
 
-test('What is no number of a case is given anew, after the highest that there is', async () => {
+test('A case with an invalid number gets the next one after the highest', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, '.remote-app', 'neutral-names.json');
   mkdirSync(path.dirname(file));

@@ -48,7 +48,7 @@ async function filesOf(results: ResultsDirectory): Promise<Record<string, string
 }
 
 describe('what a person has changed', () => {
-  test('What a person has changed stays beside a new result under a name that says so, also a second time', async () => {
+  test('A file that a person has changed stays beside a new result under a name that says so, even a second time', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     const mask = path.join(placeIn(results).directory, 'mask.nii');
@@ -75,7 +75,7 @@ describe('what a person has changed', () => {
     });
   });
 
-  test('What a person has changed keeps its name where the same result is completed, and gets another where it is computed again', async () => {
+  test('A changed file keeps its name if the same result is completed, and gets another if it is forced again', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     const made = { 'mask.nii': 'first', 'x.zarr/0': 'a', 'x.zarr/1': 'b' };
@@ -93,7 +93,7 @@ describe('what a person has changed', () => {
     });
   });
 
-  test('What a person has changed is kept where a new result has a directory in its place, or a file in that of its directory', async () => {
+  test("A person's file is kept if the new result needs its name for a directory, or its directory's name for a file", async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     await receive(results, { 'mask.nii': 'first' });
@@ -106,7 +106,7 @@ describe('what a person has changed', () => {
   });
 });
 
-test('A result that was being replaced by a command that was killed is put back', async () => {
+test('A result that a killed command was replacing is put back', async () => {
   await using root = await temporary();
   {
     using results = await ResultsDirectory.open(root.path);
@@ -143,7 +143,7 @@ test.each([
   ['file', 'is a file where the result would go'],
   ['result/inside', 'has the result of another case'],
   ['outer', 'has results of other cases'],
-])('A result is not put into the place %s', async (name, why) => {
+])("A result is not put into '%s', which %s", async (name, why) => {
   await using root = await temporary();
   await plant(root.path, {
     'unknown/mask.nii': 'mine',
@@ -165,7 +165,7 @@ test.each([
   for (const free of ['empty', 'new', 'new/inside']) check(free, false);
 });
 
-test('A description of a data set that cannot be read is not taken for that of our derivatives', async () => {
+test('An unreadable description of a data set is not taken for that of our derivatives', async () => {
   await using root = await temporary();
   const layout = new BidsLayout(root.path, 'x');
   layout.checkDirectory();
@@ -173,7 +173,7 @@ test('A description of a data set that cannot be read is not taken for that of o
   expect(() => layout.checkDirectory()).toThrow('is that of another data set: name a directory');
 });
 
-test('A directory has one command at a time', async () => {
+test('Only one command at a time may write to a directory', async () => {
   await using root = await temporary();
   using _first = await ResultsDirectory.open(root.path);
   await expect(ResultsDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
@@ -181,7 +181,7 @@ test('A directory has one command at a time', async () => {
 
 describe('a link in the place of what is written here', () => {
   test.each(['.remote-app', '.remote-app/old-abc', '.remote-app/jobs.jsonl', 'cases.csv'])(
-    'A link in the place of what is written here is refused, and nothing is moved or removed where it leads: %s',
+    'A link in place of something that is written here is refused, and its target is left alone: %s',
     async (name) => {
       await using root = await temporary();
       await using other = await temporary();
@@ -197,7 +197,7 @@ describe('a link in the place of what is written here', () => {
     },
   );
 
-  test('A link in the place of what is written here is refused for the case whose place it leads to', async () => {
+  test('A case whose result directory is a link is refused', async () => {
     await using root = await temporary();
     await using other = await temporary();
     writeRecord(other.path, makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }));

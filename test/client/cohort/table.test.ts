@@ -40,12 +40,12 @@ test.each([
   expect(lines[1]).toBe(`a,failed,${cell},,,`);
 });
 
-test('Names of cases and of numbers are cells as well', async () => {
+test('Names of cases and of numbers are escaped like other cells', async () => {
   const { lines } = await linesOf({ 'x;=1+1': { numbers: { '=dice': 1, 'a;@b': -2 } } });
   expect(lines).toEqual([`case,status,reason,version,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,,1,-2`]);
 });
 
-test('Numbers whose names have the case in them do not make the table a square', async () => {
+test('If names of numbers contain the case, the table keeps to 500 columns of numbers', async () => {
   const names = Array.from({ length: 700 }, (_, at) => `sub-${at}`);
   const states = names.map((name) => [name, { numbers: { [`${name}.ml`]: 1, dice: 0.5 } }] as const);
   const { lines, notes } = await linesOf(Object.fromEntries(states));
@@ -75,7 +75,7 @@ test('The table is written at most once a second', async () => {
   vi.restoreAllMocks();
 });
 
-test('A table has a row for each case, those of earlier commands among them by name, and columns where any case has them', async () => {
+test('A table has a row for each case, including those of earlier commands, and a column for whatever any case has', async () => {
   await using root = await temporary();
   const about = { subject: null, session: '2', version: '7', numbers: { dice: 0.5 } };
   const b = { ...newState, ...about, name: 'b', status: 'orphaned' } as const;
@@ -118,7 +118,7 @@ test('A table has a row for each case, those of earlier commands among them by n
   expect(statSync(table.file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('A table that cannot be written says so, and how to go on', async () => {
+test('If the table cannot be written, the error says so and how to go on', async () => {
   await using root = await temporary();
   const faults: Error[] = [];
   await mkdir(path.join(root.path, 'cases.csv'));

@@ -120,7 +120,7 @@ describe('an answer', () => {
     ['/repo_apps_list', '{"apps":[".."]}', 'which is not the identifier of an app'],
     ['/repo_apps_list', '{"apps":["."]}', 'which is not the identifier of an app'],
     ['/health', '{"status":"on fire\\n\\u001b[2J"}', "status is 'on fire\\x0a\\x1b[2J', not ok"],
-  ])('An answer to %s of %s: %s', async (path, body, problem) => {
+  ])('A wrong answer to %s is named in the error: %s: %s', async (path, body, problem) => {
     expect((await ask(path, body)).error?.message).toContain(problem);
   });
 
@@ -140,7 +140,7 @@ describe('an answer', () => {
       '{"app":"x","display_name":"X","maximum_tta":4,"new":1}',
       { available: true, maximum_tta: 4 },
     ],
-  ])('An answer to %s that tells less, or more, is taken: %s', async (path, body, answer) => {
+  ])('An answer to %s with fewer or more fields is accepted: %s', async (path, body, answer) => {
     expect((await ask(path, body)).answer).toMatchObject(answer);
   });
 

@@ -32,7 +32,7 @@ const job = (job_id: string, more: object = {}) => ({ job_id, status: 'done', ..
 const idsOf = (end: unknown) => (end as { job_id: string }[]).map(({ job_id }) => job_id);
 
 describe('the jobs of a server', () => {
-  test('The jobs of a server are asked for up to a number, and no more are given by a server that does not know it', async () => {
+  test('At most as many jobs are listed as were asked for, even by a server that does not know the limit', async () => {
     const list = { jobs: ['a', 'b', 'c'].map((id) => job(id)) };
     const { end, asked } = await ask(
       () => [200, list],
@@ -41,7 +41,7 @@ describe('the jobs of a server', () => {
     expect([idsOf(end), asked]).toEqual([['a', 'b'], ['GET /jobs?all=1&limit=2']]);
   });
 
-  test('The jobs of a tag are asked for by the tag.', async () => {
+  test('Jobs can be listed by their tag', async () => {
     const { end, asked } = await ask(
       () => [200, { jobs: [job('a', { tag: 'x y' })] }],
       (connection) => jobs(connection, { tag: 'x y' }),
@@ -49,7 +49,7 @@ describe('the jobs of a server', () => {
     expect([idsOf(end), asked]).toEqual([['a'], ['GET /jobs?tag=x+y']]);
   });
 
-  test('The list of jobs is read page by page, and a page that comes twice ends it.', async () => {
+  test('The list of jobs is read page by page, and a page that comes twice ends it', async () => {
     const all = Array.from({ length: maxListed + 2 }, (_, at) => job(`j${at}`));
     const pages = ({ url }: Received): readonly [number, unknown] => {
       const before = new URL(url, 'http://x').searchParams.get('before');
@@ -68,7 +68,7 @@ describe('the jobs of a server', () => {
     expect([idsOf(same.end).length, same.asked.length]).toEqual([maxListed, 2]);
   });
 
-  test('A server without a list of jobs is named as one.', async () => {
+  test('A server without a list of jobs is named in the error', async () => {
     const { end, url } = await ask(
       () => [404, { detail: 'Not Found' }],
       (connection) => jobs(connection),
@@ -80,7 +80,7 @@ describe('the jobs of a server', () => {
   });
 });
 
-test('What was used is asked for since a time, or of all owners', async () => {
+test('Usage can be asked for since a time, or for all owners', async () => {
   const nothing = () => [200, { since: null, usage: [], uploads: [] }] as const;
   expect((await ask(nothing, (connection) => usage(connection, '2026-01-01T00:00:00+01:00'))).asked).toEqual([
     'GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00',
@@ -89,7 +89,7 @@ test('What was used is asked for since a time, or of all owners', async () => {
   expect((await ask(nothing, (connection) => usageOfAll(connection, 5))).asked).toEqual(['GET /usage?all=1']);
 });
 
-test('A job is killed within a time that is no whole number of milliseconds, and removed where the server can', async () => {
+test('A kill takes a time-out in fractions of a second, and an answer about another job is an error, as is a server that cannot remove jobs', async () => {
   const killed = await ask(
     () => [200, { status: 'killed' }],
     (connection) => kill(connection, 'ab', 4.0001),
@@ -145,7 +145,7 @@ describe('the GPUs of a server', () => {
     expect(JSON.stringify(unnamed)).not.toContain('"job"');
   });
 
-  test('The GPUs of a server of a cluster are free or not, and nobody asks for their memory', async () => {
+  test('The GPUs of a cluster are free or not, and nobody asks for their memory', async () => {
     const { end, asked } = await machine({ devices_free: [true, false], devices_jobs: [null, null] });
     expect(end).toMatchObject({
       gpus: [
@@ -156,7 +156,7 @@ describe('the GPUs of a server', () => {
     expect(asked.filter((each) => each.includes('vram'))).toEqual([]);
   });
 
-  test('The GPUs of a server say nothing of their memory where it cannot be told, and of a failure', async () => {
+  test('The GPUs of a server are listed without their memory if it is unknown, but a failure to tell it is an error', async () => {
     const unknown = await machine({}, [501, { detail: 'x' }]);
     expect(unknown.end).toMatchObject({
       gpus: [
@@ -221,7 +221,7 @@ describe('the failure of a job', () => {
     expect((await failure(202, { status: 'running' })).end).toBeNull();
   });
 
-  test('The failure of a job is none where the result is there, or the server does not say', async () => {
+  test('There is no failure of a job if its result is there, or the server does not say', async () => {
     const asks = (status: number, body: unknown) =>
       ask(
         () => [status, body],

@@ -100,7 +100,7 @@ describe('a connection', () => {
     expect(server.received).toHaveLength(1);
   });
 
-  test('A connection to a silent server ends with the time-out of the call or of the connection', async () => {
+  test('A request to a silent server ends with the time-out of the call or of the connection', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using connection = connectTo(server.url, { readTimeout: 0.2 });
     expect(await failure(health(connection, 0.1))).toMatchObject({ exitCode: 3, fault: 'timeout' });
@@ -108,7 +108,7 @@ describe('a connection', () => {
   });
 
   test.each([200, 404])(
-    'A connection whose body stops after a status of %i ends with the time-out of the call',
+    'A request whose answer stops after a status of %i ends with the time-out of the call',
     async (status) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(status, { 'content-type': 'application/json' }).write('{'),
@@ -125,7 +125,7 @@ describe('a connection', () => {
   test.for<[string, (response: ServerResponse) => void]>([
     ['interim answers', (response) => response.writeProcessing()],
     ['a refusal by the byte', (response) => void response.write(' ')],
-  ])('A connection to a server that sends %s without an end is given up in time', async ([, drip]) => {
+  ])('A request to a server that sends %s without end is given up in time', async ([, drip]) => {
     await using server = await ScriptedServer.start((_, response) => {
       response.statusCode = 404;
       const timer = setInterval(() => drip(response), 20);
@@ -185,12 +185,12 @@ test('A proxy that is silent is named with its variable, and as late', async () 
   );
 });
 
-test('What an address has behind its path is no part of it', async () => {
+test('The query and the fragment of an address are ignored', async () => {
   await using connection = connectTo('http://gpu.test:8000/lab/?a=b#c');
   expect(connection.server).toBe('http://gpu.test:8000/lab');
 });
 
-test('Interim answers end a wait that is too long, and none that has no limit', async () => {
+test('Interim answers do not extend a wait with a limit, and do not end one without', async () => {
   let now = 0;
   showMonotonicTime(() => now);
   await using server = await ScriptedServer.start((_, response) => {

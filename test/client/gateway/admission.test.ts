@@ -38,7 +38,7 @@ async function refused(
 
 describe('a gateway refuses', () => {
   test.each(['https://evil.example', 'http://localhost', 'http://127.0.0.1:1', 'null', ''])(
-    'A web page of %j, even with the secret',
+    'A gateway refuses a web page of %j, even with the secret',
     async (origin) => {
       expect(await refused('/health', { origin })).toEqual([
         403,
@@ -47,7 +47,7 @@ describe('a gateway refuses', () => {
     },
   );
 
-  test('What a browser asks before it lets a page of another site send a token', async () => {
+  test('A gateway refuses what a browser asks before it lets a page of another site send a token', async () => {
     const preflight = {
       headers: { origin: 'https://evil.example', 'access-control-request-headers': 'authorization' },
       method: 'OPTIONS',
@@ -56,7 +56,7 @@ describe('a gateway refuses', () => {
     expect([status, headers['access-control-allow-origin']]).toEqual([403, undefined]);
   });
 
-  test('Another name for this machine, which a site can give it', async () => {
+  test('A gateway refuses another name for this machine, which a site can give it', async () => {
     for (const host of [
       'evil.example',
       `evil.example:${gateway.port}`,
@@ -70,7 +70,7 @@ describe('a gateway refuses', () => {
       ]);
   });
 
-  test('No secret, another one, and the token of the server', async () => {
+  test('A gateway refuses requests with no secret, with another one, and with the token of the server', async () => {
     const needs =
       "This gateway needs a bearer token: the one that 'remote-app forward' printed when it started";
     expect(await refused('/health', { authorization: '' })).toEqual([401, needs]);
@@ -92,11 +92,11 @@ describe('a gateway refuses', () => {
     '/%2E%2e/other',
     '*',
     'http://h/x',
-  ])('The path %s, which would lead the token elsewhere', async (path) => {
+  ])('A gateway refuses the path %s, which would lead the token elsewhere', async (path) => {
     expect(await refused(path, {})).toEqual([400, expect.stringContaining('forwards no request for')]);
   });
 
-  test('A request that does not say for which name it is', async () => {
+  test('A gateway refuses a request that does not say which name it is for', async () => {
     const before = server.received.length;
     await using raw = await RawConnection.open(gateway.url);
     raw.write(`GET /health HTTP/1.0\r\nAuthorization: Bearer ${gateway.secret}\r\n\r\n`);
@@ -117,13 +117,16 @@ describe('a gateway refuses', () => {
 });
 
 describe('a gateway lets in', () => {
-  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])('The name %s', async (name) => {
-    const own = `${name}:${gateway.port}`;
-    const headers = { host: own, origin: `http://${own.toLowerCase()}` };
-    expect((await ask(gateway, '/health', { headers })).status).toBe(200);
-  });
+  test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])(
+    'A gateway accepts the name %s',
+    async (name) => {
+      const own = `${name}:${gateway.port}`;
+      const headers = { host: own, origin: `http://${own.toLowerCase()}` };
+      expect((await ask(gateway, '/health', { headers })).status).toBe(200);
+    },
+  );
 
-  test('A token whose scheme is spelled otherwise', async () => {
+  test('A gateway accepts a token whose scheme is spelled differently', async () => {
     const headers = { authorization: `bearer  ${gateway.secret}` };
     expect((await ask(gateway, '/health', { headers })).status).toBe(200);
   });

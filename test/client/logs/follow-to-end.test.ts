@@ -75,7 +75,7 @@ describe('a log that is followed to its end', () => {
     expect(end).toBe(6);
   });
 
-  test('A log followed to its end of another command tells neither that it runs nor that it has started, and has its first line', async () => {
+  test("The log of another command's job says neither that it runs nor that it has started, and has its first line", async () => {
     const first = service(`Remote job ${jobId} accepted`);
     expect((await follow({ lines: [first, 'one'] })).told).toEqual([
       `wait: Waiting for job ${jobId}`,
@@ -87,7 +87,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('A log followed to its end has started with its first own line', async () => {
+  test('A job counts as started with the first line of its app', async () => {
     const { told } = await follow({ lines: [service('Waiting'), 'one', 'two'] }, { isAnnounced: true });
     expect(told.filter((each) => !each.startsWith('wait'))).toEqual([
       `1: ${service('Waiting')}`,
@@ -213,7 +213,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('A log followed to its end is told to be silent once no line has come for a while, and not after its end', async () => {
+  test('The reporter is told that a log is silent once no line has come for a while, and not after its end', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     let now = 0;
     showMonotonicTime(() => now);
@@ -276,7 +276,7 @@ describe('the log beside a result', () => {
     return [name, files.map((file) => readFileSync(path.join(directory.path, file), 'utf8'))];
   }
 
-  test('The log beside a result is whole as the server has it, or is not there', async () => {
+  test('The log beside a result is whole as the server has it, or missing', async () => {
     expect(await kept(200, 'text/plain; charset=utf-8', 'one\n')).toEqual(['remote-app-log.txt', ['one\n']]);
     for (const [status, type, body] of [
       [206, 'text/plain', 'one\n'],
@@ -289,7 +289,7 @@ describe('the log beside a result', () => {
       expect(await kept(status, type, body)).toEqual([null, []]);
   });
 
-  test('The log beside a result is not there after an interruption', async () => {
+  test('An interruption leaves no log beside a result', async () => {
     const reason = new Error('stop');
     expect(await kept(200, 'text/plain', 'one\n', AbortSignal.abort(reason))).toEqual([reason, []]);
   });

@@ -89,7 +89,7 @@ describe('a log that is read as text', () => {
     expect(events.length).toBeGreaterThan(3);
   });
 
-  test('A log that is read as text is none of a server without that route', async () => {
+  test('A server without the route has no text log', async () => {
     for (const handler of [
       text('<p>', 404),
       text('{}', 200, { 'content-type': 'application/json' }),

@@ -240,7 +240,7 @@ describe('a download', () => {
     ['bytes FROM-299999/300000, more', 206, 3],
     ['all bytes FROM-299999/300000', 206, 3],
     ['bytes FROM-299999/300000', 200, 2],
-  ])('A download takes no part that says of itself %j with %i', async (range, status, requests) => {
+  ])('A download refuses a part with the range %j and the status %i', async (range, status, requests) => {
     const part: Handler = ({ headers }, response) => {
       const from = /bytes=(\d+)-/.exec(headers.range ?? '')?.[1] ?? '0';
       const given = { etag: '"a"', 'content-range': range.replace('FROM', from) };
@@ -252,7 +252,7 @@ describe('a download', () => {
     expect([saved.equals(content), ranges.length]).toEqual([true, requests]);
   });
 
-  test('A download takes no part that nobody asked for', async () => {
+  test('A download refuses a part that nobody asked for', async () => {
     const part: Handler = (_, response) =>
       void response
         .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}` })
@@ -261,7 +261,7 @@ describe('a download', () => {
     expect([saved.equals(content), ranges]).toEqual([true, [undefined, undefined]]);
   });
 
-  test('A download of a size that nobody states is that long, unless it breaks before it begins', async () => {
+  test('A download of unknown size is complete at its end, unless it breaks before it begins', async () => {
     const unstated: Handler = (_, response) => void response.writeHead(200).end(other);
     const broken: Handler = (_, response) => {
       response.writeHead(200).flushHeaders();
@@ -340,7 +340,7 @@ describe('a download', () => {
   );
 
   test.each([['text/html; charset=utf-8'], ['application/json'], ['TEXT/HTML']])(
-    'A download is no answer of the type %s',
+    'An answer of the type %s is not taken for a download',
     async (type) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(200, { 'content-type': type }).end('PK'),
@@ -376,7 +376,7 @@ describe('a download', () => {
   );
 });
 
-test('A file that takes less than it is given gets the rest, each byte once and in its place', async () => {
+test('If a write is short, the rest is written, each byte once and in its place', async () => {
   const bytes = Buffer.alloc(10, 1);
   const file = {
     truncate: async (length: number) => void bytes.fill(0, length),

@@ -127,7 +127,7 @@ describe('a result', () => {
     expect(names).toEqual([]);
   });
 
-  test('A result of a running job is waited for although the wait is short, with a note', async () => {
+  test('The result of a running job is waited for even with a short --wait, and a note says so', async () => {
     const running = Array.from({ length: 3 }, () => unfinished);
     const { mask, notes } = await fetchResult([...running, notYet('done'), send(zip)], 0.001);
     expect(mask).toBeNull();
@@ -148,7 +148,7 @@ describe('a result', () => {
     ]);
   });
 
-  test('A result is waited for although nobody can say what the job waits for', async () => {
+  test('The result of a waiting job is waited for even if nobody can say what the job waits for', async () => {
     const fails: Handler = (_, response) => json(response, 404, { detail: 'Not Found' });
     const { mask, waits } = await fetchResult([notYet('waiting'), fails, send(zip)]);
     expect([mask, waits]).toEqual(['mask', ['Job ab is waiting; waiting for its end', null]]);
@@ -162,18 +162,18 @@ describe('a result', () => {
     ]);
   });
 
-  test('A result of a job that goes on after all has no time limit', async () => {
+  test('The wait has no limit if the job goes on after all', async () => {
     const { mask } = await fetchResult([notYet('done'), unfinished, unfinished, send(zip)], 0.5);
     expect(mask).toBe('mask');
   });
 
-  test('A result is not asked for before the server says, and so not after the wait is over', async () => {
+  test('A result is not asked for before the time that the server names, nor after the wait is over', async () => {
     const later: Handler = (_, response) => json(response, 202, { status: 'done' }, { 'retry-after': '10' });
     const { result, requests, waits } = await fetchResult([later], 9);
     expect([result, requests, waits.at(-1)]).toEqual([expect.objectContaining({ exitCode: 3 }), 1, null]);
   });
 
-  test('A result of a server that is away twice has a note for each time', async () => {
+  test('A server that is away twice during the wait is noted twice', async () => {
     const away: Handler = (_, response) => void response.writeHead(502).end();
     const { mask, notes } = await fetchResult([unfinished, away, unfinished, away, send(zip)]);
     expect([mask, notes.filter((note) => note.includes('; trying again for')).length]).toEqual(['mask', 2]);
@@ -233,7 +233,7 @@ describe('a result', () => {
     await expect(saving).rejects.toMatchObject({ name: 'Interrupted' });
   });
 
-  test('A result whose download is interrupted is that of a job that is done', async () => {
+  test('If the download of a result is interrupted, the error says that the job is done', async () => {
     const controller = new AbortController();
     await using directory = await temporary();
     await using server = await ScriptedServer.start((_, response) => {
@@ -277,24 +277,27 @@ describe('a result', () => {
     [409, 'killed', 'Killed by user', 'killed', 1],
     // KonfAI's server answers this for a job that was killed.
     [202, 'killed', null, 'killed', 1],
-  ] as const)('A result of a job that ended otherwise, with %i, is its failure', async (...row) => {
-    const [status, state, error, failure, exitCode] = row;
-    const { result } = await fetchResult([
-      (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
-    ]);
-    const message = expect.stringContaining(error ?? 'no reason given');
-    expect(result).toMatchObject({ exitCode, state: failure, message });
-    const partial = await fetchResult(
-      [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
-      30,
-      { isPartial: true },
-    );
-    expect(partial.result).toMatchObject({
-      exitCode,
-      message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
-      details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
-    });
-  });
+  ] as const)(
+    'The result of a job that ended otherwise, with %i, is reported as its failure',
+    async (...row) => {
+      const [status, state, error, failure, exitCode] = row;
+      const { result } = await fetchResult([
+        (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
+      ]);
+      const message = expect.stringContaining(error ?? 'no reason given');
+      expect(result).toMatchObject({ exitCode, state: failure, message });
+      const partial = await fetchResult(
+        [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
+        30,
+        { isPartial: true },
+      );
+      expect(partial.result).toMatchObject({
+        exitCode,
+        message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
+        details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
+      });
+    },
+  );
 
   test('A result is asked for again with the flags and the place of this command', async () => {
     const page: Handler = (_, response) =>
@@ -374,7 +377,7 @@ describe('a result', () => {
     expect(result).toEqual(expected);
   });
 
-  test('A result without its archive has the files alone', async () => {
+  test('With --no-zip, a result has only its files', async () => {
     await using directory = await temporary();
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
@@ -388,7 +391,7 @@ describe('a result', () => {
     expect(await readdir(where.directory)).toEqual(['Predictions']);
   });
 
-  test('A result gets what is added to it before it has its place, or none of it', async () => {
+  test('Files are added to a result before it has its place, and nothing is left if that fails', async () => {
     const isThere: boolean[] = [];
     const complete = async (directory: string) => {
       await Promise.resolve();
@@ -433,7 +436,7 @@ describe('a result', () => {
     ]);
   });
 
-  test('A result of a job that the server has forgotten is said to be gone', async () => {
+  test('If the server has forgotten the job, its result is said to be gone', async () => {
     const unknown: Handler = (_, response) => json(response, 404, { detail: 'Unknown job_id' });
     for (const [handlers, more] of [
       [[unfinished, unknown], {}],
@@ -458,7 +461,7 @@ describe('a result', () => {
       'a page that says so',
       (_, response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('PK\u0003\u0004'),
     ],
-  ] satisfies [string, Handler][])('A result that is %s takes the place of nothing', async (_, handler) => {
+  ] satisfies [string, Handler][])('A result that is %s replaces nothing', async (_, handler) => {
     const { result, names, requests } = await fetchResult([handler]);
     expect(result).toMatchObject({
       exitCode: 5,

@@ -124,7 +124,7 @@ test('A refused key is told as unusable where nobody was asked for a password', 
   });
 });
 
-test('Ssh that cannot be run is told with what to do by hand', () => {
+test('If ssh cannot be run, the error says what to do by hand', () => {
   const ssh = new SshProcess(addressOf('ssh://ana@gpu/node3:9000'), {
     ...{ timeout: 5, isAgain: false, onWords: () => {} },
   });

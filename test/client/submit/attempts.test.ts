@@ -32,18 +32,18 @@ describe('Attempts', () => {
     ['a refusal', refused(422)],
     ['a proxy that refuses', refused(413, 'x', true)],
     ['something else', new Error('x')],
-  ])('After %s, nothing is sent again.', async (_, error) => {
+  ])('After %s, nothing is sent again', async (_, error) => {
     const { fails, waited } = attempts();
     expect([await fails(error, nothing), waited]).toEqual([error, []]);
   });
 
-  test('A server counts as reached once it has taken a part of the sending.', async () => {
+  test('A server counts as reached once it has taken some of the bytes', async () => {
     const { fails } = attempts({ isMet: false });
     expect(await fails(cut, nothing)).toBeUndefined();
     expect(await fails(new TransportError('unreached', 'x'), nothing)).toBeUndefined();
   });
 
-  test('Sending is given up once a server has not got its bytes four times, but not because connections break.', async () => {
+  test('Sending is given up once a server has lost its bytes four times, but not because connections break', async () => {
     const { fails, waited } = attempts();
     for (let time = 1; time <= 9; time += 1) expect(await fails(cut, nothing)).toBeUndefined();
     for (let time = 1; time <= 20; time += 1) expect(await fails(cut, half)).toBeUndefined();
@@ -55,7 +55,7 @@ describe('Attempts', () => {
     });
   });
 
-  test('A submission that could become a second job is not sent again.', async () => {
+  test('A submission that could become a second job is not sent again', async () => {
     const { fails, waited } = attempts({ isRepeatable: false });
     expect(await fails(cut, everything)).toMatchObject({
       exitCode: 1,
@@ -78,7 +78,7 @@ describe('RequestWatch', () => {
     return { sending, waits };
   }
 
-  test('A request ends after a minute in which nothing moved.', () => {
+  test('A request ends after a minute in which nothing moved', () => {
     const { sending } = watch();
     vi.advanceTimersByTime(59_999);
     sending.moved(1);
@@ -91,12 +91,12 @@ describe('RequestWatch', () => {
     });
   });
 
-  test('Nothing is sent if the command was interrupted before the request began.', () => {
+  test('Nothing is sent if the command was interrupted before the request began', () => {
     const reason = new Error('stop');
     expect(watch(AbortSignal.abort(reason)).sending.signal.reason).toBe(reason);
   });
 
-  test('An interruption after the request is done changes nothing.', () => {
+  test('An interruption after the request is done changes nothing', () => {
     const controller = new AbortController();
     const { sending, waits } = watch(controller.signal);
     sending.moved(10);
@@ -106,7 +106,7 @@ describe('RequestWatch', () => {
     expect([sending.isDone, sending.signal.aborted, waits, vi.getTimerCount()]).toEqual([true, false, [], 0]);
   });
 
-  test('An interruption before the last byte ends the request at once.', () => {
+  test('An interruption before the last byte ends the request at once', () => {
     const controller = new AbortController();
     const { sending, waits } = watch(controller.signal);
     sending.moved(9);
@@ -114,7 +114,7 @@ describe('RequestWatch', () => {
     expect([sending.signal.reason, waits, vi.getTimerCount()]).toEqual([controller.signal.reason, [], 0]);
   });
 
-  test('An interruption after the last byte leaves five seconds for the answer.', () => {
+  test('An interruption after the last byte leaves five seconds for the answer', () => {
     const controller = new AbortController();
     const { sending, waits } = watch(controller.signal);
     sending.moved(10);

@@ -94,7 +94,7 @@ class Upload implements AsyncDisposable {
 }
 
 describe('an upload whose server goes away', () => {
-  test('An upload whose server goes away waits for the next server, says so once, and sends the same submission', async () => {
+  test('An upload waits for the next server if its server goes away, says so once, and sends the same submission', async () => {
     await using upload = await Upload.start(() => upload.stop(), accept);
     upload.onWait = (wait) => {
       if (wait === 5) upload.restart();
@@ -133,7 +133,7 @@ describe('an upload whose server goes away', () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('An upload whose server goes away in the middle is given up with what to do: there is no job', async () => {
+  test('If the server goes away in the middle of an upload and stays away, the error says what to do, and there is no job', async () => {
     await using upload = await Upload.start(accept);
     upload.onMet = () => upload.stop();
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
@@ -180,7 +180,7 @@ describe('an upload whose server goes away', () => {
     ['is missing behind its proxy', 502, '<html><h1>502 Bad Gateway</h1></html>'],
     ['is not available behind its proxy', 503, '<html>No server is available</html>'],
     ['has waited for it for too long', 408, '{"detail":"No byte of the upload arrived for 60 s"}'],
-  ])('An upload whose server goes away is waited for where it %s', async (_, status, body) => {
+  ])('A server that goes away during an upload is waited for if it %s', async (_, status, body) => {
     await using upload = await Upload.start(
       (__, response) => void response.writeHead(status).end(body),
       accept,

@@ -139,7 +139,7 @@ describe('a submission', () => {
     expect(result).toEqual(envelope);
   });
 
-  test('A submission that is interrupted then and gets no answer says that there may be a job', async () => {
+  test('A submission that is interrupted and gets no answer says that there may be a job', async () => {
     const controller = new AbortController();
     const handler: Handler = (_, response) => {
       controller.abort(new Interrupted('SIGINT'));
@@ -156,12 +156,12 @@ describe('a submission', () => {
     );
   });
 
-  test('A submission with an answer without a job id is an error', async () => {
+  test('An answer to a submission without a job id is an error', async () => {
     const { result } = await send((_, response) => json(response, 200, { ok: true }));
     expect(result).toMatchObject({ exitCode: 5, message: expect.stringMatching(/job_id is missing/) });
   });
 
-  test('A submission counts only options in a valid list as acknowledged', async () => {
+  test('Only options in a valid list count as acknowledged', async () => {
     const strange = { job_id: '0123456789ab', accepted_options: 'tta', result_url: 'http://elsewhere/' };
     const { result } = await send((_, response) => json(response, 200, strange));
     expect(result).toEqual(envelope);
@@ -178,13 +178,13 @@ describe('a submission', () => {
     },
   );
 
-  test('A submission accepts the job ids of other servers', async () => {
+  test('The job ids of other servers are accepted', async () => {
     const id = 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6';
     const { result } = await send((_, response) => json(response, 200, { job_id: id }));
     expect(result).toMatchObject({ job_id: id });
   });
 
-  test('A submission of a file that cannot be read is an error, and is not sent again', async () => {
+  test('A file that cannot be read ends a submission, which is not sent again', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'abc' });
     await using server = await ScriptedServer.start((_, response) => json(response, 200, envelope));
