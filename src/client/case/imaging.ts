@@ -54,7 +54,7 @@ export interface Conversion {
   readonly problems: readonly string[];
 }
 
-/** How a submission is to leave, and come back. */
+/** How a submission is to be sent, and its result converted. */
 export interface Preparing {
   readonly deidentify: DeidentifyChoice;
   /** Whether the server takes only de-identified submissions; null if it does not say. */
@@ -64,13 +64,13 @@ export interface Preparing {
   readonly conversion?: ConversionRequest | undefined;
 }
 
-/** How the files of a command leave. */
+/** How the files of a command are prepared for sending (de-identified or not). */
 export interface Preparation {
-  /** Null where files leave as they are. */
+  /** Null if files are sent as they are. */
   readonly note: DeidentifiedNote | null;
   /**
    * @param first the number of the first case in its neutral name
-   * @returns null where files leave as they are
+   * @returns null if files are sent as they are
    * @throws ClientError for a data set, which cannot be de-identified
    */
   outgoing(found: FoundFiles, first?: number): Outgoing | null;
@@ -201,7 +201,7 @@ export interface Imaging {
     finding: Finding,
   ): Promise<FoundFiles>;
   /**
-   * Decides how the files of cases leave, and checks that results can be converted as asked. Loads what `convert` needs: the
+   * Decides how the files of cases are sent, and checks that results can be converted as asked. Loads what `convert` needs: the
    * program may be upgraded while the job runs.
    * @throws UsageError for results that cannot be converted so, and where the server takes only de-identified files and the
    * person refuses that

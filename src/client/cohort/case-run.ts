@@ -71,7 +71,7 @@ export interface CohortOptions extends JobOptions {
 export interface PreparedCase {
   readonly foundCase: FoundCase;
   readonly place: CasePlace;
-  /** How its files leave that are de-identified; null if they leave as they are. */
+  /** How its files are de-identified; null if they are sent as they are. */
   readonly outgoing: Outgoing | null;
   readonly inputs: readonly RecordedInput[];
   readonly key: string;

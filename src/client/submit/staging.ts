@@ -62,7 +62,7 @@ export interface Case {
   readonly submission: Submission;
   readonly found: FoundFiles;
   readonly terms: ServerTerms;
-  /** How its files leave that are de-identified; null if they leave as they are. */
+  /** How its files are de-identified; null if they are sent as they are. */
   readonly outgoing: Outgoing | null;
 }
 

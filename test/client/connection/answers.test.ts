@@ -172,7 +172,7 @@ describe('an answer', () => {
   );
 
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
-    'An answer of a refusal that is %s is reported by its status',
+    'A refusal whose body is %s is reported by its status',
     async (body) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(422).end(body),
@@ -191,7 +191,7 @@ describe('an answer', () => {
       /did not answer in time/,
     ],
     ['a byte at a time', 'HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n', /did not answer in time/],
-  ])('An answer that is %s ends in time, and is asked for once', async (_, text, message) => {
+  ])('A request whose answer is %s ends in time, and is sent once', async (_, text, message) => {
     let connections = 0;
     const timers: NodeJS.Timeout[] = [];
     const server = net.createServer((socket) => {
@@ -216,8 +216,11 @@ describe('an answer', () => {
 test.each([
   [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
   [404, 'Not Found', / cannot be drained, like KonfAI's server$/],
-])('A refusal with %i of a drain is told as what it is', async (status, detail, message) => {
-  await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
-  await using connection = connectTo(server.url);
-  expect((await failureOf(drainState(connection))).message).toMatch(message);
-});
+])(
+  'A refusal with %i during a drain says that the server is being drained',
+  async (status, detail, message) => {
+    await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
+    await using connection = connectTo(server.url);
+    expect((await failureOf(drainState(connection))).message).toMatch(message);
+  },
+);

@@ -81,7 +81,7 @@ describe('a connection', () => {
     expect(error).toMatchObject({ message: 'So it is.', exitCode, status, retryAfter: 7 });
   });
 
-  test('A connection reads the errors of a server that sends a list, and the page of a proxy', async () => {
+  test('Errors that a server sends as a list, and the page of a proxy, are understood', async () => {
     const bodies = [JSON.stringify({ detail: [{ loc: ['body', 'tta'], msg: 'not an integer' }] }), '<html>'];
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(422).end(bodies.shift());
@@ -91,7 +91,7 @@ describe('a connection', () => {
     expect((await failure(health(connection, 2))).message).toMatch(/HTTP 422/);
   });
 
-  test('A connection names the new address of a server that moved, and does not send the token there', async () => {
+  test('If a server has moved, the error names its new address, and the token is not sent there', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(308, { location: 'https://elsewhere.example/' }).end();
     });
@@ -139,7 +139,7 @@ describe('a connection', () => {
     });
   });
 
-  test('A connection ends every request but a kill with the reason of an interruption', async () => {
+  test('An interruption ends every request except a kill with its reason', async () => {
     await using server = await ScriptedServer.start((request, response) => {
       if (request.method === 'POST') json(response, 200, { status: 'killed' });
     });
@@ -174,7 +174,7 @@ test.each(['http', 'https'])(
   },
 );
 
-test('A proxy that is silent is named with its variable, and as late', async () => {
+test('If a proxy is silent, the error names it and its variable', async () => {
   await using silent = await SilentPort.start();
   vi.stubEnv('https_proxy', `http://127.0.0.1:${silent.port}`);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -214,7 +214,7 @@ test('An answer leaves no listener on the signal of the connection', async () =>
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-test('What a server is reached through is closed with the connection', async () => {
+test('The tunnel to a server is closed with the connection', async () => {
   const closed: string[] = [];
   const transport = { name: 'The tunnel', close: async () => void closed.push('The tunnel') };
   await connectTo('http://gpu.test', { transport }).close();

@@ -26,12 +26,12 @@ describe('a failure below HTTP', () => {
     [failing('EOTHER', 'in words'), 'broken', `The connection to ${server} broke: in words`],
     [failing('CERT_HAS_EXPIRED', 'expired'), 'unusable', `TLS with ${server} fails: expired`],
     [failing('ERR_SSL_X', 'no cipher'), 'unusable', `TLS with ${server} fails: no cipher`],
-  ])('A failure below HTTP is told as what it is: %#', (error, fault, message) => {
+  ])('A failure below HTTP is explained by its cause: %#', (error, fault, message) => {
     const told = explainTransport(error, server);
     expect(told).toMatchObject({ fault, message: expect.stringContaining(message), cause: error });
   });
 
-  test('A failure below HTTP that is no HTTP is told apart from one that ended too soon', () => {
+  test('An answer that is not HTTP is told apart from one that ended too soon', () => {
     const parser = (data: string) =>
       Object.assign(new Error('Bad method'), { name: 'HTTPParserError', data });
     expect(explainTransport(parser('SSH-2.0'), server)).toMatchObject({

@@ -106,7 +106,7 @@ describe('a question that may be repeated', () => {
     return { answer, asked, renewed };
   }
 
-  test('A question that may be repeated is told whether an earlier one may have been carried out', async () => {
+  test('A repeated request knows whether an earlier one may have been carried out', async () => {
     expect(await ask([cut('unreached'), page, cut('timeout'), cut('unreached')])).toEqual({
       answer: 'answer',
       asked: [false, false, false, true, true],
@@ -129,14 +129,14 @@ describe('a question that may be repeated', () => {
     expect(await ask([error])).toEqual({ answer: error, asked: [false], renewed: [] });
   });
 
-  test('A question that may be repeated is not repeated to a server that was never reached, but for one that only cuts', async () => {
+  test('A request is not repeated to a server that was never reached, unless the server only cuts connections', async () => {
     expect((await ask([cut('unreached')], false)).asked).toEqual([false]);
     const cuts = Array.from({ length: 9 }, () => cut('broken'));
     const { answer, asked } = await ask(cuts, false);
     expect([(answer as Error).message, asked.length]).toEqual(['broken', 5]);
   });
 
-  test('A question that may be repeated ends the outage', async () => {
+  test('An answer to a repeated request ends the outage', async () => {
     const { patience, told } = waits(100);
     await patience.after(new Error('Away'), 1);
     await untilAnswered({ isMet: true }, patience, async () => 1);

@@ -15,7 +15,7 @@ async function ask(question: Question, handler: Handler) {
   return { end, received: server.received, url: server.url };
 }
 
-test('The time is that of the server, of which a proxy that answers in its place says nothing', async () => {
+test('The time is that of the server, and an answer of a proxy does not change it', async () => {
   const ahead = 3_600_000;
   const dates = [new Date(Date.now() + ahead).toUTCString(), new Date(0).toUTCString(), 'no date'];
   const statuses = [200, 502, 404];
@@ -36,7 +36,7 @@ test('The time is that of the server, of which a proxy that answers in its place
   expect(other.isMet).toBe(false);
 });
 
-test('Identifiers are parts of a path, and nothing else', () => {
+test('An identifier can only be one part of a path', () => {
   const jobs = ['a', '_x-9', 'A'.repeat(64)];
   expect(jobs.map(checkJobId)).toEqual(jobs);
   for (const id of ['', '-a', 'A'.repeat(65), 'a/b', 'a.b', 'ä', 'a\n'])
@@ -72,7 +72,7 @@ describe('an upload', () => {
     });
   const _name = `sha256 ${Buffer.from(sha256).toString('base64')}`;
 
-  test('An upload goes on behind what is there, and all of it has to be there then', async () => {
+  test('An upload goes on at an offset, and the server has to report all of it at the end', async () => {
     const append = (after: string) =>
       ask(
         (connection) => appendUpload(connection, sha256, 3, bytes('45'), signal),

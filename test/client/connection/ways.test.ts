@@ -7,7 +7,7 @@ import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
-test('Questions with a time of their own end with it', async () => {
+test('Requests with a time-out of their own end with it', async () => {
   await using server = await ScriptedServer.start(() => {});
   await using connection = connectTo(server.url, { readTimeout: 60 });
   const limit = 0.05;

@@ -47,7 +47,7 @@ const stream = (...events: readonly string[]): Fake => ({
 const ended = ['runs no more', 'end of log', 'wait: null'];
 
 describe('a log that is followed to its end', () => {
-  test('A log followed to its end tells of the job that the command created: its place in the queue, its start and its lines', async () => {
+  test('The log of a job that the command created shows its place in the queue, its start and its lines', async () => {
     const lines = [
       service(`Remote job ${jobId} accepted (infer on tissue)`),
       `${service('2 jobs are before it')}\r`,
@@ -99,7 +99,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('A log followed to its end says which lines the server has left out, but not of those before the last ones', async () => {
+  test('A note says which lines of a log the server has left out, except before the last lines that were asked for', async () => {
     const gaps = stream('id: 3\ndata: c', 'id: 5\ndata: e', 'id: 9\ndata: i', 'data: __DONE__');
     const notes = async (options: Partial<Options>) =>
       (await follow(gaps, options)).told.filter((each) => each.startsWith('note'));
@@ -115,7 +115,7 @@ describe('a log that is followed to its end', () => {
     expect(await notes({ since: 2 })).toEqual(inside);
   });
 
-  test('A log followed to its end begins with its last lines also where the server replays all of it, and has what comes then', async () => {
+  test('A log begins with its last lines even if the server replays all of it, and goes on with what follows', async () => {
     const written = (told: readonly string[]) => told.filter((each) => /^\d+( redrawn)?: /.test(each));
     const last = async (tail: number, ...lines: readonly string[]) => {
       const all = stream(...lines.map((line) => `data: ${line}`), 'data: __DONE__');
@@ -141,13 +141,13 @@ describe('a log that is followed to its end', () => {
     expect(written((await follow(numbered, { tail: 1 })).told)).toEqual(['8: h', '9: i']);
   });
 
-  test('A log followed to its end ends when its reader has left, unless it is read on', async () => {
+  test('Following a log ends when its reader has left, unless it is to be read on', async () => {
     expect((await follow({ lines: ['one', 'two'] }, {}, false)).end).toBeNull();
     const on = await follow({ lines: ['one', 'two'] }, { readOn: true }, false);
     expect([on.end, on.told.filter((each) => each.startsWith('2: '))]).toEqual([2, ['2: two']]);
   });
 
-  test('A log followed to its end has the names that a person knows, in its lines and in its failure', async () => {
+  test('The lines of a log and the failure of its job have the names that the person knows', async () => {
     const translate = (text: string) => text.replaceAll('case-0001', 'sub-ada');
     const error = 'case-0001 is empty';
     const fake = { lines: ['read case-0001'], status: 'error', error, marker: `__ERROR__ ${error}` };
@@ -161,7 +161,7 @@ describe('a log that is followed to its end', () => {
     ['The server was stopped', 'killed'],
     ['Exit code 3', 'error'],
   ])(
-    'A log followed to its end that ends with "%s" on a server that says no more is of a job that ended so: %s',
+    'A log that ends with "%s" on a server that says no more is that of a job that ended so: %s',
     async (reason, state) => {
       const { override } = stream(`data: __ERROR__ ${reason}`);
       const fake: Fake = {
@@ -175,7 +175,7 @@ describe('a log that is followed to its end', () => {
     },
   );
 
-  test('A log followed to its end of a job that the server has forgotten says so only of one that it knew', async () => {
+  test('A job is said to be forgotten only if the server knew it', async () => {
     const gone = (isKnown: boolean): Fake => {
       let asked = 0;
       return {
@@ -195,7 +195,7 @@ describe('a log that is followed to its end', () => {
     expect((await follow(gone(false), { persistent: true })).end).toMatchObject({ name: 'JobForgotten' });
   });
 
-  test('A log followed to its end has its wait for the job shown again after an outage', async () => {
+  test('After an outage, the wait for the job is shown again', async () => {
     let asked = 0;
     const queue = `id: 1\nevent: redraw\ndata: ${service('2 jobs are before it')}\n\n`;
     const override: Fake['override'] = ({ url }, response) => {
@@ -244,7 +244,7 @@ describe('a log that is followed to its end', () => {
     }
   });
 
-  test('A log followed to its end is kept as it was followed only where its lines have no numbers', async () => {
+  test('A log is kept as it was followed only if its lines have no numbers', async () => {
     const [numbered, unnumbered] = [new FollowedLog(), new FollowedLog()];
     await follow({ lines: ['one'] }, { followed: numbered });
     await follow(stream('data: one', 'data: two', 'data: __DONE__'), { followed: unnumbered });
@@ -252,7 +252,7 @@ describe('a log that is followed to its end', () => {
   });
 });
 
-test('A followed log has its redrawn lines as the server has them, and is dropped where it is long', () => {
+test('A kept log has redrawn lines as the server has them, and is dropped if it is long', () => {
   const log = new FollowedLog();
   log.push('half', true);
   log.push('whole', false);

@@ -119,7 +119,7 @@ describe('A followed log', () => {
     expect(events).toEqual(['a', 'Schädel', 'done']);
   });
 
-  test('A followed log goes on as a text behind the last line that it had, although it began with the last ones', async () => {
+  test('A log that began with its last lines goes on as a text behind the last line that it had', async () => {
     let asked = 0;
     await using server = await ScriptedServer.start(({ url }, response) => {
       if (url.includes('/logs')) {
@@ -138,7 +138,7 @@ describe('A followed log', () => {
     expect(events).toEqual([[2, 'b'], [3, 'c'], [4, 'd'], 'done']);
   });
 
-  test('A followed log that is cut twice before anything comes is taken to have another reader, for whom only a job of our own waits', async () => {
+  test('A log that is cut twice before anything comes is taken to have another reader, and only a job of our own is waited for', async () => {
     const mute: Opening = { send: '', end: 'cut' };
     const openings: Opening[] = [mute, mute, { send: 'data: a\n\ndata: __DONE__\n\n' }];
     const other = await follow(openings);
@@ -185,7 +185,7 @@ describe('A followed log', () => {
     ['cleanly', 'the same line', 'id: 1\ndata: a\n\n'],
     ['cleanly', 'a line twice', 'id: 1\ndata: a\n\nid: 1\ndata: a\n\n'],
   ] as const)(
-    'A followed log has patience, and an end of it, with streams that end %s behind %s',
+    'Streams of a log that end %s after %s are followed again, but not forever',
     async (end, _, send) => {
       const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
       const { failure, asked } = await follow(openings, { patience: 1 });
@@ -194,14 +194,14 @@ describe('A followed log', () => {
     },
   );
 
-  test('A followed log has as much patience as before with a stream that breaks after another new line', async () => {
+  test('Each new line of a log renews the patience with a stream that breaks', async () => {
     const openings: Opening[] = [1, 2, 3].map((upTo) => ({ upTo }));
     const end: Opening = { send: 'data: __DONE__\n\n' };
     const { events } = await follow([...openings, end], { patience: 0.5 });
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
   });
 
-  test('A followed log as a text goes on behind the last line where the server sends the whole text again', async () => {
+  test('A log that is read as text goes on behind the last line if the server sends the whole text again', async () => {
     // In more than one piece.
     const known = Array.from({ length: 30_000 }, (_, at) => String(at));
     const text = known.map((each) => `${each}\n`).join('');
@@ -232,21 +232,18 @@ describe('A followed log', () => {
     ['application/json', undefined, "'application/json', not with a log"],
     ['application/zip', undefined, "'application/zip', not with a log"],
     ['text/event-stream', 'gzip', "a log that is encoded as 'gzip'"],
-  ])(
-    'A followed log that is of the type %s, encoded: %s, is an error that says so',
-    async (type, coding, what) => {
-      await using server = await ScriptedServer.start((_, response) => {
-        const encoded = coding ? { 'content-encoding': coding } : {};
-        response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));
-      });
-      await using connection = connectTo(server.url);
-      const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
-      await expect(read).rejects.toMatchObject({
-        message: `${server.url} answered /jobs/ab/logs with ${what}; is it a remote-app server?`,
-        exitCode: 5,
-      });
-    },
-  );
+  ])('A log of the type %s, encoded: %s, is an error that says so', async (type, coding, what) => {
+    await using server = await ScriptedServer.start((_, response) => {
+      const encoded = coding ? { 'content-encoding': coding } : {};
+      response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));
+    });
+    await using connection = connectTo(server.url);
+    const read = followLog(connection, 'ab', { patience: connection.patience() }).next();
+    await expect(read).rejects.toMatchObject({
+      message: `${server.url} answered /jobs/ab/logs with ${what}; is it a remote-app server?`,
+      exitCode: 5,
+    });
+  });
 
   test('A followed log gives up if the job is gone after the connection broke', async () => {
     const { events, failure } = await follow([{ send: lines(1, 1), end: 'cleanly' }, { refuse: 410 }]);
@@ -255,7 +252,7 @@ describe('A followed log', () => {
   });
 });
 
-test('A log that is cut while it is fetched is kept as it was followed, without the rest of the other', async () => {
+test('A log that is cut while it is fetched is kept as it was followed', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, logName);
   await using server = await ScriptedServer.start(async (_, response) => {

@@ -148,7 +148,7 @@ test('An archive in a directory of the caller is extracted there, and the caller
   });
 });
 
-test('An archive of which something has no place is saved with the rest, and refused in a directory of the caller', async () => {
+test('An archive with an entry that has no place is saved with the rest, and refused in a directory of the caller', async () => {
   const rest = { 'Output/a/b': 'b', 'Output/all.zip': 'all', 'Output/good.nii': 'good' };
   const why = 'only a part of it is extracted: something else is in the place of';
   const lost = "'a' was not extracted: something else is in its place";

@@ -31,7 +31,7 @@ async function world(taken: OutputDirectory['taken'] = 'number') {
 
 describe('the place of a result', () => {
   test.each(['number', 'refuse'] as const)(
-    '%s: results that come at once into one directory are never mixed',
+    'Results that come into one directory at once are never mixed: %s',
     async (taken) => {
       await using place = await world(taken);
       const jobs = Array.from({ length: 6 }, (_, index) => `job${index}`);
@@ -61,7 +61,7 @@ describe('the place of a result', () => {
     },
   );
 
-  test('The place of a result is known before the result if the directory has files: the next number, a refusal, or the same one', async () => {
+  test('If the directory of a result has files, its place is known beforehand: the next number, a refusal, or the same one', async () => {
     await using place = await world();
     await plant(place.root, {
       'Output/mask.nii': '',
@@ -80,7 +80,7 @@ describe('the place of a result', () => {
       expect(foreseeOutput({ directory: free, taken })).toBe(free);
   });
 
-  test('The place of a result is another one if it was filled before the result came, whatever number that has', async () => {
+  test('A result gets another place if its own was filled before it came, whatever number that has', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask', 'result.zip': 'zip' });
@@ -95,7 +95,7 @@ describe('the place of a result', () => {
     expect((await readdir(path.join(place.root, 'Output-3'))).sort()).toEqual(['a.nii', 'result.zip']);
   });
 
-  test('The place of a result is made if it is not there, also where it replaces what would be', async () => {
+  test('The place of a result is made if it is missing, even with --force', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask' });
@@ -134,7 +134,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('The place of a result leaves no directory that was made for nothing, and those that were there', async () => {
+  test('Directories that were made for a result that never came are removed, and those that were there stay', async () => {
     await using place = await world();
     const deep = path.join(place.root, 'there', 'new', 'Output');
     await plant(place.root, { 'there/': '' });
@@ -153,7 +153,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('The place of a result that cannot be taken is an error, and no reason to take another one', async () => {
+  test('If the place of a result cannot be taken, that is an error, and no other place is taken', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await expect(own.place({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
@@ -181,7 +181,7 @@ describe('the place of a result', () => {
     expect(names.filter((_, index) => hasFiles(path.join(root.path, String(index))))).toEqual(ofSomebody);
   });
 
-  test('The place of a result that has files of the system when the result comes gets the result beside them', async () => {
+  test('A result goes beside files of the system that are in its place when it comes', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.gitkeep': 'own' });
     await using server = await ScriptedServer.start((_, response) => {
@@ -194,7 +194,7 @@ describe('the place of a result', () => {
     expect((await readdir(place.directory)).sort()).toEqual(['.gitkeep', 'deep', 'result.zip']);
   });
 
-  test('The place of a result is one directory for two results only with --force; files of other names stay', async () => {
+  test('Two results share a directory only with --force, and files of other names stay', async () => {
     await using place = await world('replace');
     await plant(place.root, { 'Output/mask.nii': 'older', 'Output/deep/own': 'own', 'Output/taken/a': '' });
     await symlink('..', path.join(place.directory, 'link'));

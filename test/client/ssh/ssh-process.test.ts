@@ -149,7 +149,7 @@ test('What ssh says while it waits for a person is passed on, once and by lines'
   await ssh.close();
 });
 
-test('The words with which ssh refuses a connection through the tunnel are those of the last one, and are taken once', async () => {
+test('The words with which ssh refused the last connection through the tunnel are reported once', async () => {
   const failed = (number: number, why: string) => `channel ${number}: open failed: ${why}`;
   await using fake = await fakeSsh(
     `printf '${failed(2, 'administratively prohibited: x')}\\n${failed(3, 'connect failed: Connection refused')}\\n' >&2
@@ -214,7 +214,7 @@ test('The socket of a tunnel has a path that ssh takes as it stands, and that is
   expect(await socketIn(fake.at('x'.repeat(80)))).toBe('/tmp');
 });
 
-test('A tunnel whose ssh has ended says that it broke, and nothing of what has another cause', async () => {
+test('A tunnel whose ssh has ended is reported as broken, and other causes are not', async () => {
   await using fake = await fakeSsh(`
 while [ "$1" != -L ]; do shift; done
 : > "\${2%%:*}"

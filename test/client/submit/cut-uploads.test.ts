@@ -44,7 +44,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(Object.keys(await inputsOf(server, id))).toHaveLength(1);
   });
 
-  test('An upload that is cut at nine tenths by an interruption made no job, and goes on in the next command', async () => {
+  test('An upload that an interruption cuts at nine tenths makes no job, and goes on in the next command', async () => {
     const pet = randomBytes(size);
     await using here = await machine(server.url, { 'pet.nii': pet });
     const controller = new AbortController();
@@ -63,7 +63,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(reporter.notes.join()).toMatch(/pet\.nii' goes on after 1?\d\.\d MiB of 16\.0 MiB/);
   });
 
-  test('An upload that is cut at nine tenths by the death of the client goes on in the next command', async () => {
+  test('An upload that the death of the client cuts at nine tenths goes on in the next command', async () => {
     const mr = randomBytes(size);
     await using here = await machine(server.url, { 'mr.nii': mr });
     const cli = await Cli.create();

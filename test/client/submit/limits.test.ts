@@ -63,7 +63,7 @@ describe('times', () => {
     );
   });
 
-  test('Times are a day for which a job is kept, or as long as the command waits, or as long as the server allows', () => {
+  test('A job is kept for a day, as long as the command waits, or as long as the server allows', () => {
     const kept = (outage: number, most: number | null) =>
       keptForADay(infer, outage, limits({ max_keep: most }));
     expect(kept(600, 1e6)).toEqual({ keep: '86400' });

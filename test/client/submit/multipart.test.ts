@@ -22,7 +22,7 @@ const part = (root: string, name: string, size: number): FilePart => ({
 const boundaryOf = (body: Multipart): string => body.contentType.split('boundary=')[1] ?? '';
 
 describe('a multipart body', () => {
-  test('A multipart body is exactly these bytes', async () => {
+  test('A multipart body has exactly the expected bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'volume' });
     const body = new Multipart({ tta: '4' }, [part(directory.path, 'ct.nii', 6)]);
@@ -46,7 +46,7 @@ describe('a multipart body', () => {
     expect(body.length).toBe(bytes.length);
   });
 
-  test('A multipart body has pieces of a file in place of its content, and counts what is read of files', async () => {
+  test('A multipart body can have pieces of a file in place of its content, and counts the bytes that are read', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': '0123456789' });
     const pieces = [Buffer.from('head'), { start: 2, end: 5 }, Buffer.from('-'), { start: 8, end: 10 }];
@@ -61,7 +61,7 @@ describe('a multipart body', () => {
     expect([body.length, body.fileBytes, ofFiles]).toEqual([bytes.length, 5, 5]);
   });
 
-  test('A multipart body fails if a file is another than when its pieces were chosen', async () => {
+  test('A multipart body fails if a file was replaced after its pieces were chosen', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': '0123456789' });
     const from = part(directory.path, 'ct.nii', 3);
@@ -71,7 +71,7 @@ describe('a multipart body', () => {
     await expect(buffer(body.stream(() => {}))).rejects.toThrow(/changed while it was sent/);
   });
 
-  test('A multipart body is read by another parser with the same fields and files', async () => {
+  test('Another parser reads the same fields and files from a multipart body', async () => {
     await using directory = await temporary();
     const name = 'Schädel "1"\r\n.nii';
     await plant(directory.path, { [name]: 'x' });
@@ -126,7 +126,7 @@ describe('a multipart body', () => {
     }
   });
 
-  test('A multipart body leaves no file open that it has sent, nor one if it is given up', async () => {
+  test('A multipart body leaves no file open, neither when it is sent nor when it is given up', async () => {
     await using directory = await temporary();
     await plant(directory.path, { sent: 'sent', a: Buffer.alloc(5_000_000) });
     const parts = [part(directory.path, 'sent', 4), part(directory.path, 'a', 5_000_000)];

@@ -129,7 +129,7 @@ describe('a submission that names uploads', () => {
     });
   });
 
-  test('A submission that names uploads sends again what the server lacks, three times at most, and nothing else', async () => {
+  test('Only uploads that the server lacks are sent again, and three times at most', async () => {
     const lacks = [409, { detail: 'Send these', uploads: [sha256(a)] }] as const;
     const sends = async (...answers: (readonly [number, object])[]) => {
       await using root = await temporary();
@@ -157,7 +157,7 @@ describe('an upload', () => {
   const [large, other] = [Buffer.alloc(2 * mebibyte, 1), Buffer.alloc(2 * mebibyte, 2)];
   const short = (content: Buffer) => sha256(content).slice(60);
 
-  test('An upload tells what is there of it, and what need not be sent', async () => {
+  test('The progress of an upload says what is there already, and what need not be sent', async () => {
     await using root = await temporary();
     const there = new Map([
       [sha256(large), 2 * mebibyte],
@@ -189,7 +189,7 @@ describe('an upload', () => {
     expect(moves.find(([what]) => what === 'Hashing')).toEqual(['Hashing', mebibyte, 4 * mebibyte]);
   });
 
-  test('An upload is said to be there for each file that has it, and none has to change for that', async () => {
+  test('An upload that is there already is noted for each file that has its content', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]));
     const files = stagedFiles(root.path, [
@@ -208,7 +208,7 @@ describe('an upload', () => {
     expect(end).toMatchObject({ message: `'${found.path}' changed while it was sent; send it again` });
   });
 
-  test('An upload that was made is removed here before it is submitted, and an interruption sends none', async () => {
+  test('A staged file is discarded before the submission is sent, and an interruption sends none', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     const discarded: number[] = [];

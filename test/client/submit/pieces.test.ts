@@ -34,7 +34,7 @@ describe('the bytes of a body', () => {
     expect(behind([text, Buffer.alloc(0), range], bytes).filter((each) => sizeOf(each) > 0)).toEqual(left);
   });
 
-  test('The bytes of a body come in pieces of one size, of buffers and files, and of files that stay what they are', async () => {
+  test('The bytes of a body come in pieces of one size from buffers and files, and a file must not change', async () => {
     await using root = await temporary();
     await plant(root.path, { a: '0123456789', empty: '' });
     const file = path.join(root.path, 'a');
@@ -100,7 +100,7 @@ test('A temporary directory is private, made when it is used, and gone with all 
   expect([existsSync(own), process.listenerCount('exit')]).toEqual([false, listeners]);
 });
 
-test('An app is asked whether it takes segmentations only where that is not known', async () => {
+test('The app is described only if it has to be known whether it takes segmentations', async () => {
   await using root = await temporary();
   const scans = dicomSeries(2, { series: '1', number: 1 }, (at) => `a${at}`);
   await plant(root.path, {

@@ -258,7 +258,7 @@ describe('staging', () => {
       });
   });
 
-  test('Staging tells no times of files that are de-identified in an archive, and of others it does', async () => {
+  test('An archive has the times of its files, unless they are de-identified', async () => {
     await using directory = await temporary();
     await plant(directory.path, zarrStore('mr.zarr'));
     const archiveOf = async (time: number, mode?: 'names') => {
@@ -325,7 +325,7 @@ describe('staging', () => {
     expect(readdirSync(at('tmp'))).toEqual([]);
   });
 
-  test('Staging makes the same of a data set in whatever order its directory is read', async () => {
+  test('An archive of a data set is the same in whatever order its directory is read', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set/a.nii': Buffer.alloc(2 << 20), 'set/b.nii': 'x', 'set/c.nii': 'x' });
     const field = fieldOf('fine_tune', 'dataset');

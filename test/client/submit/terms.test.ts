@@ -89,7 +89,7 @@ describe('what a server says of itself', () => {
     });
   });
 
-  test('What a server says of itself ends a submission only where that would fail too', async () => {
+  test('What a server says of itself ends a submission only if the submission would fail as well', async () => {
     const of = async (status: number) =>
       (
         await ask({ '/limits': [status, { detail: 'So it is' }] }, (each) =>
@@ -134,7 +134,7 @@ test('An app is described, unless the server cannot, and one that it lacks is re
   expect((await check({})).end).toMatchObject(accepted);
 });
 
-test('An operation that the app lacks is told before its files are looked at, and inference is not asked about', async () => {
+test('An operation that the app lacks is refused, and the server is not asked about infer', async () => {
   const check = (name: OperationName, answers: Answers, fields: Record<string, string> = {}) =>
     ask(answers, (connection) => checkOperation(connection, submission(name, { fields })));
   const known: Answers = { '/repo_apps/x': [200, described] };

@@ -62,7 +62,7 @@ describe('files that are sent as uploads', () => {
     expect(Object.keys(await inputsOf(server, id)).join()).toContain('other.nii');
   });
 
-  test('Files that are sent as uploads are sent once if they are there twice', async () => {
+  test('Files that are there twice are uploaded once', async () => {
     const scan = randomBytes(4 * mebibyte);
     await using here = await machine(server.url, { 'a.nii': scan, 'b.nii': scan });
     const { id } = await send(here.tap.url, [[here.at('a.nii')], [here.at('b.nii')]]);
@@ -154,7 +154,7 @@ test.each([
   ['writes it', 423],
   ['has moved its offset', 409],
   ['has removed it', 404],
-])('An upload goes on with what the server has where another request %s', async (_, status) => {
+])('An upload goes on with what the server has if another request %s', async (_, status) => {
   let there: string | null = 'vol';
   const written: string[] = [];
   const asked: number[] = [];
