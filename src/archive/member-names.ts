@@ -1,13 +1,13 @@
 import { quoteName } from '../contract/index.js';
 
 /**
- * A part of a path as zip can carry it. Programs read a backslash as a slash, and what looks like a drive at the start of a
- * path may not be there (APPNOTE, 4.4.17).
+ * A part of a path as archiver keeps it. archiver reads a backslash as a slash, and drops what looks like a drive at the
+ * start of a path: `T1:mask.nii` and `T2:mask.nii` would both become `mask.nii`.
  */
 export const carriedPart = (part: string, isFirst: boolean): string =>
   part.replaceAll(isFirst ? /[\\:]/g : /\\/g, '_');
 
-/** A path with forward slashes as zip can carry it. */
+/** A path with forward slashes as archiver keeps it. */
 export const carriedName = (name: string): string =>
   name
     .split('/')

@@ -56,7 +56,7 @@ export interface Packed {
   readonly notes: readonly string[];
 }
 
-/** The files, each under a name that zip can carry. A changed name is numbered if another file has it. */
+/** The files, each under a name that archiver keeps. A changed name is numbered if another file has it. */
 function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly ListedFile[] {
   const taken = new Set(files.map(({ name }) => name));
   const counts = new Map<string, number>();

@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import unzipper, { type CentralDirectory, type File } from 'unzipper';
 import { ArchiveError, damagedEntry } from './errors.js';
-import { end64Size, endSize, entrySize, locatorSize } from './zip-records.js';
+import { end64Size, endSize, entrySize, locatorSize } from './zip-directory.js';
 
 /** Bytes read at once. */
 const chunkSize = 64 * 1024;

@@ -1,26 +1,46 @@
 import { once } from 'node:events';
 import type { Stats } from 'node:fs';
-import { PassThrough, type Writable } from 'node:stream';
+import { PassThrough, Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { crc32, createDeflateRaw } from 'node:zlib';
-import { descriptorOf, directoryEntry, endOf, localHeader, type WrittenEntry } from './zip-records.js';
+import { ZipArchive } from 'archiver';
+import { directoryIn, endOf, movedDirectory } from './zip-directory.js';
 
 /** Bytes of a piece that is read or deflated at once. */
 const pieceSize = 64 * 1024;
 
+/** Entries of a part. archiver takes about 10 KB of memory for each entry when it ends a part. */
+const maxPartEntries = 1000;
+
+/** The part of a file's mode that an archive contains: who may read, write and execute it. */
+const permissions = 0o777;
+
 /** The time and mode of entries without those of their files: the earliest time that zip knows, and the usual mode. */
-const noStats = { mtime: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
+const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
+
+/** A part of the archive: a zip archive of its own, whose directory is not passed on. */
+interface Part {
+  readonly zip: ZipArchive;
+  /** Resolves when all of it was read. */
+  copied: Promise<void>;
+  /** Bytes that were passed on. */
+  sent: number;
+  /** Everything read since its end began: the rest of the last entries, and the directory. */
+  tail: Buffer[] | null;
+}
 
 /**
- * Writes a zip archive to a sink, one entry at a time. Names need to be those that zip can carry (see `carriedName`). The README
- * of this module says why no library does it.
+ * Writes a zip archive to a sink, one entry at a time. archiver needs about 10 KB of memory per entry when it ends an archive. So it
+ * writes small archives (parts) whose directories are taken off, and one directory of all entries is written at the end: this
+ * takes some 50 bytes per entry, and its name. Names must be those that archiver keeps (see `carriedName`).
  */
 export class ZipWriter {
   readonly #failed = new AbortController();
   readonly #out = new PassThrough({ highWaterMark: pieceSize });
   readonly #written: Promise<void>;
-  /** What the directory says about the entries so far. */
+  /** The directory so far, a piece for each part. */
   readonly #directory: Buffer[] = [];
+  #part: Part | null = null;
+  #entries = 0;
   /** Bytes given to the sink. */
   #size = 0;
 
@@ -34,68 +54,103 @@ export class ZipWriter {
     this.#written.catch((cause) => this.#failed.abort(cause));
   }
 
-  /** Adds an empty directory, whose name ends with a slash. */
-  async addDirectory(name: string, stats: Stats): Promise<void> {
-    const entry = this.#entry(name, stats, false);
-    await this.#write(localHeader(entry));
-    this.#directory.push(directoryEntry(entry));
+  /** How many entries it has. */
+  get entries(): number {
+    return this.#entries;
   }
 
-  /** Adds a file while it is read. */
-  async addFile(name: string, stats: Stats, source: AsyncIterable<Buffer>, deflates: boolean): Promise<void> {
-    const entry = this.#entry(name, stats, deflates);
-    await this.#write(localHeader(entry));
-    const start = this.#size;
-    const measured = async function* () {
-      for await (const piece of source) {
-        entry.crc = crc32(piece, entry.crc);
-        entry.size += piece.length;
-        yield piece;
-      }
-    };
-    const write = async (pieces: AsyncIterable<Buffer>) => {
-      for await (const piece of pieces) await this.#write(piece);
-    };
-    if (deflates) await pipeline(measured, createDeflateRaw({ level: 1, chunkSize: pieceSize }), write);
-    else await write(measured());
-    entry.packed = this.#size - start;
-    await this.#write(descriptorOf(entry));
-    this.#directory.push(directoryEntry(entry));
+  /** Adds an empty directory, whose name ends with a slash. */
+  async addDirectory(name: string, stats: Stats): Promise<void> {
+    await this.#append(this.#current(), Buffer.alloc(0), name, stats, true);
+  }
+
+  /**
+   * Adds a file while it is read. If the source throws, the archive has to be abandoned: part of the entry is already written. A
+   * short file is a stream as well, because archiver accepts buffers to store faster than the sink takes them.
+   */
+  async addFile(name: string, stats: Stats, source: AsyncIterable<Buffer>, deflate: boolean): Promise<void> {
+    const part = this.#current();
+    const content = Readable.from(source, { objectMode: false, highWaterMark: pieceSize });
+    content.on('error', (cause) => part.zip.destroy(cause));
+    try {
+      await this.#append(part, content, name, stats, !deflate);
+    } finally {
+      content.destroy();
+      if (!content.closed) await once(content, 'close');
+    }
   }
 
   /** Writes the directory. Resolves when the sink has taken everything. */
   async finish(): Promise<void> {
+    await this.#endPart();
     const start = this.#size;
-    for (const entry of this.#directory) await this.#write(entry);
-    this.#out.end(endOf({ entries: this.#directory.length, start, length: this.#size - start }));
+    for (const piece of this.#directory) await this.#write(piece);
+    this.#out.end(endOf({ entries: this.#entries, start, length: this.#size - start }));
     await this.#written;
   }
 
   /** Gives up writing. Returns the first error: that of the sink, or `cause`. */
   async abandon(cause: unknown): Promise<unknown> {
     const first = this.#failed.signal.aborted ? this.#failed.signal.reason : cause;
+    this.#part?.zip.destroy();
     this.#out.destroy();
     await this.#written.catch(() => {});
     return first;
   }
 
-  /** An entry that begins here, without content. */
-  #entry(name: string, stats: Stats, isDeflated: boolean): WrittenEntry {
-    const { mtime, mode } = this.withoutStats ? noStats : stats;
-    return {
-      name: Buffer.from(name),
-      mtime,
-      mode,
-      isDeflated,
-      start: this.#size,
-      crc: 0,
-      packed: 0,
-      size: 0,
-    };
+  #current(): Part {
+    if (this.#part) return this.#part;
+    const zip = new ZipArchive({ zlib: { level: 1, chunkSize: pieceSize } });
+    const part: Part = { zip, sent: 0, tail: null, copied: Promise.resolve() };
+    part.copied = this.#copy(part);
+    part.copied.catch((cause) => this.#failed.abort(cause));
+    this.#part = part;
+    return part;
+  }
+
+  async #copy(part: Part): Promise<void> {
+    for await (const chunk of part.zip as AsyncIterable<Buffer>) {
+      if (part.tail) part.tail.push(chunk);
+      else {
+        part.sent += chunk.length;
+        await this.#write(chunk);
+      }
+    }
   }
 
   async #write(bytes: Buffer): Promise<void> {
     this.#size += bytes.length;
     if (!this.#out.write(bytes)) await once(this.#out, 'drain', { signal: this.#failed.signal });
+  }
+
+  async #append(
+    part: Part,
+    source: Buffer | Readable,
+    name: string,
+    stats: Stats,
+    store: boolean,
+  ): Promise<void> {
+    const added = once(part.zip, 'entry', { signal: this.#failed.signal });
+    const shown = this.withoutStats ? noStats : { date: stats.mtime, mode: stats.mode & permissions };
+    part.zip.append(source, { name, store, ...shown });
+    await added;
+    this.#entries += 1;
+    if (this.#entries % maxPartEntries === 0) await this.#endPart();
+  }
+
+  /** Passes on the rest of the entries of the current part, if there is one, and keeps its directory. */
+  async #endPart(): Promise<void> {
+    const part = this.#part;
+    if (!part) return;
+    part.tail = [];
+    // The reader throws the same error.
+    part.zip.finalize().catch(() => {});
+    await part.copied;
+    this.#part = null;
+    const base = this.#size - part.sent;
+    const tail = Buffer.concat(part.tail);
+    const { start, length } = directoryIn(tail);
+    await this.#write(tail.subarray(0, start - part.sent));
+    this.#directory.push(movedDirectory(tail.subarray(start - part.sent).subarray(0, length), base));
   }
 }

@@ -46,7 +46,7 @@ export function violations(sources: Sources): string[] {
   });
 }
 
-/** Every edge between modules that is used, as `cli -> client`, and every use of a package, as `archive: unzipper`. */
+/** Every edge between modules that is used, as `cli -> client`, and every use of a package, as `pack: archiver`. */
 export function usedEdges(sources: Sources): Set<string> {
   const used = new Set<string>();
   for (const [file, text] of sources) {

@@ -80,6 +80,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'One module runs the programs that are run for what they print or for their end.',
   },
   'p-limit': { modules: ['files'], reason: 'Turns are given in one place.' },
+  archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
     modules: [

@@ -77,7 +77,7 @@ test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names',
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('A name that zip cannot carry is changed to one that no other file has, and noted', async () => {
+test('A name that archiver would change is changed to one that no other file has, and noted', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = [
