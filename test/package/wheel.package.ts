@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { writeNifti } from '@remote-app/volumes';
 import { beforeAll, expect, test } from 'vitest';
 import { dicomSeries } from '../support/dicom.js';
+import { lacks } from '../support/needs.mjs';
 import { plant, temporary } from '../support/temporary.js';
 import { DebianRoot, releaseRoot, releases } from './debian-root.js';
 
@@ -86,7 +87,7 @@ const systems = ['this machine', ...(Object.keys(releases) as (keyof typeof rele
 
 const title =
   'On %s, the kit installs without a network, and a user without rights or Node serves and uses apps';
-test.for(systems)(title, async (system, context) => {
+test.skipIf(lacks('pip and venv of python3')).for(systems)(title, async (system, context) => {
   if (!DebianRoot.isPossible()) context.skip('needs root, dpkg and a kernel with overlays');
   const release = system === 'this machine' ? { directory: '/' } : releaseRoot(releases[system]);
   if ('problem' in release) {

@@ -61,6 +61,7 @@ const rights = {
     succeeds([...asNobody, process.execPath, '-e', 'fs.accessSync(process.argv[1])', bin]),
   'the right to make PID namespaces': () => succeeds([...inPidNamespace, 'true']),
   'the right to make network namespaces': () => succeeds([...inNetworkNamespace, 'true']),
+  'pip and venv of python3': () => succeeds(['python3', '-c', 'import ensurepip, pip, venv']),
   'a directory /opt that can be written to': () => isAccessible('/opt', constants.W_OK),
 };
 
