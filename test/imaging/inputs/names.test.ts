@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { commonLength, namesOf } from '../../../src/imaging/inputs/names.js';
+import { namesOf } from '../../../src/imaging/inputs/names.js';
 
 describe('the names under which files of one group are sent', () => {
   test.each<[string, string[], string[]]>([
@@ -65,7 +65,7 @@ describe('the names under which files of one group are sent', () => {
       ['a/v.hdr', 'a/v.img', 'b/v.hdr', 'b/v.img.gz'],
       ['a_v.hdr', 'a_v.img', 'b_v.hdr', 'b_v.img.gz'],
     ],
-  ])('%s', (_, paths, names) => {
+  ])('The names under which files of one group are sent %s', (_, paths, names) => {
     expect(namesOf(paths)).toEqual(names);
     expect(namesOf(paths.map((each) => `/data/study.1/${each}`))).toEqual(names);
   });
@@ -89,31 +89,4 @@ describe('the names under which files of one group are sent', () => {
       expect(name.endsWith('.nii.gz')).toBe(true);
     }
   });
-
-  test('The names under which files of one group are sent of ten thousand files are found at once', () => {
-    const paths = Array.from({ length: 10_000 }, (_, index) => `sub-${index}/T1w.nii.gz`);
-    expect(namesOf(paths)[9999]).toBe('sub-9999_T1w.nii.gz');
-  });
-});
-
-test.each<[string[][], number]>([
-  [
-    [
-      ['a', 'b', 'c'],
-      ['a', 'b', 'd'],
-      ['a', 'b'],
-    ],
-    2,
-  ],
-  [
-    [
-      ['a', 'b'],
-      ['x', 'b'],
-    ],
-    0,
-  ],
-  [[['a'], ['a', 'b']], 1],
-  [[], 0],
-])('Lists have the same beginning: %j', (lists, length) => {
-  expect(commonLength(lists)).toBe(length);
 });

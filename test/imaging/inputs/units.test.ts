@@ -2,7 +2,6 @@ import { type Stats, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { labelOf, type Series } from '../../../src/client/found-files.js';
-import { someOf } from '../../../src/contract/index.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { Obstacles, readingFault } from '../../../src/imaging/inputs/entries.js';
 import {
@@ -17,12 +16,10 @@ import {
 } from '../../../src/imaging/inputs/formats.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { verdictOn } from '../../../src/imaging/inputs/leaving.js';
-import { namesOf } from '../../../src/imaging/inputs/names.js';
-import { pairCases, withoutSuffix } from '../../../src/imaging/inputs/pairing.js';
 import { linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
 import { volumeFault } from '../../../src/imaging/inputs/recognise.js';
 import { Selector } from '../../../src/imaging/inputs/selection.js';
-import { describeSeries, matches, seriesName } from '../../../src/imaging/inputs/series.js';
+import { describeSeries, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
@@ -203,131 +200,6 @@ describe('a series', () => {
       ),
     ).toBe('without a number (1 image)');
   });
-
-  test.each([
-    ['t1*', 'T1 MPRAGE', true],
-    ['*a*b', 'xaxbxb', true],
-    ['*a*b', 'xaxbx', false],
-    ['a?c', 'abc', true],
-    ['a?', 'a', false],
-    ['', '', true],
-    ['**', '', true],
-    ['a', '', false],
-  ])('A series is chosen by %j out of %j: %s', (pattern, text, isMatch) =>
-    expect(matches(pattern, text)).toBe(isMatch),
-  );
-});
-
-test('Names that a form or another system cannot carry are changed, and are never shared', () => {
-  expect(namesOf(['/a/x\\y%0Az%41.nii'])).toEqual(['x_y_0Az%41.nii']);
-  expect(namesOf(['/p/a.b/T1.nii', '/p/.c/T1.nii'])).toEqual(['a-b_T1.nii', 'c_T1.nii']);
-  expect(namesOf(['/p/a/x/T1.nii', '/p/b/x/T1.nii', '/p/b/x/T1.json'])).toEqual([
-    'a_T1.nii',
-    'b_T1.nii',
-    'b_T1.json',
-  ]);
-  expect(namesOf(['/p/T1.nii', '/p/a/T1.nii'])).toEqual(['p_T1.nii', 'p_a_T1.nii']);
-  expect(namesOf(['/a/x.konfaidir.zip', '/b/X'])).toEqual(['a_x', 'b_X']);
-  expect(namesOf(['/a/x.nii', '/a/X.nii'])).toEqual(['x.nii', 'X.nii']);
-  expect(namesOf(['/a/.x.nii', '/a/.y.nii'])).toEqual(['.x.nii', '.y.nii']);
-});
-
-test('What stands in the way is told once: the first with the reason, others by name', () => {
-  const told = (purpose: 'sent' | 'shown', count: number) => {
-    const obstacles = new Obstacles(purpose);
-    for (let at = 1; at <= count; at += 1) obstacles.add(`${at}.nii`, 'is empty');
-    return obstacles;
-  };
-  told('sent', 0).check();
-  expect(() => told('sent', 1).check()).toThrow(/^'1\.nii' is empty$/);
-  expect(() => told('sent', 2).check()).toThrow(
-    "'1.nii' is empty; 1 more cannot be sent either: '2.nii'; 'remote-app inputs' says why",
-  );
-  expect(() => told('shown', 7).check()).toThrow(
-    /^'1\.nii' is empty; 6 more cannot be shown either: '2\.nii', '3\.nii', '4\.nii', '5\.nii', '6\.nii' and 1 more$/,
-  );
-  expect([someOf(['a\nb']), someOf(['1', '2', '3', '4', '5'])]).toEqual(['a\\x0ab', '1, 2, 3, 4, 5']);
-  const alone = new Obstacles('sent', true);
-  alone.add('a.nii', 'is empty');
-  alone.addMissing('b', '; look again');
-  expect([alone.count, alone.all]).toEqual([
-    2,
-    [{ path: 'b', sentence: "No such file or directory: 'b'; look again" }],
-  ]);
-  expect([[...alone.takeAlone()], alone.count, alone.takeAlone().size]).toEqual([
-    [['a.nii', 'is empty']],
-    1,
-    0,
-  ]);
-});
-
-describe('cases that lack a file', () => {
-  const withoutIncomplete = (groups: Parameters<typeof pairCases>[0]) => pairCases(groups, new Set(), true);
-  const { fields } = operationOf('evaluate');
-  const fieldOf = (name: string) => fields.find((field) => field.name === name) ?? fields[0];
-  const units = (...names: string[]) =>
-    names.map((name) => ({
-      ...{ kind: 'file' as const, size: 1, format: null },
-      ...{ path: `/in/${name}`, name, isHalf: false, headers: [] as string[] },
-    }));
-  const group = (name: string, ...names: string[]) => ({
-    field: fieldOf(name) as (typeof fields)[0],
-    number: 1,
-    units: units(...names),
-  });
-
-  test('Cases that lack a file are named with what they lack, and what belongs to none', () => {
-    const inputs = group('inputs', 'a_T1.nii', 'b_T1.nii', 'c_T1.nii');
-    const { incomplete, groups } = withoutIncomplete([
-      inputs,
-      group('gt', 'c_seg.nii', 'b_seg.nii', 'x_seg.nii'),
-    ]);
-    expect(incomplete).toEqual([
-      "1 of 3 cases has no file in --gt: '/in/a_T1.nii'",
-      "1 file of --gt belongs to no case: '/in/x_seg.nii'",
-    ]);
-    expect(groups.map((each) => each.map(({ name }) => name))).toEqual([
-      ['b_T1.nii', 'c_T1.nii'],
-      ['b_seg.nii', 'c_seg.nii'],
-    ]);
-    const second = { ...group('inputs', 'a_T2.nii'), number: 2 };
-    expect(
-      withoutIncomplete([inputs, { ...second, units: units('a_T2.nii', 'z_T2.nii', 'y_T2.nii') }]).incomplete,
-    ).toEqual([
-      "2 of 3 cases have no file in group 2 of --inputs: '/in/b_T1.nii', '/in/c_T1.nii'",
-      "2 files of group 2 of --inputs belong to no case: '/in/z_T2.nii', '/in/y_T2.nii'",
-    ]);
-  });
-
-  test('Cases that lack a file are all of them where names say nothing, and none where one file is for all', () => {
-    const inputs = group('inputs', 'a.nii', 'b.nii');
-    expect(withoutIncomplete([inputs, group('mask', 'all.nii')]).incomplete).toEqual([]);
-    expect(() => withoutIncomplete([inputs, group('gt', 'x.nii', 'y.nii')])).toThrow(
-      /^No case has a file in each group: 2 of 2 cases have no file in --gt: .*; 2 files of --gt belong to no case: /,
-    );
-    // A person typed both groups, in an order.
-    const typed = new Set(['a', 'b', 'x', 'y'].map((name) => `/in/${name}.nii`));
-    expect(pairCases([inputs, group('gt', 'x.nii', 'y.nii')], typed, false).incomplete).toEqual([]);
-    expect(withoutIncomplete([]).groups).toEqual([]);
-    expect(['sub-01_t1w', 'case_0001', 'case_t1-x', 'a'].map(withoutSuffix)).toEqual([
-      'sub-01',
-      'case',
-      'case_t1-x',
-      'a',
-    ]);
-  });
-
-  test('Cases that lack a file keep the voxels of those that stay', () => {
-    const inputs = group('inputs', 'a.hdr', 'b.hdr');
-    const [img] = units('b.img');
-    const half = { ...(img as NonNullable<typeof img>), isHalf: true, headers: ['/in/b.hdr'] };
-    const all = {
-      ...inputs,
-      units: [...inputs.units, half, { ...half, path: '/in/a.img', headers: ['/in/a.hdr'] }],
-    };
-    const { groups } = withoutIncomplete([all, group('gt', 'b.nii', 'c.nii')]);
-    expect(groups[0]?.map(({ path: file }) => file)).toEqual(['/in/b.hdr', '/in/b.img']);
-  });
 });
 
 describe('directories', () => {
@@ -365,15 +237,6 @@ describe('directories', () => {
       [...names, 'dataset_description.json'].toSorted(),
     );
     expect((await collect([root.path], { allFiles: true })).units).toHaveLength(7);
-  });
-
-  test('Directories are searched for what is chosen, and a word that chooses nothing is refused', async () => {
-    await using root = await temporary();
-    await plant(root.path, { 'in/sub-01/a.nii': '1', 'in/sub-02/a.nii': '2' });
-    const files = [{ field, groups: [[path.join(root.path, 'in')]] }];
-    const find = (participants: string[]) => findFiles({ files, archive: null, selection: { participants } });
-    expect((await find(['02'])).volumes[0]?.groups[0]).toHaveLength(1);
-    await expect(find(['03'])).rejects.toThrow("--participant-label '03' chooses no file; there are 01, 02");
   });
 
   test('Directories of an annex have links to the voxels of a header, which are told', async () => {

@@ -109,23 +109,3 @@ test('Masks of organs are one segmentation, with the name of their folder or of 
     ['p1', null, [['p1', 'p']]],
   ]);
 });
-
-test('A table has all of its cases shown, though none has a volume', async () => {
-  await plant(at(''), {
-    'Out/cases.csv': 'case,status,reason\r\nb,failed,no memory\r\na,waiting,\r\n',
-    'none/result.zip': 'x',
-  });
-  expect(await shown('Out')).toEqual({
-    cases: [
-      { ...plain, name: 'a', scan: null, masks: [], notes: ['It is not computed yet'], status: 'waiting' },
-      { ...plain, name: 'b', scan: null, masks: [], notes: ['It failed: no memory'], status: 'failed' },
-    ],
-    problems: [],
-  });
-  await expect(findCasesToShow([at('none')])).rejects.toThrow();
-  await plant(at(''), { 'broken/a.nii.gz': 'x' });
-  await expect(findCasesToShow([at('broken')])).rejects.toThrow(/a\.nii\.gz/);
-  const stopped = new Error('stop');
-  await write({ 'in/a.nii': 'scan' });
-  await expect(findCasesToShow([at('in')], { signal: AbortSignal.abort(stopped) })).rejects.toBe(stopped);
-});
