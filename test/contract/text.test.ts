@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import {
   counted,
   escaped,
-  excerpt,
   formatBytes,
   isPlainWord,
   longestDuration,
@@ -28,14 +27,6 @@ test('A name in a sentence is cut off where it is very long, and a path is not',
   expect(quoteName('x'.repeat(200))).toBe(`'${'x'.repeat(200)}'`);
   expect(quoteName('x'.repeat(201))).toBe(`'${'x'.repeat(200)}...'`);
   expect(quotePath('x'.repeat(4096))).toBe(`'${'x'.repeat(4096)}'`);
-});
-
-test('An excerpt has 2000 characters, or as many as are asked for, and is on one line', () => {
-  expect(excerpt('x'.repeat(2000))).toBe('x'.repeat(2000));
-  expect(excerpt('x'.repeat(2001))).toBe(`${'x'.repeat(2000)}...`);
-  expect(excerpt('a\nbc', 3)).toBe(String.raw`a\x0ab...`);
-  expect(quoteName('abcd', 3)).toBe("'abc...'");
-  expect(quotePath('x'.repeat(4097))).toBe(`'${'x'.repeat(4096)}...'`);
 });
 
 test.each([

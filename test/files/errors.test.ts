@@ -1,4 +1,4 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { statfsSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,6 @@ import {
   isOutOfInodes,
   lacksInodes,
 } from '../../src/files/errors.js';
-import { smallDisk } from '../support/small-disk.js';
 import { plant, temporary } from '../support/temporary.js';
 
 /** An error as Node makes it for a call of the system. */
@@ -49,21 +48,6 @@ test('A full disk with inodes left lacks bytes alone, wherever it is asked', asy
   expect(isOutOfInodes(systemError('ENOSPC'), below)).toBe(lacks);
   expect(isOutOfInodes(systemError('ENOSPC'))).toBe(false);
   expect(faultWithoutPath(systemError('ENOSPC'), below)).toBe('no space left on device (ENOSPC)');
-});
-
-const disk = smallDisk(1, 40);
-test.skipIf(disk === null)('A disk lacks inodes as long as it has ten at the most', () => {
-  const root = disk ?? '';
-  const file = (number: number) => path.join(root, String(number));
-  let count = 0;
-  const fill = () => {
-    for (; ; count += 1) writeFileSync(file(count), '');
-  };
-  expect(fill).toThrow('ENOSPC');
-  for (let left = 1; left <= 11; left += 1) {
-    rmSync(file(count - left));
-    expect([statfsSync(root).ffree, lacksInodes(root)]).toEqual([left, left <= 10]);
-  }
 });
 
 test('Only what is certainly not there is gone', async () => {

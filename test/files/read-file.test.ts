@@ -33,13 +33,6 @@ test.each<[string, string[]]>([
   expect(readScriptStart(path.join(root.path, 'script'))).toEqual({ shebang, text });
 });
 
-test('Of a script its first 4096 bytes are read', async () => {
-  await using root = await temporary();
-  await plant(root.path, { script: 'x'.repeat(5000) });
-  expect(readScriptStart(path.join(root.path, 'script')).text).toBe('x'.repeat(4096));
-  expect(readScriptStart(path.join(root.path, 'missing'))).toEqual({ shebang: [], text: '' });
-});
-
 test('A small file has up to 64 KiB, or as many bytes as are asked for', async () => {
   await using root = await temporary();
   // Each piece that is read differs.

@@ -184,7 +184,7 @@ const narrowing: Narrowing = {
  * @param owners whether the owners are shown
  * @param columns of the terminal that the table has to fit
  */
-export function listJobs(
+function listJobs(
   jobs: readonly JobAnswer[],
   now: number,
   colours: Colours,

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
+import { describeJob } from '../../../src/cli/jobs/job-text.js';
 import { hasColour } from '../../../src/cli/terminal/command-io.js';
 import {
   columnsOf,
@@ -56,8 +56,6 @@ test('A job is shown with only the facts that the server sends', () => {
   if (!checked.success) throw new Error('it is not accepted as a job');
   const little = checked.data;
   expect(describeJob(little, 0, plain, { nextCommand })).toEqual(['Job     ab', 'Status  running']);
-  expect(listJobs([little], 0, plain)[1]).toBe('ab   running');
-  expect(listJobs([], 0, plain)).toEqual([]);
 });
 
 test('Text from outside stays on one line and is cut in tables', () => {

@@ -1,6 +1,5 @@
-import stringWidth from 'fast-string-width';
 import { expect, test } from 'vitest';
-import { describeJob, endLine, killedLine, listJobs, noJobs } from '../../../src/cli/jobs/job-text.js';
+import { describeJob, endLine, killedLine, noJobs } from '../../../src/cli/jobs/job-text.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
 import { formatTime } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
@@ -29,31 +28,6 @@ function job(id: number, facts: Readonly<Record<string, unknown>>) {
 }
 
 const running = { status: 'running', started_at: ago(100), finished_at: null, run_seconds: null };
-const jobs = [job(1, running), job(2, {}), job(3, { run_seconds: 400 }), job(4, { run_seconds: 220 })];
-
-test.each([60, 80, 100, 120])('A list of jobs fits a terminal of %i columns', (columns) => {
-  const lines = listJobs(jobs, now, plain, true, columns);
-  expect(lines).toHaveLength(5);
-  for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(columns);
-  // These stay as they are, and names stay distinguishable.
-  for (const { job_id, status } of jobs)
-    expect(lines.join('\n')).toMatch(new RegExp(`${job_id} .*${status}`));
-  expect(new Set(lines).size).toBe(5);
-});
-
-test('On 80 columns names are cut in their middle before a column goes, the least important one first', () => {
-  const [heading, first] = listJobs(jobs, now, plain, false, 80);
-  expect(heading).not.toMatch(/GPUS|OPERATION/);
-  expect(heading).toMatch(/^JOB +STATUS +APP +/);
-  expect(first).toMatch(/VBo\S*…\S*:MR/);
-});
-
-test('Elsewhere nothing is cut', () => {
-  const [, first] = listJobs(jobs, now, plain);
-  expect(first).toMatch(
-    /infer +VBoussot\/ImpactSynth:MR +study-of-knees-7 +sub-01_ses-baseline_T1w\.nii\.gz +0 /,
-  );
-});
 
 const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
 
@@ -116,32 +90,6 @@ test('Of a job that waits or runs it says what is known', () => {
   // Of an earlier version: it says neither how long it ran, nor when it ended.
   const old = job(1, { run_seconds: null, finished_at: ago(2820) });
   expect(describeJob(old, now, plain, connection).join('\n')).toMatch(/^Finished .*took 3 min\)$/m);
-});
-
-test('A list of jobs has what is known of each', () => {
-  const tag = 'a-tag-that-is-much-too-long-for-a-table';
-  const kept = job(1, { tag, inputs: ['one.nii', 'two.nii'], assigned_gpus: [0, 1], bytes_kept: 2000 });
-  const bare = job(2, {
-    ...{ tag: null, owner: null, app: null, operation: null, inputs: [], assigned_gpus: null },
-    ...{ status: 'queued', started_at: null, finished_at: null, run_seconds: null },
-  });
-  const [heading = '', first, second] = listJobs([kept, bare], now, plain, true);
-  expect(heading.split(/ {2,}/)).toEqual([
-    ...['JOB', 'OWNER', 'STATUS', 'OPERATION', 'APP', 'TAG', 'INPUT', 'GPUS', 'CREATED', 'RUN TIME', 'SIZE'],
-  ]);
-  expect(first?.split(/ {2,}/)).toEqual([
-    ...[
-      'aa01bc23de41',
-      'ana',
-      'done',
-      'infer',
-      'VBoussot/ImpactSynth:MR',
-      'a-tag-that-is-much-too-long-for-...',
-    ],
-    ...['one.nii +1', '0,1', '1 h ago', '2 min', '2.0 KiB'],
-  ]);
-  expect(second?.split(/ {2,}/)).toEqual(['aa01bc23de42', '-', 'queued', '1 h ago']);
-  expect(listJobs([job(1, { tag: null, inputs: [] })], now, plain)[0]).not.toMatch(/TAG|INPUT|SIZE|OWNER/);
 });
 
 test('The end of a job, and what a kill did, are each one line', () => {

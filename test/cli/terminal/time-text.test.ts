@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeJob, listJobs } from '../../../src/cli/jobs/job-text.js';
+import { describeJob } from '../../../src/cli/jobs/job-text.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
 import { formatDistance, formatDuration, formatTime, readTime } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
@@ -105,20 +105,17 @@ test('The times of a job are local, and say how long ago and how long it took', 
     'Finished    2026-03-01 17:34 (2 min ago, took 3 min)',
     'Kept until  2026-03-08 17:34 (in 7 days)',
   ]);
-  expect(listJobs([done], now, plain)[1]).toMatch(/ {2}6 min ago {2}3 min$/);
 });
 
 test('Packing a result does not count as run time', () => {
   const times = { started_at: '2026-03-01T12:00:00Z', finished_at: '2026-03-01T12:00:45Z' };
   const done = job({ ...times, run_seconds: 9 });
-  expect(listJobs([done], 0, plain)[1]).toMatch(/ {2}9 s$/);
   expect(describeJob(done, 0, plain, { nextCommand }).join()).toContain('took 9 s');
 });
 
 test('A running job says how long it has run; a text that is not a time is shown unchanged', () => {
   const now = Date.parse('2026-03-01T12:06:02Z');
   const running = job({ created_at: 'yesterday', started_at: '2026-03-01T12:00:00Z' });
-  expect(listJobs([running], now, plain)[1]).toMatch(/yesterday {2}6 min$/);
   expect(describeJob(running, now, plain, { nextCommand })).toContain('Created  yesterday');
 });
 

@@ -36,14 +36,6 @@ describe('a resident app', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
   });
 
-  test('A resident app keeps all that a job prints, and in order', async () => {
-    const { log, view } = await api.run('infer', doing('loud'));
-    expect(view).toMatchObject({ status: 'done', start: 'warm' });
-    const lines = ownLines(log);
-    expect(lines.filter((line) => line === 'l'.repeat(999))).toHaveLength(500);
-    expect(lines.at(-2)).toMatch(/^job \d+ ends$/);
-  });
-
   test('A resident app is loaded a second time for a second job at once', async () => {
     const gate = server.gate();
     const held = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
@@ -56,15 +48,6 @@ describe('a resident app', () => {
   test('A resident app is loaded separately for another number of CPUs', async () => {
     expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('cold');
     expect((await api.run('infer', doing('nothing', { cpu: '2' }))).view.start).toBe('warm');
-  });
-
-  test('A resident app says nothing of a start for an app of the other kind', async () => {
-    const other = await TestServer.start({ runners: true, apps: [apps.shell], app: 'shell' });
-    await using _ = other;
-    const { cpu, inputs } = doing();
-    const { view, log } = await other.api.run('infer', { cpu, inputs });
-    expect(view).toMatchObject({ start: null });
-    expect(log).toContain('Starting infer on the CPU\n');
   });
 });
 

@@ -70,7 +70,7 @@ export class Shares {
 }
 
 /** Milliseconds after which a waiting owner who got nothing goes before everybody who did: one hour. */
-export const longestPassedOver = 3600_000;
+const longestPassedOver = 3600_000;
 
 /** A job that waits. */
 export interface Queued {

@@ -83,7 +83,7 @@ function parseLine(line: string): { readonly partition: string; readonly node: C
  * The nodes that jobs may run on, each once, sorted by name.
  * @param partition null for the cluster's default partition, which sinfo marks with `*`, or for all if there is no default
  */
-export function parseNodes(answer: string, partition: string | null): ClusterNode[] {
+function parseNodes(answer: string, partition: string | null): ClusterNode[] {
   const lines = answer.split('\n').flatMap((line) => parseLine(line) ?? []);
   const ofDefault = lines.filter((each) => each.partition.endsWith('*'));
   const counting = partition !== null || ofDefault.length === 0 ? lines : ofDefault;

@@ -19,7 +19,7 @@ export interface SlurmOptions {
 }
 
 /** The options as words for sbatch. */
-export function optionWords({ partition, account, qos, time, constraint, args }: SlurmOptions): string[] {
+function optionWords({ partition, account, qos, time, constraint, args }: SlurmOptions): string[] {
   const named = { partition, account, qos, time, constraint };
   const given = Object.entries(named).flatMap(([name, value]) =>
     value === null ? [] : [`--${name}=${value}`],
@@ -96,7 +96,7 @@ const isSlurmVariable = (name: string): boolean =>
   /^(?:SLURM|SLURMD|SBATCH|SQUEUE|SINFO|SCANCEL|SACCT|SALLOC|SRUN)_/.test(name) && name !== 'SLURM_CONF';
 
 /** The environment without the variables of the Slurm job that the server itself may run in. */
-export const withoutSlurmJob = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+const withoutSlurmJob = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => !isSlurmVariable(name)));
 
 /**

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { runSlurm, withoutSlurmJob } from '../../../../src/server/executors/slurm/slurm.js';
+import { runSlurm } from '../../../../src/server/executors/slurm/slurm.js';
 import { withNoDescriptors } from '../../../support/no-descriptors.js';
 import { processesWith } from '../../../support/processes.js';
 import { temporary } from '../../../support/temporary.js';
@@ -72,15 +72,4 @@ test('A command that lacks file descriptors may succeed later', () =>
 test('A missing command is not a temporary failure', async () => {
   const failure = { message: expect.stringContaining('no such program'), isTemporary: false };
   await expect(runSlurm('no-such-sbatch', [], environment)).rejects.toMatchObject(failure);
-});
-
-test('The variables of a Slurm job around the server do not reach its own jobs', () => {
-  const given = {
-    PATH: '/bin',
-    SLURM_CONF: '/c',
-    SLURM_JOB_ID: '1',
-    SBATCH_PARTITION: 'x',
-    SQUEUE_FORMAT: '%i',
-  };
-  expect(withoutSlurmJob(given)).toEqual({ PATH: '/bin', SLURM_CONF: '/c' });
 });

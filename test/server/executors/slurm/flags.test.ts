@@ -2,7 +2,6 @@ import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
 import { type ServeFlags, serveFlags } from '../../../../src/cli/serve/flags.js';
 import { slurmOptions } from '../../../../src/cli/serve/slurm-options.js';
-import { optionWords } from '../../../../src/server/executors/slurm/slurm.js';
 
 async function options(...argv: string[]) {
   const { flags } = await Parser.parse(argv, { flags: serveFlags, strict: true });
@@ -13,21 +12,16 @@ test('serve runs jobs on this machine by default', async () => {
   expect(await options()).toBeNull();
 });
 
-test('The flags become words for sbatch, with those of --slurm-arg first', async () => {
+test('The flags become options of Slurm', async () => {
   const flags = ['--slurm-partition=gpu', '--slurm-account=lab', '--slurm-qos=low', '--slurm-time=2-0'];
   const given = await options(
     ...['--executor=slurm', ...flags, '--slurm-constraint=a100|h100'],
     ...['--slurm-arg=--mem=16G', '--slurm-arg=--exclusive'],
   );
-  expect(given && optionWords(given)).toEqual([
-    '--mem=16G',
-    '--exclusive',
-    '--partition=gpu',
-    '--account=lab',
-    '--qos=low',
-    '--time=2-0',
-    '--constraint=a100|h100',
-  ]);
+  expect(given).toEqual({
+    ...{ partition: 'gpu', account: 'lab', qos: 'low', time: '2-0', constraint: 'a100|h100' },
+    args: ['--mem=16G', '--exclusive'],
+  });
 });
 
 test.for([

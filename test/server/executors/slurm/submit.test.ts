@@ -7,10 +7,10 @@ import { temporary } from '../../../support/temporary.js';
 
 const options = {
   partition: 'gpu',
-  account: null,
-  qos: null,
+  account: 'lab',
+  qos: 'low',
   time: null,
-  constraint: null,
+  constraint: 'a100|h100',
   args: ['--mem=1G'],
 };
 
@@ -43,9 +43,12 @@ async function submitted(
 test('A submission has the options of the admin and the job, and can be found by its name and directory', async () => {
   const { id, words, text } = await submitted({});
   expect(id).toBe(17);
-  expect(words.slice(0, 5)).toEqual([
+  expect(words.slice(0, 8)).toEqual([
     '--mem=1G',
     '--partition=gpu',
+    '--account=lab',
+    '--qos=low',
+    '--constraint=a100|h100',
     '--nodes=1',
     '--ntasks=1',
     '--gres=gpu:2',
