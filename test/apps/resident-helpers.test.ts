@@ -48,7 +48,7 @@ for (const name of names)
   describe.skipIf(lacks(helpers[name].program))(`the helper of a resident app in ${name}`, () => {
     const { failure } = helpers[name];
 
-    test('Loads once, and runs job after job', async () => {
+    test(`A ${name} helper loads once, and runs job after job`, async () => {
       await using started = await startWorker(name);
       expect([started.ready, started.loading]).toEqual([{ ready: true }, 'loading\n']);
       for (const job of ['0123456789ab', 'fedcba987654']) {
@@ -58,7 +58,7 @@ for (const name of names)
       expect((await started.run('print=last')).log).toBe('use 3\nlast');
     });
 
-    test('Runs one job from its command line, with the same exit codes', async () => {
+    test(`A ${name} helper runs one job from its command line, with the same exit codes`, async () => {
       await using app = await plantApp(name);
       const [program = '', ...words] = app.command;
       const cold = (...steps: string[]) => execute(program, [...words, 'infer', '/app', ...steps]);
@@ -73,7 +73,7 @@ for (const name of names)
       });
     });
 
-    test('Gives a job its directory, environment and arguments, and puts back what was there', async () => {
+    test(`A ${name} helper gives a job its directory, environment and arguments, and puts back what was there`, async () => {
       await using started = await startWorker(name, { KEPT: 'worker', CHANGED: 'worker' });
       const words = [
         'infer',
@@ -96,7 +96,7 @@ for (const name of names)
       expect(next.log).not.toContain('chdir');
     });
 
-    test('Turns errors and exits into exit codes, and goes on', async () => {
+    test(`A ${name} helper turns errors and exits into exit codes, and goes on`, async () => {
       await using started = await startWorker(name);
       const failed = await started.run('throw=wrong');
       expect([failed.answer, failed.log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(failure)]);
@@ -111,14 +111,14 @@ for (const name of names)
       });
     });
 
-    test('Has all that was printed in the log before it answers, in order', async () => {
+    test(`A ${name} helper has all that was printed in the log before it answers, in order`, async () => {
       await using started = await startWorker(name, { LC_ALL: 'C', PYTHONUNBUFFERED: '1' });
       const { log } = await started.run('print=größer', 'error=, error', 'print=, then');
       expect(log).toBe('use 1\ngrößer, error, then');
       expect((await started.run(`print=${'x'.repeat(30_000)}`)).log).toHaveLength(30_006);
     });
 
-    test('Shows the app, and what it starts, an empty stdin and none of its channels', async () => {
+    test(`A ${name} helper shows the app, and what it starts, an empty stdin and none of its channels`, async () => {
       await using started = await startWorker(name);
       expect((await started.run('stdin', 'stdin')).log).toContain("stdin: ''\nstdin: ''\n");
       const { log } = await started.run('children');
@@ -127,7 +127,7 @@ for (const name of names)
       expect((await started.run('env=REMOTE_APP_ANSWERS')).log).toContain('REMOTE_APP_ANSWERS=None');
     });
 
-    test('Ends when stdin is closed, and at SIGTERM at once', async () => {
+    test(`A ${name} helper ends when stdin is closed, and at SIGTERM at once`, async () => {
       await using idle = await startWorker(name);
       expect(await idle.worker.end()).toBe(0);
       await using busy = await startWorker(name);
@@ -137,7 +137,7 @@ for (const name of names)
       expect(isRunning(busy.worker.child.pid ?? 0)).toBe(false);
     });
 
-    test('Says who starts it with resident, where that was a person', async () => {
+    test(`A ${name} helper says who starts it with resident, where that was a person`, async () => {
       await using app = await plantApp(name);
       const [program = '', ...words] = app.command;
       const alone = execute(program, [...words, 'resident', '/app']);
@@ -147,7 +147,7 @@ for (const name of names)
       });
     });
 
-    test('Ends without an answer where the model does not load', async () => {
+    test(`A ${name} helper ends without an answer where the model does not load`, async () => {
       await using app = await plantApp(name);
       await using worker = new ResidentWorker([...app.command, 'resident', '/app'], { FAILS: '1' });
       await expect(worker.answer()).rejects.toThrow('no such model');

@@ -12,7 +12,7 @@ test('A copy of the app without its packages names the missing package and says 
   expect(stderr).toMatch(/^The package \S+ is missing: run 'npm install' in the directory of this app\n$/);
 });
 
-test('Its package.json names every package that it imports, so that `npm install` in a copy is enough', async () => {
+test('The package.json of the app names every package that it imports, so that `npm install` in a copy is enough', async () => {
   const names = await readdir(APP, { recursive: true });
   const programs = names.filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'));
   const texts = await Promise.all(programs.map((name) => readFile(path.join(APP, name), 'utf8')));

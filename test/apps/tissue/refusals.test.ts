@@ -1,6 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { dicomFile } from '../../support/dicom-files.js';
 import { writeImage } from './images.js';
 import { APP, operate, refusalOf, refusalOfProgram, runNode, tissue, workspace } from './program.js';
 
@@ -77,7 +78,18 @@ test('A file that cannot be used does not keep the others from being computed', 
   expect((await readdir(path.join(cwd, 'Refused'))).sort()).toEqual(['good.nii.gz', 'last.nii.gz']);
 });
 
-test('uncertainty of an image that is not a stack says how to make a stack', async () => {
+test('Slices of a tilted gantry are refused', async () => {
+  const cwd = await workspace();
+  await mkdir(path.join(cwd, 'series'));
+  for (const at of [0, 1, 2, 3]) {
+    const place = { size: [4, 4] as const, spacing: [9, 9], position: [0, 3.6 * at, 9 * at] };
+    const bytes = dicomFile({ pixels: new Int16Array(16), ...place });
+    await writeFile(path.join(cwd, `series/${at}.dcm`), bytes);
+  }
+  expect(await refusalOf(['series'], cwd)).toContain('series has slices that are tilted by 22 degrees');
+});
+
+test('The operation uncertainty refuses an image that is not a stack, and says how to make one', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'flat.nii.gz'), new Float32Array(64));
   const run = await tissue(['uncertainty', '--output', 'U', '--inputs', 'flat.nii.gz'], cwd);

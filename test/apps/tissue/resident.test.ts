@@ -44,7 +44,7 @@ async function contentOf(directory: string): Promise<Record<string, string>> {
 const timeless = (log: string): string => log.replaceAll(/[\d.]+ s\b/g, 'TIME');
 
 test.each(Object.keys(operations))(
-  '%s writes and prints in a worker what it does in one that is started for it',
+  'The operation %s writes and prints in a worker what it does in one that is started for it',
   async (operation) => {
     const cwd = shared();
     const words = operations[operation] ?? [];
@@ -79,7 +79,7 @@ test('A wrong command line and an unreadable file end only their own job', async
   }
 });
 
-test('It serves more jobs than an event may have listeners, without a warning', async () => {
+test('A worker serves more jobs than an event may have listeners, without a warning', async () => {
   for (let count = 0; count < 12; count += 1) {
     const job = ['infer', APP, '--output', 'many', '--quiet', ...image.slice(0, 2)];
     const { log } = await worker.run(job, { directory: shared() });
@@ -87,7 +87,7 @@ test('It serves more jobs than an event may have listeners, without a warning', 
   }
 });
 
-test('Its helper is the one that init writes', async () => {
+test('The helper of the app is the one that init writes', async () => {
   const template = new URL('../../../templates/resident/javascript/resident.mjs', import.meta.url);
   expect(await readFile(path.join(APP, 'resident.mjs'), 'utf8')).toBe(await readFile(template, 'utf8'));
 });

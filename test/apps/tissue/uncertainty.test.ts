@@ -13,7 +13,7 @@ function halfAgreed(first: number, second: number): Float32Array {
   return Float32Array.from({ length: 128 }, (_, at) => (at >= 64 && at < 96 ? second : first));
 }
 
-test('uncertainty is 0 where the members agree, and their standard deviation elsewhere', async () => {
+test('The uncertainty is 0 where the members agree, and their standard deviation elsewhere', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), { frames: 2 });
   await operate(
@@ -49,7 +49,7 @@ test('Identical members have uncertainty 0 everywhere', async () => {
   });
 });
 
-test('pipeline writes a folder for each operation that was asked for, and no other', async () => {
+test('The operation pipeline writes a folder for each operation that was asked for, and no other', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
   const inputs = ['--inputs', 'image/head_001.nii.gz', 'image/head_002.nii.gz'];
@@ -106,7 +106,7 @@ test('pipeline writes a folder for each operation that was asked for, and no oth
   expect(await readdir(path.join(cwd, 'Bare'))).toEqual(['Predictions']);
 });
 
-test('pipeline says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
+test('The operation pipeline says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '16', '--cases', '1'], cwd);
   const log = await operate(
