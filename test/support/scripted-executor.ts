@@ -261,7 +261,7 @@ export class ScriptedExecutor implements Executor {
     return this.runs.below(directory);
   }
 
-  hold(job: JobRef): () => void {
+  reserve(job: JobRef): () => void {
     const run = this.runs.of(job);
     if (!run || run.isOver) return () => {};
     this.#scheduler.adopt(run.grant);

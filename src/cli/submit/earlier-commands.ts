@@ -7,23 +7,23 @@ import type { Word } from './path-order.js';
 
 /**
  * A command line that can be repeated, including the settings from the environment or a profile.
- * @param settled flags whose values may have come from the environment or a profile
+ * @param configured flags whose values may have come from the environment or a profile
  * @param booleans names of the flags that take no value
  */
 export function commandWords(
   words: readonly Word[],
-  settled: Readonly<Record<string, string | undefined>>,
+  configured: Readonly<Record<string, string | undefined>>,
   booleans: ReadonlySet<string>,
 ): SentCommand['words'] {
   const given = words
-    .filter(({ flag }) => flag !== 'token' && flag !== 'json' && !(flag !== undefined && flag in settled))
+    .filter(({ flag }) => flag !== 'token' && flag !== 'json' && !(flag !== undefined && flag in configured))
     .map(({ flag, input }) => {
       // A path that begins with a dash would be read as a flag.
       if (flag === undefined) return { flag: null, text: input.startsWith('-') ? `./${input}` : input };
       if (!booleans.has(flag)) return { flag, text: `--${flag}=${input}` };
       return { flag, text: input.startsWith('--no-') ? `--no-${flag}` : `--${flag}` };
     });
-  const known = Object.entries(settled).flatMap(([flag, value]) =>
+  const known = Object.entries(configured).flatMap(([flag, value]) =>
     value === undefined ? [] : [{ flag, text: `--${flag}=${value}` }],
   );
   return [...known, ...given];

@@ -134,11 +134,11 @@ export abstract class SubmitCommand extends ClientCommand {
   #commandOf(
     name: OperationName,
     raw: ParsedSubmit['raw'],
-    settled: Readonly<Record<string, string | undefined>>,
+    configured: Readonly<Record<string, string | undefined>>,
   ): SentCommand {
     const flags = Object.entries(this.ctor.flags);
     const booleans = new Set(flags.flatMap(([flag, { type }]) => (type === 'boolean' ? [flag] : [])));
-    const words = commandWords(raw, settled, booleans);
+    const words = commandWords(raw, configured, booleans);
     return { command: operationOf(name).command, directory: process.cwd(), words };
   }
 

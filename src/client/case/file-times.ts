@@ -4,7 +4,7 @@ import path from 'node:path';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 
 /** Milliseconds for which files must have been left alone before their times are trusted: clocks of disks and machines differ. */
-const settled = 120_000;
+const quietTime = 120_000;
 
 /** Milliseconds within which a file can be written twice and keep its times, on file systems that count whole seconds. */
 const oneTick = 2000;
@@ -62,7 +62,7 @@ export function areUntouched(paths: readonly string[], stamp: string | null): bo
   if (stamp === null) return false;
   try {
     const now = timesOf(paths);
-    if (now.stamp !== stamp || Date.now() - now.newest < settled) return false;
+    if (now.stamp !== stamp || Date.now() - now.newest < quietTime) return false;
     const directories = new Set(paths.map((each) => path.dirname(each)));
     return [...directories].every((each) => maintained.has(statfsSync(each).type));
   } catch {

@@ -200,7 +200,7 @@ export async function receiveResult(
     const known = await addition.facts();
     const facts = known && { ...known, job: await job(connection, jobId, recordWait).catch(() => null) };
     const conversion = await completeResult(connection, jobId, directory, facts, addition, reporter);
-    return { ...(await result.place()), conversion };
+    return { ...(await result.save()), conversion };
   } catch (error) {
     throw result.explain(error);
   }

@@ -36,5 +36,5 @@ export async function saveAppConfig(
     again: connection.nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
   await archive.fetch(connection, answer, request);
-  return await archive.place();
+  return await archive.save();
 }

@@ -165,12 +165,12 @@ export class ArchiveFetch implements AsyncDisposable {
   }
 
   /** Moves the archive and its files to their place. @throws ArchiveError where something else has places of its files */
-  async place(): Promise<SavedArchive> {
+  async save(): Promise<SavedArchive> {
     const { withoutArchive } = this.options.output as OutputDirectory;
     const { files, bytes, notes, unplaced } = this.#extracted as Extracted;
-    const { output, ...placed } = await this.#move();
+    const { output, ...moved } = await this.#move();
     const archive = path.join(output, this.options.name);
-    const missing = unplaced + placed.unplaced;
+    const missing = unplaced + moved.unplaced;
     if (missing > 0)
       throw new ArchiveError(
         'unplaced',
@@ -194,11 +194,11 @@ export class ArchiveFetch implements AsyncDisposable {
     return path.join(this.own.directory, this.options.name);
   }
 
-  async #move(): Promise<Placed> {
+  async #move(): Promise<Moved> {
     const { name, output } = this.options;
     return withWriteErrors(this.target, this.#next, async () => {
       await rename(this.#downloaded, path.join(this.own.files, name));
-      return this.own.place(output as OutputDirectory, name);
+      return this.own.moveTo(output as OutputDirectory, name);
     });
   }
 
@@ -214,7 +214,7 @@ const partly = (missing: number): string =>
   `only a part of it is extracted: something else is in the place of ${counted(missing, 'file')}`;
 
 /** Where files were moved to, and how many of them stay where they are, because something else has their places. */
-interface Placed {
+interface Moved {
   readonly output: string;
   readonly unplaced: number;
 }
@@ -286,7 +286,7 @@ export class PrivateDirectory {
    * @param first the file that is moved first
    * @returns the directory, and the number of files that stay, because something else has their places
    */
-  async place({ directory, taken }: OutputDirectory, first: string): Promise<Placed> {
+  async moveTo({ directory, taken }: OutputDirectory, first: string): Promise<Moved> {
     if (taken === 'replace') {
       const output = path.resolve(directory);
       makeDirectory(output);

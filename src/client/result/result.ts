@@ -35,7 +35,7 @@ function fetchAgain(
 
 /**
  * The result of a job on its way to this machine (docs/http.md, Result). `fetch` waits for it and extracts it in a private directory,
- * where files can be added; `place` then moves all of them to their place. `stream` waits for it and writes the zip to a stream.
+ * where files can be added; `save` then moves all of them to their place. `stream` waits for it and writes the zip to a stream.
  */
 export class ResultFetch implements AsyncDisposable {
   /** The command that fetches it again. */
@@ -66,8 +66,8 @@ export class ResultFetch implements AsyncDisposable {
     return await this.#archive.fetch(this.connection, answer, this.#ask);
   }
 
-  async place(): Promise<SavedArchive> {
-    const saved = await (this.#archive as ArchiveFetch).place();
+  async save(): Promise<SavedArchive> {
+    const saved = await (this.#archive as ArchiveFetch).save();
     const { directory } = this.destination as OutputDirectory;
     const isElsewhere = saved.output !== path.resolve(directory);
     const why = isElsewhere ? `, because ${quotePath(directory)} has other files` : '';

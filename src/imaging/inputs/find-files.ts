@@ -7,7 +7,7 @@ import { divideIntoCases } from './cases.js';
 import { type Collected, type CollectOptions, collectUnits } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
 import { Obstacles } from './entries.js';
-import { type Completed, checkNamesOfHalves, completed } from './halves.js';
+import { type Completed, checkNamesOfHalves, withMissingHalves } from './halves.js';
 import { namesOf, wantedPath } from './names.js';
 import { type Besides, notesOf } from './notes.js';
 import { type Group, type Paired, pairCases, pairGroups } from './pairing.js';
@@ -52,7 +52,7 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
   const collected = await collectGroups(submission, finding, damaged);
   const found: FoundGroup[] = [];
   for (const group of collected) {
-    const whole = await completed(group.collected.units, obstacles, failsAlone);
+    const whole = await withMissingHalves(group.collected.units, obstacles, failsAlone);
     found.push({ ...group, whole, units: nameUnits(whole, failsAlone ? null : obstacles) });
   }
   const { archive } = submission;
@@ -262,7 +262,7 @@ export async function findVolumes(
   });
   obstacles.check();
   // Whoever opens a volume reports what it lacks, but does not open what may not leave.
-  const { halves, faults } = await completed(units, new Obstacles('shown'));
+  const { halves, faults } = await withMissingHalves(units, new Obstacles('shown'));
   const isListed = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
   return units.flatMap((unit) => {
     const place = path.resolve(unit.path);

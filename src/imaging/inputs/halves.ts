@@ -181,7 +181,7 @@ class Joining {
  * their directories, so an app might take half of another volume for the missing half.
  * @param failsAlone whether a file that cannot be sent is only a fault of its case, and not an obstacle
  */
-export async function completed(
+export async function withMissingHalves(
   found: readonly Unit[],
   obstacles: Obstacles,
   failsAlone = false,

@@ -245,7 +245,7 @@ export interface Executor {
    * Reserves the devices that a run of an earlier server may hold, if only its directory is known. Returns a function
    * that releases them.
    */
-  hold(job: JobRef): () => void;
+  reserve(job: JobRef): () => void;
   /** Faults of the machine that keep jobs waiting at the moment, as sentences. */
   faults?(): readonly string[];
   /** The workers of this executor, whether a job uses them or not. */

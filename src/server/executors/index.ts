@@ -22,6 +22,7 @@ export {
 } from './executor.js';
 export {
   checkRunnerRoom,
+  endOfRun,
   forgetRun,
   isRemoved,
   lacksRoom,
@@ -29,6 +30,5 @@ export {
   readRunFile,
   readRunGpus,
   readRunnerRecord,
-  settleRunEnd,
   unrecordedEnd,
 } from './run-files.js';

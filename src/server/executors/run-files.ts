@@ -163,7 +163,7 @@ function silentEnd(directory: string): Ended {
  * How a run ended if its runner is gone. Retries a failed read for some seconds, because the process may have too many
  * files open at the moment. Never rejects.
  */
-export async function settleRunEnd(directory: string, wasStopped: boolean): Promise<Ended> {
+export async function endOfRun(directory: string, wasStopped: boolean): Promise<Ended> {
   for (let number = 0; number < attempts; number += 1) {
     try {
       const end = readRunEnd(directory);

@@ -21,7 +21,7 @@ export interface Allowed {
    * as more becomes known.
    * @throws ServiceError `keptFull`
    */
-  hold(bytes: number): void;
+  count(bytes: number): void;
 }
 
 /** What one owner has at the moment. */
@@ -127,12 +127,12 @@ export class Owners {
     return {
       bytes,
       advice,
-      hold: (held) => {
+      count: (counted) => {
         if (max_kept === null) return;
         const kept = use.keptBytes + use.submittedBytes - reserved;
-        if (held > reserved && kept + held > max_kept.max) throw keptFull(name, kept, max_kept);
-        use.submittedBytes += held - reserved;
-        reserved = held;
+        if (counted > reserved && kept + counted > max_kept.max) throw keptFull(name, kept, max_kept);
+        use.submittedBytes += counted - reserved;
+        reserved = counted;
       },
       release: () => {
         use.submissions -= 1;

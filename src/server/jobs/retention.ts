@@ -101,7 +101,7 @@ export class Retention {
    * Keeps a job from being removed. Returns a function that ends this and may be called repeatedly. The job is then kept
    * for another grace period at least, so that a download that broke off can be resumed.
    */
-  hold(job: Job): () => void {
+  delayExpiry(job: Job): () => void {
     this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
     let isHeld = true;
     return () => {

@@ -150,7 +150,7 @@ export class JobService {
 
   /** Continues a job whose record cannot be read now. Until it can be, the devices of its command stay reserved. */
   async #readLater(directory: JobDirectory): Promise<void> {
-    const release = this.deps.executor.hold(directory);
+    const release = this.deps.executor.reserve(directory);
     const stored = await this.#unreadable.readable(directory);
     // The job reserves its devices itself before they are released here.
     if (stored) this.#goOn(this.#restore(stored));
@@ -389,8 +389,8 @@ export class JobService {
   }
 
   /** Keeps a result from expiring while it is sent. Returns a function that ends this. */
-  holdResult(job: Job): () => void {
-    return this.#retention.hold(job);
+  delayExpiry(job: Job): () => void {
+    return this.#retention.delayExpiry(job);
   }
 
   /** From here on, accepts no new jobs. Kills the active ones, or leaves them to the next server. */

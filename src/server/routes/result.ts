@@ -186,7 +186,7 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
     ctx.respond = false;
     return;
   }
-  whenGone(ctx, jobs.holdResult(job));
+  whenGone(ctx, jobs.delayExpiry(job));
   if (isLeft) await sendLeft(ctx, job, report);
   else if (!sendArchive(ctx, job, report)) await sendUnpacked(ctx, job, report);
 };

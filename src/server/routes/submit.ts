@@ -218,7 +218,7 @@ async function receiveSubmission(
     return uploads.fill(named);
   };
   const received = await receive().catch(removeRefused);
-  allowed.hold(received.bytes);
+  allowed.count(received.bytes);
   // The job gets copies of uploads.
   if (type === mediaTypes.json) await space.take(received.bytes, 'copies of the uploads');
 
@@ -231,7 +231,7 @@ async function receiveSubmission(
     limits,
     space,
     largeArchives: deps.largeArchives,
-    onExtract: (bytes) => allowed.hold(received.bytes + bytes),
+    onExtract: (bytes) => allowed.count(received.bytes + bytes),
   });
   if (requireDeidentified) await checkIdentities(directory.input).catch(removeRefused);
   await rm(incoming, { recursive: true });

@@ -192,7 +192,7 @@ const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
   if (hasBytes) checkType(ctx);
   const upload = owned.begun(sha256, length) ?? (await beginNew(ctx, owned, { sha256, length }, deps));
   if (hasBytes && upload.offset === 0) await appendBody(ctx, upload, deps);
-  else await upload.settle();
+  else await upload.checkContent();
   upload.use();
   ctx.set('Location', uploadLocation(sha256));
   setProgress(ctx, owned, upload);
@@ -202,7 +202,7 @@ const begin = (deps: UploadDeps) => async (ctx: RouterContext) => {
 /** `HEAD /uploads/{sha256}`. */
 const show = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
-  const upload = await owned.findSettled(captured(ctx));
+  const upload = await owned.findChecked(captured(ctx));
   upload.use();
   ctx.set(headers.length, String(upload.length));
   setProgress(ctx, owned, upload);
@@ -214,7 +214,7 @@ const append = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const owned = ownUploads(ctx, deps);
   checkType(ctx);
   const offset = bytesIn(ctx, headers.offset);
-  const upload = await owned.findSettled(captured(ctx));
+  const upload = await owned.findChecked(captured(ctx));
   if (offset !== upload.offset) {
     ctx.set(headers.offset, String(upload.offset));
     throw new ServiceError(

@@ -159,8 +159,8 @@ function readFields(operation: Operation, fields: readonly ReceivedField[]): For
     }
     const value = readText(field, textOf(fields, field.name, listKinds.has(field.kind)) ?? '');
     if (value !== undefined) given.add(field.name);
-    const settled = value ?? field.default;
-    if (settled !== undefined) values[field.name] = settled;
+    const effective = value ?? field.default;
+    if (effective !== undefined) values[field.name] = effective;
   }
   const options = readOptions(operation, textOf(fields, optionsField, false) ?? '');
   return { values, given, options, ignored };

@@ -59,7 +59,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
   /** Closes the file that is arriving, also of a form that failed. Never rejects. */
   async close(): Promise<void> {
     const arriving = await this.#arriving?.catch(() => null);
-    await arriving?.writer.settled();
+    await arriving?.writer.flushed();
     await arriving?.handle.close().catch(() => {});
     this.#arriving = null;
   }

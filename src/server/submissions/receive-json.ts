@@ -172,7 +172,7 @@ export class NamedUploads implements Disposable {
 
   async pin({ files }: NamedForm): Promise<void> {
     for (const sha256 of new Set(files.map(({ upload }) => upload))) {
-      const upload = await this.owned?.findSettled(sha256).catch(() => null);
+      const upload = await this.owned?.findChecked(sha256).catch(() => null);
       if (!upload?.isComplete) continue;
       upload.pin();
       this.#pinned.set(sha256, upload);

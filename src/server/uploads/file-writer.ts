@@ -31,7 +31,7 @@ export class FileWriter extends Writable {
   }
 
   /** Writes what still waits, also of a body that broke off. Resolves when nothing is being written. Never rejects. */
-  async settled(): Promise<void> {
+  async flushed(): Promise<void> {
     if (!this.destroyed) await new Promise<void>((resolve) => this.once('close', resolve).end());
     await this.#writing.catch(() => {});
   }

@@ -5,7 +5,7 @@ import { FieldError, ServiceError, tus } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
 import type { Reservation } from './disk-space.js';
 import type { Removals } from './removals.js';
-import { partFile, readFileName, Upload, type UploadPlace } from './upload.js';
+import { partFile, readFileName, Upload, type UploadOwner } from './upload.js';
 
 /** Uploads that one owner may have: each takes a few hundred bytes of memory, and time when the server starts. */
 const maxUploads = 100_000;
@@ -23,7 +23,7 @@ export interface Shared {
 }
 
 /** The uploads of one owner, in a directory of their own. Nothing here looks at the uploads of others. */
-export class OwnedUploads implements UploadPlace {
+export class OwnedUploads implements UploadOwner {
   /** Least recently used first. */
   readonly #uploads = new Map<string, Upload>();
   #bytes = 0;
@@ -31,7 +31,7 @@ export class OwnedUploads implements UploadPlace {
   #isNamed = false;
 
   constructor(
-    readonly owner: Owner,
+    readonly name: Owner,
     readonly directory: string,
     private readonly shared: Shared,
   ) {}
@@ -106,10 +106,10 @@ export class OwnedUploads implements UploadPlace {
    * The same, once it is known whether the upload is complete.
    * @throws ServiceError `unknownUpload`, or `uploadInUse` while it is checked
    */
-  async findSettled(sha256: string): Promise<Upload> {
+  async findChecked(sha256: string): Promise<Upload> {
     const upload = this.find(sha256);
     try {
-      await upload.settle();
+      await upload.checkContent();
     } catch (cause) {
       if (!(cause instanceof ServiceError && cause.code === 'wrongContent')) throw cause;
     }

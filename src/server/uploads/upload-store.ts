@@ -115,7 +115,7 @@ export class UploadStore {
     return found
       .sort((a, b) => a.upload.lastUse - b.upload.lastUse)
       .map(({ owned, upload }) => ({
-        owner: owned.owner,
+        owner: owned.name,
         bytes: upload.offset,
         remove: () => owned.remove(upload),
       }));
@@ -130,7 +130,7 @@ export class UploadStore {
   usage(): UsageOfUploads[] {
     return [...this.#owners.values()]
       .filter(({ count }) => count > 0)
-      .map(({ owner, count, bytes }) => ({ owner, uploads: count, bytes_kept: bytes }));
+      .map(({ name: owner, count, bytes }) => ({ owner, uploads: count, bytes_kept: bytes }));
   }
 
   #setAside(entry: string): void {

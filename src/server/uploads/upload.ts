@@ -54,8 +54,8 @@ export interface Turn extends Disposable {
 }
 
 /** What an upload needs from its owner's uploads. */
-export interface UploadPlace {
-  readonly owner: Owner;
+export interface UploadOwner {
+  readonly name: Owner;
   readonly directory: string;
   /** Milliseconds of the wall clock. */
   now(): number;
@@ -100,14 +100,14 @@ export class Upload {
   constructor(
     readonly sha256: string,
     readonly length: number,
-    private readonly place: UploadPlace,
+    private readonly owner: UploadOwner,
     found: FoundUpload | null,
     private space: Reservation | null = null,
   ) {
     this.#offset = found?.size ?? 0;
     this.#isComplete = found?.isComplete ?? false;
     this.#isNamed = found !== null;
-    this.#lastUse = found?.usedAt ?? place.now();
+    this.#lastUse = found?.usedAt ?? owner.now();
   }
 
   /** Bytes that are there, and survive a power cut. */
@@ -136,16 +136,16 @@ export class Upload {
   }
 
   get file(): string {
-    const { directory } = this.place;
+    const { directory } = this.owner;
     if (this.#isComplete) return completeFile(directory, this.sha256);
     return partFile(directory, this.sha256, this.length);
   }
 
   /** Records a use. The next server reads its time from the file. */
   use(): void {
-    this.#lastUse = this.place.now();
+    this.#lastUse = this.owner.now();
     utimesSync(this.file, this.#lastUse / 1000, this.#lastUse / 1000);
-    this.place.used(this);
+    this.owner.used(this);
   }
 
   /** Keeps it from being removed until `unpin` is called as often. */
@@ -163,7 +163,7 @@ export class Upload {
    * @throws ServiceError `diskFull`
    */
   async reserve(disk: DiskSpace): Promise<Reservation> {
-    const space = this.space ?? disk.reservationFor(this.place.owner);
+    const space = this.space ?? disk.reservationFor(this.owner.name);
     const missing = this.length - this.#offset;
     await space.take(Math.max(0, missing - space.bytes), `an upload of ${formatBytes(missing)}`);
     this.space = space;
@@ -202,7 +202,7 @@ export class Upload {
    * Checks an upload whose bytes had all arrived when the server ended.
    * @throws ServiceError `uploadInUse`, or `wrongContent`: then it is removed
    */
-  async settle(): Promise<void> {
+  async checkContent(): Promise<void> {
     if (this.#isComplete || this.#offset < this.length) return;
     using _turn = this.takeTurn();
     await this.#finish();
@@ -241,7 +241,7 @@ export class Upload {
       await Promise.all([finished(body.pipe(writer)), arrived]);
     } finally {
       body.unpipe(writer);
-      await writer.settled();
+      await writer.flushed();
       await this.#keep(handle, writer.offset);
     }
     if (checksum && !sum?.digest().equals(checksum.digest)) {
@@ -260,40 +260,40 @@ export class Upload {
     try {
       if ((await handle.stat()).size !== bytes) await handle.truncate(bytes);
       await handle.datasync();
-      if (!this.#isNamed) await syncDirectory(this.place.directory);
+      if (!this.#isNamed) await syncDirectory(this.owner.directory);
       this.#isNamed = true;
       this.#offset = bytes;
       if (this.#hashed > bytes) this.#hashed = -1;
     } catch (cause) {
       // Nobody knows which bytes the disk has.
-      await this.place.remove(this);
+      await this.owner.remove(this);
       throw cause;
     }
   }
 
   /** @throws ServiceError `wrongContent`, or what `inspect` throws: then it is removed */
   async #finish(): Promise<void> {
-    const { file, length, sha256, place } = this;
+    const { file, length, sha256, owner } = this;
     const found = this.#hashed === length ? this.#hash.digest('hex') : (await hashFile(file)).sha256;
     // A hash gives its digest once.
     this.#hashed = -1;
     if (found !== sha256) {
-      await place.remove(this);
+      await owner.remove(this);
       throw new ServiceError(
         'wrongContent',
         `The ${length} bytes that arrived do not have the SHA-256 ${sha256}. They are removed; send the file again`,
       );
     }
     try {
-      await place.inspect(file);
+      await owner.inspect(file);
     } catch (cause) {
-      await place.remove(this);
+      await owner.remove(this);
       throw cause;
     }
-    renameSync(file, completeFile(place.directory, sha256));
+    renameSync(file, completeFile(owner.directory, sha256));
     this.#isComplete = true;
     this.release();
-    await syncDirectory(place.directory);
-    place.completed(this);
+    await syncDirectory(owner.directory);
+    owner.completed(this);
   }
 }

@@ -50,7 +50,7 @@ async function save(
     const output = isOwned ? { owned: directory } : { directory, taken };
     await using archive = await ArchiveFetch.open({ reporter, name, output, again: 'app again' });
     const extracted = await archive.fetch(connection, answer, request);
-    return isOwned ? extracted : await archive.place();
+    return isOwned ? extracted : await archive.save();
   };
   const result: unknown = await save().then(
     (saved) => JSON.parse(plainly(JSON.stringify(saved))),

@@ -85,7 +85,7 @@ describe('the place of a result', () => {
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask', 'result.zip': 'zip' });
     await plant(place.root, { 'Output/mine': '', 'Output-2/result.zip': 'theirs', 'Output-3/': '' });
-    expect(await own.place(place.output, 'result.zip')).toEqual({
+    expect(await own.moveTo(place.output, 'result.zip')).toEqual({
       output: `${place.directory}-3`,
       unplaced: 0,
     });
@@ -100,7 +100,7 @@ describe('the place of a result', () => {
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask' });
     const output = { ...place.output, taken: 'replace' } as const;
-    expect(await own.place(output, 'result.zip')).toEqual({ output: place.directory, unplaced: 0 });
+    expect(await own.moveTo(output, 'result.zip')).toEqual({ output: place.directory, unplaced: 0 });
     expect(await readdir(place.directory)).toEqual(['a.nii']);
   });
 
@@ -118,7 +118,7 @@ describe('the place of a result', () => {
       'lost+found/b': 'new',
       'lost+found/a': 'new',
     });
-    expect(await own.place(place.output, 'result.zip')).toEqual({ output: place.directory, unplaced: 3 });
+    expect(await own.moveTo(place.output, 'result.zip')).toEqual({ output: place.directory, unplaced: 3 });
     await own.remove();
     expect((await readdir(place.directory)).sort()).toEqual([
       '.DS_Store',
@@ -156,12 +156,12 @@ describe('the place of a result', () => {
   test('If the place of a result cannot be taken, that is an error, and no other place is taken', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
-    await expect(own.place({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
+    await expect(own.moveTo({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
       code: 'EINVAL',
       syscall: 'rename',
     });
     await plant(place.root, { 'Output/.gitkeep': '' });
-    await expect(own.place(place.output, 'none/result.zip')).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(own.moveTo(place.output, 'none/result.zip')).rejects.toMatchObject({ code: 'ENOENT' });
     await own.remove();
     expect(await readdir(place.root)).toEqual(['Output']);
   });

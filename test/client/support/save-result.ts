@@ -21,7 +21,7 @@ export async function saveResult(
   await using result = new ResultFetch(connection, jobId, output, options);
   try {
     await complete(await result.fetch());
-    return await result.place();
+    return await result.save();
   } catch (error) {
     throw result.explain(error);
   }

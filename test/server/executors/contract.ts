@@ -270,7 +270,7 @@ export function executorContract(name: string, subject: Subject): void {
       new Followed((await bench.executor()).run(job.order(endless)));
       await job.prints('ready');
       const second = await bench.executor();
-      const letGo = second.hold(job);
+      const letGo = second.reserve(job);
       await second.stop(job);
       letGo();
       expect([second.isRunning(job), job.processes()]).toEqual([false, []]);

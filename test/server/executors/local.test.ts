@@ -6,7 +6,7 @@ import { identify } from '../../../src/runner/process-table.js';
 import type { RunOrder } from '../../../src/server/executors/index.js';
 import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
 import { Runners } from '../../../src/server/executors/local/runners.js';
-import { settleRunEnd } from '../../../src/server/executors/run-files.js';
+import { endOfRun } from '../../../src/server/executors/run-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 import { executorContract } from './contract.js';
@@ -41,11 +41,11 @@ test('The end of a run is read again after a failure of the system', async () =>
   await using directory = await temporary();
   await plant(directory.path, { job: 'not a directory yet' });
   const job = path.join(directory.path, 'job');
-  const settled = settleRunEnd(job, false);
+  const ended = endOfRun(job, false);
   rmSync(job);
   const end = { exitCode: 3, signal: null, error: null, fault: null, lostLines: 0, wasAlone: false };
   await plant(job, { 'exit.json': JSON.stringify({ ...end, endedAt: '2026-01-01T00:00:00.000Z' }) });
-  expect(await settled).toMatchObject({ exitCode: 3, fault: null });
+  expect(await ended).toMatchObject({ exitCode: 3, fault: null });
 });
 
 const runner = (name: string) =>
@@ -86,7 +86,7 @@ test('The GPUs of a run of an earlier server are held, and all of them where the
   const job = bench.job();
   const free = async () => (await executor.devices()).filter(({ isFree }) => isFree).map(({ id }) => id);
   const held = async () => {
-    const release = executor.hold(job);
+    const release = executor.reserve(job);
     const left = await free();
     release();
     return left;

@@ -1,12 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import {
-  checkRunnerRoom,
-  isRemoved,
-  lacksRoom,
-  settleRunEnd,
-} from '../../../src/server/executors/run-files.js';
+import { checkRunnerRoom, endOfRun, isRemoved, lacksRoom } from '../../../src/server/executors/run-files.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
 
@@ -59,7 +54,7 @@ test.for([
   ['alone, without its worker', { wasAlone: true }, false, { wasAlone: true }],
 ] as const)('A run ended %s', async ([, record, wasStopped, end]) => {
   write('exit.json', { ...recorded, ...record });
-  expect(await settleRunEnd(directory, wasStopped)).toEqual({ ...told, ...end });
+  expect(await endOfRun(directory, wasStopped)).toEqual({ ...told, ...end });
 });
 
 const lost = (error: string) => ({
@@ -78,15 +73,15 @@ test.for([
   ['without JSON', '{'],
 ])('A record %s was written by no runner', async ([, content]) => {
   write('exit.json', content);
-  expect(await settleRunEnd(directory, false)).toEqual(lost("The runner's record of the end cannot be read"));
+  expect(await endOfRun(directory, false)).toEqual(lost("The runner's record of the end cannot be read"));
 });
 
 test('A run without a record was ended with its runner, or with its directory', async () => {
   rmSync(path.join(directory, 'exit.json'));
-  expect(await settleRunEnd(directory, false)).toEqual(
+  expect(await endOfRun(directory, false)).toEqual(
     lost('The runner of this job was killed; what it had started was ended with it'),
   );
-  expect(await settleRunEnd(path.join(root.path, 'jobs', 'gone'), false)).toEqual(
+  expect(await endOfRun(path.join(root.path, 'jobs', 'gone'), false)).toEqual(
     lost("The job's directory was removed while it ran; what it had started was ended"),
   );
 });
@@ -107,7 +102,7 @@ test.skipIf(disk === null)(
     expect(() => writeFileSync(path.join(disk ?? '', 'filler'), Buffer.alloc(2 << 20))).toThrow(/ENOSPC/);
     expect([lacksRoom(job), lacksRoom(path.join(root.path, 'gone'))]).toEqual([true, false]);
     expect(() => checkRunnerRoom(job)).toThrow(expect.objectContaining({ code: 'ENOSPC', path: job }));
-    expect(await settleRunEnd(job, false)).toMatchObject({
+    expect(await endOfRun(job, false)).toMatchObject({
       fault: 'diskFull',
       error: "The runner of this job could not write: the server's disk is full",
     });
@@ -125,7 +120,7 @@ test.skipIf(few === null)('A disk without inodes has no room for a runner', asyn
   };
   expect(fill).toThrow(/ENOSPC/);
   expect(lacksRoom(job)).toBe(true);
-  expect(await settleRunEnd(job, false)).toMatchObject({
+  expect(await endOfRun(job, false)).toMatchObject({
     fault: 'diskFull',
     error: "The runner of this job could not write: no inodes (files) are left on the server's disk",
   });

@@ -25,7 +25,7 @@ export const executor: Executor = {
   stop: async () => {},
   isRunning: () => false,
   runningUnder: () => [],
-  hold: () => () => {},
+  reserve: () => () => {},
 };
 
 /** Apps that run, with no version, and that are not kept loaded. */

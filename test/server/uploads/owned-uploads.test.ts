@@ -108,7 +108,7 @@ test('The length of an upload is promised until it is complete or removed, or un
   const { ana, bob, store } = opened();
   store.start();
   const claim = async (owned: typeof ana, text: string) => {
-    const upload = owned.begin(nameOf(text), text.length, disk.reservationFor(owned.owner));
+    const upload = owned.begin(nameOf(text), text.length, disk.reservationFor(owned.name));
     using _turn = upload.takeTurn();
     await upload.reserve(disk);
     return upload;

@@ -155,7 +155,7 @@ export class LocalExecutor implements Executor {
       run.ticket.cancel();
     }
     if (!run || run.isLaunched) this.#runners.stop(job.path);
-    if (!run) await this.#runners.settle(job, null);
+    if (!run) await this.#runners.untilEnded(job, null);
     await run?.over;
   }
 
@@ -172,7 +172,7 @@ export class LocalExecutor implements Executor {
   }
 
   /** Reserves the GPUs of a running command if they are known, otherwise all GPUs. */
-  hold({ path }: JobRef): () => void {
+  reserve({ path }: JobRef): () => void {
     const all = { gpus: this.settings.gpus.current?.map(({ id }) => id) ?? [], gpuUuids: [] };
     const none = { gpus: [], gpuUuids: [] };
     const held = this.#runners.isRunning(path) ? (this.#runners.gpusOf(path) ?? all) : none;
@@ -285,7 +285,7 @@ export class LocalExecutor implements Executor {
       }
       run.isLaunched = true;
       if (run.isStopped) this.#runners.stop(directory.path);
-      return await this.#runners.settle(directory, timeLimit);
+      return await this.#runners.untilEnded(directory, timeLimit);
     } finally {
       await this.#residency.release(directory.id);
       this.#endUnneeded();

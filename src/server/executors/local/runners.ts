@@ -21,12 +21,12 @@ import {
 import {
   checkRunnerRoom,
   type Ended,
+  endOfRun,
   type Grant,
   isRemoved,
   type JobRef,
   readRunGpus,
   readRunnerRecord,
-  settleRunEnd,
 } from '../index.js';
 
 /** Milliseconds between two checks of a runner that an earlier server started. */
@@ -109,7 +109,7 @@ export class Runners {
    * removed meanwhile. Never rejects.
    * @param timeLimit milliseconds from now on after which the job is ended
    */
-  async settle({ path: directory, id }: JobRef, timeLimit: number | null): Promise<Ended> {
+  async untilEnded({ path: directory, id }: JobRef, timeLimit: number | null): Promise<Ended> {
     const { workspace, end: endFile } = runFiles(directory);
     const start = performance.now();
     let isLate = false;
@@ -130,7 +130,7 @@ export class Runners {
     // it.
     const isClean = this.#completed.delete(directory) && isWritten;
     if (!isClean) await terminateStrays(id, workspace);
-    const end = await settleRunEnd(directory, this.#stopping.delete(directory));
+    const end = await endOfRun(directory, this.#stopping.delete(directory));
     return isLate ? { ...end, fault: 'timeLimit' } : end;
   }
 

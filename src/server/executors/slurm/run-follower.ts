@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isGone } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
-import { type Ended, isRemoved, type JobRef, settleRunEnd, unrecordedEnd } from '../index.js';
+import { type Ended, endOfRun, isRemoved, type JobRef, unrecordedEnd } from '../index.js';
 import { lastOutput, notedId, placementOf, refreshDirectory } from './batch-script.js';
 import { type SlurmContext, Stopping } from './context.js';
 import { phaseOf, type QueueFollower, type QueueRow } from './queue.js';
@@ -107,7 +107,7 @@ const retryAfter = 500;
 async function readEnd(directory: string, wasStopped: boolean): Promise<Ended | null> {
   // An NFS client may see the file only now.
   refreshDirectory(directory);
-  return existsSync(runFiles(directory).end) ? await settleRunEnd(directory, wasStopped) : null;
+  return existsSync(runFiles(directory).end) ? await endOfRun(directory, wasStopped) : null;
 }
 
 /** The end as Slurm sees it: from squeue as long as it lists the job, then from accounting. */
@@ -158,7 +158,7 @@ async function explainEnd(
   const hasStarted = !isGone(runFiles(directory).claim);
   const found = recorded ?? (hasStarted && slurmEnd.state === 'COMPLETED' ? await lateEnd(directory) : null);
   if (found) return { ...found, error: onNode(found.error, slurmEnd) };
-  const silent = await settleRunEnd(directory, false);
+  const silent = await endOfRun(directory, false);
   // A full disk or a missing directory explains it.
   if (silent.fault !== 'lost' || isGone(directory)) return silent;
   if (!hasStarted) return { ...silent, error: failedStart(slurmEnd, lastOutput(directory)) };

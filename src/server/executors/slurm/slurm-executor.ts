@@ -130,7 +130,7 @@ export class SlurmExecutor implements Executor {
   }
 
   /** Slurm reserves the devices itself. This only keeps the view of the queue current. */
-  hold(): () => void {
+  reserve(): () => void {
     const follower = this.context.queue.follow();
     return () => follower[Symbol.dispose]();
   }
