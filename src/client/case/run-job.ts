@@ -122,7 +122,7 @@ export async function finishJob(
 }
 
 /**
- * The one case of a command. Finds the files first, because a mistake in a path needs no server; then asks the server.
+ * The one case of a command. Once the app is known, finds the files before it asks for limits.
  * @param mayReplace whether results replace files of the same names: inputs among them are refused
  */
 async function onlyCase(
