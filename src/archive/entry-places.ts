@@ -93,10 +93,10 @@ export class LenientPlaces {
     const places = this.names.map((name, index) => {
       const wanted = this.#wantedPath(name);
       if (wanted && wanted.place !== wanted.own) changed.push({ index, wanted });
-      return wanted && wanted.place === wanted.own ? this.#settle(wanted) : null;
+      return wanted && wanted.place === wanted.own ? this.#choose(wanted) : null;
     });
     // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
-    for (const { index, wanted } of changed) places[index] = this.#settle(wanted);
+    for (const { index, wanted } of changed) places[index] = this.#choose(wanted);
     return places;
   }
 
@@ -139,14 +139,14 @@ export class LenientPlaces {
   }
 
   /** The final path of an entry. */
-  #settle({ name, own, place }: WantedPath): string {
-    const settled = name.endsWith('/') ? place : this.#apart(place);
-    if (settled !== own) {
+  #choose({ name, own, place }: WantedPath): string {
+    const chosen = name.endsWith('/') ? place : this.#apart(place);
+    if (chosen !== own) {
       this.options.notes.add(
-        `${quoteName(name)} was extracted as ${quoteName(settled)}: its own name cannot be used here`,
+        `${quoteName(name)} was extracted as ${quoteName(chosen)}: its own name cannot be used here`,
       );
     }
-    return path.join(this.options.root, settled);
+    return path.join(this.options.root, chosen);
   }
 
   /** A path that no other file has; directories may share one. */
