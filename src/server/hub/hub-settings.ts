@@ -11,8 +11,6 @@ export interface HubSettings {
   readonly cache: string;
   /** Whether the hub is never asked. */
   readonly isOffline: boolean;
-  /** Whether the snapshots in the cache consist of links, or of copies. */
-  readonly hasLinks: boolean;
   /** The token for requests. It is read each time, since somebody may have logged in since. */
   readonly token: () => string | null;
 }
@@ -65,7 +63,6 @@ export function hubSettings(environment: NodeJS.ProcessEnv): HubSettings {
     endpoint: endpointOf(of('HF_ENDPOINT') ?? 'https://huggingface.co'),
     cache: expanded(cache, environment),
     isOffline: isTrue(of('HF_HUB_OFFLINE') ?? environment.TRANSFORMERS_OFFLINE),
-    hasLinks: !isTrue(environment.HF_HUB_DISABLE_SYMLINKS),
     token: () => (isTrue(environment.HF_HUB_DISABLE_IMPLICIT_TOKEN) ? null : (given ?? readToken(tokenFile))),
   };
 }

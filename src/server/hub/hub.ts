@@ -116,14 +116,8 @@ export class Hub {
         if (found.length === maxTreeFiles) {
           throw new HubError(`Repository ${quoteName(repository)} has more than ${maxTreeFiles} files`);
         }
-        const { path, size, oid, lfs, xetHash } = listedSchema.parse(entry);
-        found.push({
-          path,
-          size: lfs?.size ?? size,
-          blobId: oid,
-          sha256: lfs?.oid ?? null,
-          xetHash: xetHash ?? null,
-        });
+        const { path, size, oid, lfs } = listedSchema.parse(entry);
+        found.push({ path, size: lfs?.size ?? size, blobId: oid, sha256: lfs?.oid ?? null });
       }
       return checkNames(found, repository);
     }, signal);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { constants, lstatSync, readdirSync, realpathSync } from 'node:fs';
-import { copyFile, open, readdir, readlink, realpath, rm, stat, symlink } from 'node:fs/promises';
+import { lstatSync, readdirSync, realpathSync } from 'node:fs';
+import { open, readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, makeDirectory, readSmallFile, replaceFile } from '../../files/index.js';
+import { makeDirectory, readSmallFile, replaceFile } from '../../files/index.js';
 import { HubError } from './hub-error.js';
 import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 
@@ -153,16 +153,6 @@ export class RepositoryCache {
   }
 }
 
-/** Whether a path is a link to this file. */
-async function leadsTo(link: string, file: string): Promise<boolean> {
-  try {
-    await readlink(link);
-    return (await realpath(link)) === (await realpath(file));
-  } catch {
-    return false;
-  }
-}
-
 /** A part of a temporary name that no other process uses, in `huggingface_hub`'s form. */
 export const uniquePart = (): string => randomBytes(4).toString('hex');
 
@@ -189,9 +179,6 @@ export async function placeText(file: string, text: string): Promise<void> {
   }
 }
 
-/** Errors of a file system without links. */
-const noLinks = ['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL'];
-
 /** The directory in a snapshot for a file; created if missing. @throws HubError if it is somewhere else */
 async function prepareParent(cache: RepositoryCache, target: string): Promise<void> {
   const parent = path.dirname(target);
@@ -202,37 +189,15 @@ async function prepareParent(cache: RepositoryCache, target: string): Promise<vo
   }
 }
 
-/** Makes a link to the content; false if the file system has no links. */
-async function tryLink(blob: string, target: string): Promise<boolean> {
-  const content = path.relative(path.dirname(target), blob);
-  // Not next to its final place, because readers of the snapshot would find an additional file.
-  const partial = `${blob}.${uniquePart()}.incomplete`;
-  try {
-    await symlink(content, target);
-  } catch (cause) {
-    if (noLinks.includes(errorCode(cause))) return false;
-    if (errorCode(cause) !== 'EEXIST') throw cause;
-    if (await leadsTo(target, blob)) return true;
-    await symlink(content, partial);
-    replaceFile(partial, target);
-  }
-  return true;
-}
-
-/** Puts a file whose content is already in the cache into a snapshot, as a link or, if there are no links, as a copy. */
-export async function placeInSnapshot(
-  cache: RepositoryCache,
-  commit: string,
-  file: TreeFile,
-  hasLinks: boolean,
-): Promise<void> {
+/** Puts a file whose content is already in the cache into a snapshot, as a link to it. */
+export async function placeInSnapshot(cache: RepositoryCache, commit: string, file: TreeFile): Promise<void> {
   const blob = cache.blobFile(file);
   const target = path.join(cache.snapshot(commit), file.path);
   await prepareParent(cache, target);
-  if (hasLinks && (await tryLink(blob, target))) return;
+  // Not next to its final place, because readers of the snapshot would find an additional file.
   const partial = `${blob}.${uniquePart()}.incomplete`;
   try {
-    await copyFile(blob, partial, constants.COPYFILE_EXCL);
+    await symlink(path.relative(path.dirname(target), blob), partial);
     replaceFile(partial, target);
   } finally {
     await rm(partial, { force: true });

@@ -132,7 +132,6 @@ export class TrackedRepository {
         cache,
         folders: [...this.#folders],
         extent,
-        hasLinks: this.settings.hasLinks,
         signal,
         ...(onProgress ? { onProgress } : {}),
       });

@@ -13,7 +13,6 @@ export interface TreeFile {
   readonly blobId: string;
   /** SHA-256 of a file that is stored outside Git; null for one that is stored in Git. */
   readonly sha256: string | null;
-  readonly xetHash: string | null;
 }
 
 /** The name of a file's content in the cache: the ETag that the hub sends. */
@@ -36,7 +35,6 @@ export const listedSchema = z.object({
   size,
   oid: hash40,
   lfs: z.object({ oid: hash64, size }).nullish(),
-  xetHash: hash64.nullish(),
 });
 
 /** `trees/<commit>.json` of the cache, in which `huggingface_hub` keeps the list of files of a commit. */
@@ -49,7 +47,6 @@ const storedSchema = z.object({
       blob_id: hash40,
       lfs_sha256: hash64.nullish(),
       lfs_size: size.nullish(),
-      xet_hash: hash64.nullish(),
     }),
   ),
 });
@@ -81,18 +78,16 @@ export function parseTree(text: string): TreeFile[] {
     size: file.lfs_size ?? file.size,
     blobId: file.blob_id,
     sha256: file.lfs_sha256 ?? null,
-    xetHash: file.xet_hash ?? null,
   }));
 }
 
 export function formatTree(files: readonly TreeFile[]): string {
-  const rows = files.map(({ path, size, blobId, sha256, xetHash }) => [
+  const rows = files.map(({ path, size, blobId, sha256 }) => [
     path,
     {
       size,
       blob_id: blobId,
       ...(sha256 === null ? {} : { lfs_sha256: sha256, lfs_size: size }),
-      ...(xetHash === null ? {} : { xet_hash: xetHash }),
     },
   ]);
   return JSON.stringify({ format_version: 1, files: Object.fromEntries(rows) }, null, 1);

@@ -113,7 +113,6 @@ export interface UpdateOptions {
   /** Folders of the apps; null for an app at the top. */
   readonly folders: readonly (string | null)[];
   readonly extent: Extent;
-  readonly hasLinks: boolean;
   readonly signal: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
 }
@@ -170,11 +169,11 @@ async function checkDisk(cache: RepositoryCache, needed: number): Promise<void> 
 
 /** Puts all files of the apps whose content is already in the cache into the snapshot. */
 async function placeKnown(commit: string, tree: readonly TreeFile[], options: UpdateOptions): Promise<void> {
-  const { cache, folders, hasLinks } = options;
+  const { cache, folders } = options;
   for (const file of new Set(folders.flatMap((folder) => [...filesOfApp(tree, folder).values()]))) {
     // This includes weights of an older commit, so that the engine finds them without the hub.
     if (!(await cache.has(commit, file)) && (await cache.hasBlob(file))) {
-      await placeInSnapshot(cache, commit, file, hasLinks);
+      await placeInSnapshot(cache, commit, file);
     }
   }
 }
@@ -204,7 +203,7 @@ async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Pr
 async function fetchFiles(
   files: readonly TreeFile[],
   commit: string,
-  { hub, cache, hasLinks, signal }: UpdateOptions,
+  { hub, cache, signal }: UpdateOptions,
   onBytes: (count: number) => void,
 ): Promise<void> {
   if (files.length === 0) return;
@@ -213,7 +212,7 @@ async function fetchFiles(
   for (const file of files) {
     // A file may occur twice under different names.
     if (!(await cache.hasBlob(file))) await downloadBlob(file, { hub, cache, commit, signal, onBytes });
-    await placeInSnapshot(cache, commit, file, hasLinks);
+    await placeInSnapshot(cache, commit, file);
   }
 }
 

@@ -15,7 +15,6 @@ const listed = (name: string, more: Partial<TreeFile> = {}): TreeFile => ({
   size: 3,
   blobId: oid,
   sha256: null,
-  xetHash: null,
   ...more,
 });
 
@@ -34,13 +33,13 @@ async function cacheWith(files: Readonly<Record<string, string>> = {}) {
 }
 
 test('A list of files is written as Python writes it, and read again', () => {
-  const files = [listed('app.json'), listed('x/w.pt', { size: 9, sha256, xetHash: 'd'.repeat(64) })];
+  const files = [listed('app.json'), listed('x/w.pt', { size: 9, sha256 })];
   const text = formatTree(files);
   expect(JSON.parse(text)).toEqual({
     format_version: 1,
     files: {
       'app.json': { size: 3, blob_id: oid },
-      'x/w.pt': { size: 9, blob_id: oid, lfs_sha256: sha256, lfs_size: 9, xet_hash: 'd'.repeat(64) },
+      'x/w.pt': { size: 9, blob_id: oid, lfs_sha256: sha256, lfs_size: 9 },
     },
   });
   expect(parseTree(text)).toEqual(files);

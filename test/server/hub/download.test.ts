@@ -45,7 +45,6 @@ const options = (more: Partial<UpdateOptions> = {}): UpdateOptions => ({
   cache,
   folders: ['MR'],
   extent: 'everything',
-  hasLinks: true,
   signal,
   ...more,
 });
@@ -178,14 +177,6 @@ describe('an update', () => {
     await expect(elsewhere.files(repository, commit, signal)).rejects.toThrow(/which is not followed/);
   });
 
-  test('An update makes copies where the snapshots have no links', async () => {
-    await update(main, options({ hasLinks: false }));
-    const file = path.join(cache.snapshot(commit), 'MR/CV_0.pt');
-    await expect(readlink(file)).rejects.toThrow('EINVAL');
-    expect(await readFile(file)).toEqual(weights);
-    expect((await cache.files(commit, 'MR')).map(({ name }) => name)).toContain('CV_0.pt');
-  });
-
   test('An update writes nothing through a link that leads out of the cache', async () => {
     const outside = path.join(directory.path, 'outside');
     await mkdir(outside);
@@ -201,7 +192,7 @@ describe('an update', () => {
     await mkdir(path.dirname(target), { recursive: true });
     await symlink('../../../blobs/gone', target);
     await download(file);
-    await placeInSnapshot(cache, commit, file, true);
+    await placeInSnapshot(cache, commit, file);
     expect(await readlink(target)).toBe(`../../../blobs/${file.blobId}`);
   });
 
@@ -244,7 +235,7 @@ test.each([
   [9, true],
 ])('A description of %i files of 32 MiB is too large: %j', async (count, isTooMuch) => {
   const large = Array.from({ length: count }, (_, at) => ({
-    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: `${at}`.repeat(40), sha256: null, xetHash: null },
+    ...{ path: `table-${at}.json`, size: 32 << 20, blobId: `${at}`.repeat(40), sha256: null },
   }));
   await placeText(cache.treeFile(commit), formatTree(large));
   const updating = update(
@@ -261,7 +252,7 @@ test.each([
 
 test('A hub that answers a range request with the whole file is refused', async () => {
   await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
-  const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null, xetHash: null };
+  const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null };
   const read = async (from: number) => {
     const other = new Hub({ endpoint: server.url, token: () => null });
     let text = '';

@@ -58,8 +58,7 @@ describe('the settings of the hub', () => {
 test.each([
   [{ TRANSFORMERS_OFFLINE: '1' }, { isOffline: true }],
   [{ TRANSFORMERS_OFFLINE: '1', HF_HUB_OFFLINE: '0' }, { isOffline: false }],
-  [{ HF_HUB_DISABLE_SYMLINKS: '1' }, { hasLinks: false }],
-  [{}, { isOffline: false, hasLinks: true }],
+  [{}, { isOffline: false }],
   [{ HF_HUB_CACHE: '$NONE/$HOME/x' }, { cache: path.resolve('$NONE/h/x') }],
 ])('With %j the settings of the hub are %j', (environment, settings) => {
   expect(hubSettings({ HOME: 'h', ...environment })).toMatchObject(settings);
