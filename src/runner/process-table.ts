@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { TimeSlice, thisBoot } from '../files/clocks.js';
 import { errorCode } from '../files/errors.js';
 import { hasProc, isAnswer, isSignalable, processIds, readStatus } from '../files/process-status.js';
-import { jobMarker, type ProcessIdentity } from './protocol.js';
+import { jobMarker, outputFifo, type ProcessIdentity } from './protocol.js';
 
 /** The identity of a running process, by which a later server can find it again. */
 export const identify = (pid: number): ProcessIdentity => ({
@@ -74,12 +73,6 @@ interface Sighting {
 }
 
 /**
- * What is examined for each process: its environment, which names its job, and optionally its open files too, one of
- * which may be the job's pipe. The latter takes longer.
- */
-export type Evidence = 'environment' | 'openFiles';
-
-/**
  * Which processes are examined. The process that started the job can skip all older ones, which are nearly all processes
  * of a machine.
  */
@@ -114,86 +107,41 @@ function openFilesOf(pid: number): string[] {
   return descriptors.flatMap((each) => targetOf(`${directory}/${each}`) ?? []);
 }
 
-function examine(pid: number, evidence: Evidence): Sighting {
-  let jobs: readonly string[] = [];
-  let open: readonly string[] = [];
+function examine(pid: number): Sighting {
   try {
-    jobs = jobsOf(pid);
-    if (evidence === 'openFiles') open = openFilesOf(pid);
+    return { pid, jobs: jobsOf(pid), open: openFilesOf(pid) };
   } catch (cause) {
-    // It has ended, or belongs to another user.
     if (!isAnswer(cause)) throw cause;
+    // It has ended, or belongs to another user.
+    return { pid, jobs: [], open: [] };
   }
-  return { pid, jobs, open };
 }
 
 const startOf = (pid: number): number => readStatus(pid)?.startTime ?? 0;
 
 /** Examines every other process, with pauses for other work: a machine may have thousands. */
-async function examineAll(evidence: Evidence, age: Age): Promise<readonly Sighting[]> {
+async function examineAll(age: Age): Promise<readonly Sighting[]> {
   const slice = new TimeSlice();
   const sightings: Sighting[] = [];
   const ownStart = startOf(process.pid);
   for (const pid of processIds()) {
     if (pid === process.pid) continue;
     // Start times are compared in clock ticks, and two processes may start in the same tick.
-    if (age === 'any' || startOf(pid) >= ownStart) sightings.push(examine(pid, evidence));
+    if (age === 'any' || startOf(pid) >= ownStart) sightings.push(examine(pid));
     await slice.pause();
   }
   return sightings;
 }
 
-/** Examines the processes once for all callers that asked before it began, because fifty jobs may end at once. */
-class SharedExamination {
-  #current: Promise<unknown> = Promise.resolve();
-  #next: Promise<readonly Sighting[]> | null = null;
-
-  constructor(
-    private readonly evidence: Evidence,
-    private readonly age: Age,
-  ) {}
-
-  take(): Promise<readonly Sighting[]> {
-    this.#next ??= this.#take();
-    return this.#next;
-  }
-
-  async #take(): Promise<readonly Sighting[]> {
-    await this.#current;
-    await nextTurn();
-    this.#next = null;
-    const examination = examineAll(this.evidence, this.age);
-    this.#current = examination.catch(() => {});
-    return examination;
-  }
-}
-
-const examinations = {
-  any: {
-    environment: new SharedExamination('environment', 'any'),
-    openFiles: new SharedExamination('openFiles', 'any'),
-  },
-  younger: {
-    environment: new SharedExamination('environment', 'younger'),
-    openFiles: new SharedExamination('openFiles', 'younger'),
-  },
-};
-
 /**
  * The running processes that name a job in their environment or have its pipe open, and all others of their sessions. That
  * includes processes which have left the job's process group. Empty if the system has no `/proc`.
- * @param evidence `environment` if no process can have the pipe open any more
  * @param age `younger` if this process has started the job
  * @throws the system's error if a process could not be examined
  */
-export async function processesOfJob(
-  jobId: string,
-  pipe: string,
-  evidence: Evidence,
-  age: Age = 'any',
-): Promise<number[]> {
+export async function processesOfJob(jobId: string, pipe: string, age: Age = 'any'): Promise<number[]> {
   if (!hasProc) return [];
-  const sightings = await examinations[age][evidence].take();
+  const sightings = await examineAll(age);
   const isMarked = ({ jobs, open }: Sighting) =>
     jobs.includes(jobId) || open.some((file) => file.startsWith(pipe));
   const marked = new Set(sightings.filter(isMarked).map(({ pid }) => pid));
@@ -238,7 +186,7 @@ export async function removedButOpen(ids: readonly string[], directory: string):
     const seen = new Set<number>();
     let bytes = 0;
     for (const id of ids) {
-      for (const pid of await processesOfJob(id, directory, 'environment'))
+      for (const pid of await processesOfJob(id, outputFifo(directory)))
         bytes += removedFilesOf(pid, disk, seen);
     }
     return bytes;

@@ -187,8 +187,6 @@ async function runInWorker(
   return { exitCode, signal, error, fault };
 }
 
-/** Milliseconds to wait for the end of the pipe; if it has not come by then, some process still has the pipe open. */
-const closePatience = 50;
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
 
@@ -271,18 +269,7 @@ async function runStarted(
     }),
   );
   // Nothing escapes from a sandbox, which ends with its first process.
-  if (!request.isSandboxed) {
-    const isClosed = await Promise.race([
-      copied.then(() => true),
-      delay(closePatience, false, { ref: false }),
-    ]);
-    await terminateStrays(
-      request.jobId,
-      request.directory,
-      isClosed ? 'environment' : 'openFiles',
-      'younger',
-    );
-  }
+  if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory, 'younger');
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;

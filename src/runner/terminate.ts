@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isGroupAlive } from '../files/process-status.js';
-import { type Age, type Evidence, processesOfJob } from './process-table.js';
+import { type Age, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';
 import { removeShortTemporary } from './start-program.js';
 
@@ -86,15 +86,10 @@ async function freeze(find: () => Promise<readonly number[]>, stopped: Set<numbe
  * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
  * for a session of their own. No SIGTERM is sent first, because the group has had its grace period. Resolves when none of
  * them is running. Also removes the short name of the job's directory for temporary files.
- * @param evidence see `processesOfJob`, as for `age`
+ * @param age see `processesOfJob`
  */
-export async function terminateStrays(
-  jobId: string,
-  workspace: string,
-  evidence: Evidence = 'openFiles',
-  age: Age = 'any',
-): Promise<void> {
-  const strays = () => processesOfJob(jobId, outputFifo(workspace), evidence, age);
+export async function terminateStrays(jobId: string, workspace: string, age: Age = 'any'): Promise<void> {
+  const strays = () => processesOfJob(jobId, outputFifo(workspace), age);
   for (;;) {
     const stopped = new Set<number>();
     try {

@@ -244,7 +244,7 @@ export class WorkerProcess {
     if (this.request.isSandboxed) return processesInside(this.#group);
     const pipe = outputFifo(this.home);
     const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
-    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'openFiles', 'younger')));
+    const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'younger')));
     return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
   }
 

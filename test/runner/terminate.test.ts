@@ -91,7 +91,7 @@ describe('ending strays', () => {
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });
     const other = await group(script, { REMOTE_APP_JOB_ID: `${id}0` });
     const strays = await until('the strays run', async () => {
-      const pids = await processesOfJob(id, '/nowhere/output.fifo', 'openFiles');
+      const pids = await processesOfJob(id, '/nowhere/output.fifo');
       return pids.length >= 2 ? pids : null;
     });
     await terminateStrays(id, '/nowhere');
