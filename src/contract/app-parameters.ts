@@ -30,9 +30,6 @@ type ParameterType = (typeof types)[number];
 /** What an app may say of a parameter. */
 const factNames = ['type', 'default', 'min', 'max', 'choices', 'description'];
 
-/** A default of null is a default too. */
-const defaultOf = (facts: Facts): unknown => (Object.hasOwn(facts, 'default') ? facts.default : facts.value);
-
 /** A JSON value as text. */
 export const shownValue = (value: unknown): string =>
   excerpt(typeof value === 'string' ? value : (JSON.stringify(value) ?? ''), 300);
@@ -52,16 +49,8 @@ function ofValues(values: Facts, constraints: Facts, path: string, prefix = ''):
   });
 }
 
-/** The parameters in the forms in which apps tell of them: by name, as a list, or as KonfAI does. */
+/** The parameters in the forms in which apps tell of them: by name, or as KonfAI does. */
 export function readParameters(parameters: unknown): Parameters {
-  if (Array.isArray(parameters)) {
-    const all = parameters.flatMap((each: unknown, index): Parameter[] => {
-      if (typeof each === 'string') return [{ name: each, value: undefined, facts: {}, path: [index] }];
-      if (!isObject(each) || typeof each.name !== 'string') return [];
-      return [{ name: each.name, value: defaultOf(each), facts: each, path: [index] }];
-    });
-    return { all, isComplete: all.length > 0 };
-  }
   if (!isObject(parameters)) return { all: [], isComplete: false };
   const { values, constraints, path } = parameters;
   if (isObject(values)) {
@@ -69,9 +58,9 @@ export function readParameters(parameters: unknown): Parameters {
     return { all: ofValues(values, isObject(constraints) ? constraints : {}, from), isComplete: false };
   }
   const all = Object.entries(parameters).map(([name, entry]): Parameter => {
-    const hasFacts = isObject(entry) && [...factNames, 'value'].some((each) => Object.hasOwn(entry, each));
+    const hasFacts = isObject(entry) && factNames.some((each) => Object.hasOwn(entry, each));
     return hasFacts
-      ? { name, value: defaultOf(entry), facts: entry, path: [name] }
+      ? { name, value: entry.default, facts: entry, path: [name] }
       : { name, value: entry, facts: {}, path: [name] };
   });
   return { all, isComplete: all.length > 0 };
@@ -186,10 +175,8 @@ function faultsOf(parameter: Parameter): (readonly [string, string])[] {
   if (least !== null && most !== null && least > most) faults.push(['min', `is above max, ${most}`]);
   const hasDefault = value !== undefined && value !== null && !isObject(value);
   const problem = hasDefault ? problemWithValue(parameter, shownValue(value)) : null;
-  if (problem !== null) {
-    const key = facts.default === undefined ? 'value' : 'default';
-    faults.push([key, `is ${quoteName(shownValue(value))}: the app itself ${problem}`]);
-  }
+  if (problem !== null)
+    faults.push(['default', `is ${quoteName(shownValue(value))}: the app itself ${problem}`]);
   if (!/^[^-=\s][^=]*$/.test(name) || name !== name.trim()) {
     faults.push([
       '',
@@ -203,22 +190,14 @@ function faultsOf(parameter: Parameter): (readonly [string, string])[] {
 export function parameterFaults(parameters: unknown): ParameterFault[] {
   const here = ['parameters'];
   if (parameters === undefined || parameters === null) return [];
-  if (!isObject(parameters) && !Array.isArray(parameters)) {
+  if (!isObject(parameters))
     return [{ path: here, problem: `must be an object of parameters by name, ${got(parameters)}` }];
-  }
-  const { all } = readParameters(parameters);
-  const nameless = Array.isArray(parameters)
-    ? [...parameters.keys()]
-        .filter((index) => !all.some(({ path }) => path[0] === index))
-        .map((index) => ({ path: [...here, index], problem: 'has no name' }))
-    : [];
-  const faults = all
-    .filter(({ path }) => path.length > 0)
+  return readParameters(parameters)
+    .all.filter(({ path }) => path.length > 0)
     .flatMap((parameter) =>
       faultsOf(parameter).map(([key, problem]) => ({
         path: [...here, ...parameter.path, ...(key === '' ? [] : [key])],
         problem,
       })),
     );
-  return [...nameless, ...faults];
 }

@@ -129,16 +129,9 @@ describe('a parameter', () => {
     expect(read()[1]).toEqual(['net.blocks', 2, { min: 2 }]);
   });
 
-  test('A parameter is read from a list of names as well', () => {
-    const list = ['plain', { name: 'scale', min: 1 }];
-    expect(refused({ parameters: list }, 'infer', set('plain=x', 'scale=1'))).toBe('');
-    expect(refused({ parameters: list }, 'infer', set('scale=0'))).toContain("takes 'scale' of at least 1");
-    expect(refused({ parameters: list }, 'infer', set('plan=0'))).toContain("did you mean 'plain'?");
-  });
-
   test.each([
     ['nothing', undefined],
-    ['an empty list', []],
+    ['a list', ['depth']],
     ['no name', {}],
     ['what is not understood', 'all'],
     [
@@ -163,16 +156,11 @@ describe('what is declared of a parameter', () => {
     [{ type: 'float' }, 'type', "must be one of: number, integer, boolean, text, got 'float'"],
     [{ default: 3, max: 2 }, 'default', "is '3': the app itself takes 'x' of at most 2"],
     [{ default: 'c', choices: ['a', 'b'] }, 'default', "is 'c': the app itself takes 'a' or 'b' for 'x'"],
-    [{ value: 3, max: 2 }, 'value', "is '3': the app itself takes 'x' of at most 2"],
     [{ default: 1, minimum: 0 }, 'minimum', "is not known; did you mean 'min'?"],
     [{ default: 1, chocies: [1] }, 'chocies', "is not known; did you mean 'choices'?"],
     [{ default: 1, description: 3 }, 'description', "must be a text, got '3'"],
   ])('A wrong declaration of a parameter is reported: %j', (facts, key, problem) => {
     expect(parameterFaults({ x: facts })).toContainEqual({ path: ['parameters', 'x', key], problem });
-    expect(parameterFaults([{ name: 'x', ...facts }])).toContainEqual({
-      path: ['parameters', 0, key],
-      problem,
-    });
   });
 
   test('A declaration of a parameter is right within its bounds, where these are equal, and where it has no default', () => {
@@ -182,7 +170,6 @@ describe('what is declared of a parameter', () => {
 
   test('A declaration of a parameter is right as documented, and as KonfAI has it', () => {
     expect(parameterFaults(parameters)).toEqual([]);
-    expect(parameterFaults(['plain', { name: 'x', default: 1 }])).toEqual([]);
     expect(parameterFaults({ values: { a: 1 }, constraints: {}, path: 'x' })).toEqual([]);
     expect(parameterFaults(undefined)).toEqual([]);
   });
@@ -191,9 +178,6 @@ describe('what is declared of a parameter', () => {
     expect(parameterFaults('all')).toEqual([
       { path: ['parameters'], problem: "must be an object of parameters by name, got 'all'" },
     ]);
-    expect(parameterFaults([{ min: 1 }, 'plain', 3])).toEqual(
-      [0, 2].map((index) => ({ path: ['parameters', index], problem: 'has no name' })),
-    );
     expect(parameterFaults({ 'a=b': 1, '-x': 1, ' y': 1, 'z ': 1, good: 1 })).toEqual(
       ['a=b', '-x', ' y', 'z '].map((name) => ({
         path: ['parameters', name],

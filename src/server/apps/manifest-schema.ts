@@ -103,7 +103,7 @@ export const appManifestSchema = z.object({
     .meta({
       description:
         'What --set NAME=VALUE changes: by name a value, or an object with what it may be. Other names and values are refused. Without it, nothing is',
-      type: ['object', 'array'],
+      type: 'object',
       additionalProperties: {
         properties: {
           type: {
