@@ -19,16 +19,8 @@ export const sequence = (tag: string, ...items: readonly DicomElement[][]): Dico
   items,
 ];
 
-export const explicitLittleEndian = syntaxes.explicit;
-/** Has four bytes for every length: explicit texts of numbers end at 65,534 bytes. */
-export const implicitLittleEndian = syntaxes.implicit;
-export const explicitBigEndian = syntaxes.bigEndian;
-
-/** How a data set is encoded. */
-export type DicomSyntax =
-  | typeof explicitLittleEndian
-  | typeof implicitLittleEndian
-  | typeof explicitBigEndian;
+/** How a data set is encoded. Explicit texts of numbers end at 65,534 bytes. */
+export type DicomSyntax = (typeof syntaxes)['explicit' | 'implicit' | 'bigEndian'];
 
 /** Binary numbers: the bytes of each, and how one is written. */
 const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer, value: number) => void]>> = {
@@ -56,7 +48,7 @@ const isItems = (value: DicomValue): value is readonly DicomElement[][] =>
   Array.isArray(value) && Array.isArray(value[0]);
 
 function bytesOf(tag: string, vr: string, value: DicomValue, syntax: DicomSyntax): Buffer {
-  const isBig = syntax === explicitBigEndian;
+  const isBig = syntax === syntaxes.bigEndian;
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   if (vr === 'SQ') return Buffer.concat(isItems(value) ? value.map((item) => encodeItem(item, syntax)) : []);
   const values = (Array.isArray(value) ? value : [value]) as readonly (string | number)[];
@@ -94,7 +86,7 @@ export function encodeItem(elements: readonly DicomElement[], syntax?: DicomSynt
 
 /** The head of an item, or of a fragment of compressed pixels. */
 export function itemStart(length: number, syntax?: DicomSyntax): Buffer {
-  return plainStart('fffee000', length, syntax === explicitBigEndian);
+  return plainStart('fffee000', length, syntax === syntaxes.bigEndian);
 }
 
 /** A tag and a length of four bytes. */
@@ -111,10 +103,10 @@ export function elementStart(
   tag: string,
   vr: string,
   length: number,
-  syntax: DicomSyntax = explicitLittleEndian,
+  syntax: DicomSyntax = syntaxes.explicit,
 ): Buffer {
-  const isBig = syntax === explicitBigEndian;
-  if (syntax === implicitLittleEndian) return plainStart(tag, length, isBig);
+  const isBig = syntax === syntaxes.bigEndian;
+  if (syntax === syntaxes.implicit) return plainStart(tag, length, isBig);
   const start = Buffer.allocUnsafe(hasLongLength(vr) ? 12 : 8).fill(0);
   tagBytes(tag, isBig).copy(start);
   start.write(vr, 4, 'latin1');
@@ -132,7 +124,7 @@ const [zero, space] = [Uint8Array.of(0), Uint8Array.of(0x20)];
 /** Encodes elements in the order of their tags. Text becomes UTF-8, which the data set has to declare. */
 export function encodeElements(
   elements: readonly DicomElement[],
-  syntax: DicomSyntax = explicitLittleEndian,
+  syntax: DicomSyntax = syntaxes.explicit,
 ): Buffer {
   const inOrder = [...elements].sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
   const parts: Uint8Array[] = [];
@@ -157,7 +149,7 @@ export function fileStart(facts: {
     ['00020001', 'OB', Uint8Array.of(0, 1)],
     ['00020002', 'UI', facts.sopClass],
     ['00020003', 'UI', facts.sopInstance],
-    ['00020010', 'UI', facts.syntax ?? explicitLittleEndian],
+    ['00020010', 'UI', facts.syntax ?? syntaxes.explicit],
     ['00020012', 'UI', implementation],
     ['00020013', 'SH', 'REMOTE_APP'],
   ]);

@@ -13,14 +13,12 @@ export {
   type DicomSyntax,
   elementStart,
   encodeElements,
-  explicitBigEndian,
-  explicitLittleEndian,
   fileStart,
-  implicitLittleEndian,
   itemStart,
 } from './dicom-write.js';
 export { parseDicomStart } from './headers/dicom-parse.js';
 export { isDicomStart, isGzip } from './headers/dicom-start.js';
+export { syntaxes } from './headers/dicom-walk.js';
 export { beginsAsNifti } from './headers/nifti-layout.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';

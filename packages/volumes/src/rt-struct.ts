@@ -19,10 +19,10 @@ import {
   encodeElements,
   encodeItem,
   fileStart,
-  implicitLittleEndian,
   itemStart,
   sequence,
 } from './dicom-write.js';
+import { syntaxes } from './headers/dicom-walk.js';
 import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
 import { requireLabels } from './seg-frames.js';
 import type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
@@ -101,7 +101,7 @@ export async function writeRtStruct(
     const isExact = placed.every(({ placing }) => placing.isExact);
     const isByNumber = placed.some(({ placing }) => placing.isByNumber);
     const { altered, ...around } = aroundContours(source, { segments, seriesUid, instanceUid }, maker);
-    const start = { syntax: implicitLittleEndian, sopClass: structureSetClass, sopInstance: instanceUid };
+    const start = { syntax: syntaxes.implicit, sopClass: structureSetClass, sopInstance: instanceUid };
     await writeFile(unfinished, parts(fileStart(start), around, regions), { flag: 'wx' });
     return { seriesUid, instanceUid, isExact, isByNumber, segments, altered };
   });
@@ -144,7 +144,7 @@ const contourItem = (images: readonly SourceImage[], count: number, data: string
       ['30060046', 'IS', String(count)],
       ['30060050', 'DS', data],
     ],
-    implicitLittleEndian,
+    syntaxes.implicit,
   );
 
 /** The elements before and after the contours, and the texts that lost characters. */
@@ -214,9 +214,9 @@ function* parts(
   { before, after }: Pick<ReturnType<typeof aroundContours>, 'before' | 'after'>,
   regions: readonly Region[],
 ): Generator<Buffer> {
-  const encode = (elements: readonly DicomElement[]) => encodeElements(elements, implicitLittleEndian);
+  const encode = (elements: readonly DicomElement[]) => encodeElements(elements, syntaxes.implicit);
   const sequenceStart = (tag: string, items: readonly Buffer[]) =>
-    elementStart(tag, 'SQ', lengthOf(items), implicitLittleEndian);
+    elementStart(tag, 'SQ', lengthOf(items), syntaxes.implicit);
   const items = regions.map(({ segment: { color }, contours }, at) => {
     const item = [
       encode(color === null ? [] : [['3006002a', 'IS', colourOf(color)]]),

@@ -6,11 +6,9 @@ import {
   decimalString,
   elementStart,
   encodeElements,
-  explicitBigEndian,
-  explicitLittleEndian,
   fileStart,
-  implicitLittleEndian,
 } from '../src/dicom-write.js';
+import { syntaxes } from '../src/headers/dicom-walk.js';
 
 const elements: DicomElement[] = [
   ['00280010', 'US', 513],
@@ -32,8 +30,8 @@ function readBack(syntax: DicomSyntax) {
 }
 
 describe.each([
-  ['little', explicitLittleEndian],
-  ['big', explicitBigEndian],
+  ['little', syntaxes.explicit],
+  ['big', syntaxes.bigEndian],
 ] as const)('elements in %s endian', (_, syntax) => {
   const set = readBack(syntax);
 
@@ -63,7 +61,7 @@ describe.each([
 });
 
 test('The file meta information begins with its own length.', () => {
-  const set = readBack(explicitLittleEndian);
+  const set = readBack(syntaxes.explicit);
   const start = fileStart({ sopClass: '1.2.3', sopInstance: '2.25.12' });
   expect(set.uint32('x00020000')).toBe(start.length - 128 - 4 - 12);
   expect(set.string('x00020003')).toBe('2.25.12');
@@ -103,12 +101,12 @@ const structures: readonly DicomElement[] = [
 
 test('Implicit elements hold texts of any length, in sequences too.', () => {
   const bytes = Buffer.concat([
-    fileStart({ syntax: implicitLittleEndian, sopClass: '1.2.3', sopInstance: '2.25.1' }),
-    encodeElements(structures, implicitLittleEndian),
+    fileStart({ syntax: syntaxes.implicit, sopClass: '1.2.3', sopInstance: '2.25.1' }),
+    encodeElements(structures, syntaxes.implicit),
   ]);
   const set = parser.parseDicom(bytes);
   expect([set.string('x00020010'), set.string('x00080060'), set.uint16('x00280010')]).toEqual([
-    implicitLittleEndian,
+    syntaxes.implicit,
     'RTSTRUCT',
     512,
   ]);

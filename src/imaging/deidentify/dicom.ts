@@ -3,11 +3,9 @@ import {
   type DicomElement,
   type DicomElements,
   encodeElements,
-  explicitBigEndian,
-  explicitLittleEndian,
   fileStart,
-  implicitLittleEndian,
   readElements,
+  syntaxes,
   VolumeError,
 } from '@remote-app/volumes';
 import { attributes } from '@remote-app/volumes/attributes';
@@ -34,8 +32,6 @@ export interface DeidentifyOptions {
   /** Names of refusals that the person allows. */
   readonly allowed: ReadonlySet<string>;
 }
-
-const deflated = '1.2.840.10008.1.2.1.99';
 
 /** Options of PS3.15 as codes (PS3.16, CID 7050). */
 const profile = ['', '113100', 'Basic Application Confidentiality Profile'] as const;
@@ -103,10 +99,10 @@ export async function deidentifyDicom(
   if (isDiffusion(set) && !saysB && how.removed.has('private attributes'))
     throw new CannotDeidentify(name, 'diffusion');
   elements.push(['00080016', 'UI', sopClass], ['00080018', 'UI', instance], ...statementOf(how));
-  const syntax = [implicitLittleEndian, deflated].includes(dicom.syntax)
-    ? explicitLittleEndian
+  const syntax = [syntaxes.implicit, syntaxes.deflated].some((each) => each === dicom.syntax)
+    ? syntaxes.explicit
     : dicom.syntax;
-  const encoding = how.reading.isBig ? explicitBigEndian : explicitLittleEndian;
+  const encoding = how.reading.isBig ? syntaxes.bigEndian : syntaxes.explicit;
   const body = encodeElements(elements, encoding);
   const start = await pixelPieces(file, dicom, pixels, encoding);
   const head = Buffer.concat([fileStart({ syntax, sopClass, sopInstance: instance }), body, start.start]);
@@ -132,7 +128,7 @@ function rewritingOf(
     isEmission: isEmission(sopClass),
     table,
     reading: {
-      isBig: syntax === explicitBigEndian,
+      isBig: syntax === syntaxes.bigEndian,
       isSigned: set.uint16('x00280103') === 1,
     },
     pseudonyms,

@@ -1,14 +1,11 @@
-/** Attributes that may have a pseudonym where the file says that the patient's identity was removed. */
-const codes = `
-    00100010 PatientName
-    00100020 PatientID`;
-
 /**
  * Identifying attributes by what they identify. The Basic Profile of PS3.15 (Table E.1-1) removes or replaces all of them.
  * Attributes that identify only sometimes, such as descriptions and dates, are not included.
  */
-const others = `
+const table = `
     the patient:
+    00100010 PatientName
+    00100020 PatientID
     00084000 IdentifyingComments
     00100021 IssuerOfPatientID
     00100030 PatientBirthDate
@@ -104,18 +101,13 @@ const others = `
     04000561 OriginalAttributesSequence
     fffafffa DigitalSignaturesSequence`;
 
-/** Tags, as eight hexadecimal digits, with their keywords. */
-const rowsOf = (table: string) => [...table.matchAll(/([0-9a-f]{8}) (\w+)/g)];
-
 /** The keywords of identifying attributes, by tag. */
 export const identifying: ReadonlyMap<number, string> = new Map(
-  [...rowsOf(codes), ...rowsOf(others)].map(([, tag = '', keyword = '']) => [
+  [...table.matchAll(/([0-9a-f]{8}) (\w+)/g)].map(([, tag = '', keyword = '']) => [
     Number.parseInt(tag, 16),
     keyword,
   ]),
 );
 
-const mayBeCodes = new Set(rowsOf(codes).map(([, tag = '']) => Number.parseInt(tag, 16)));
-
-/** Whether an attribute may have a pseudonym where the patient's identity was removed. */
-export const mayBeCode = (tag: number): boolean => mayBeCodes.has(tag);
+/** The name and the ID of the patient, which may be pseudonyms where the file says that the patient's identity was removed. */
+export const mayBeCode = (tag: number): boolean => tag === 0x0010_0010 || tag === 0x0010_0020;

@@ -96,43 +96,12 @@ const textOf = (bytes: ElementBytes, { value, length }: ElementHead): string =>
     .toString('latin1')
     .replace(/[\0 ]+$/, '');
 
-/** The identifying attributes of a data set, and whether it says that the identity was removed. */
-class Findings {
-  readonly tags = new Set<number>();
-  isIdentityRemoved = false;
-  /** The creators of private attributes, by depth, group and block. */
-  readonly #creators = new Map<string, string>();
-
-  /** Whether a private attribute is one that images need, and says nothing else. */
-  #isSafe(bytes: ElementBytes, { tag, depth, value, length }: ElementHead): boolean {
-    const creator = this.#creators.get(`${depth} ${tag >>> 16} ${(tag >>> 8) & 0xff}`) ?? '';
-    const row = privateAttribute(creator, hexOf(tag));
-    if (row?.treatment !== 'csa') return row !== undefined;
-    const given = Buffer.from(bytes.at(value, length));
-    return neutralCsa(given)?.bytes.equals(given) ?? false;
-  }
-
-  /** @throws DamagedElements for a data set that can't be read to its end */
-  async read(bytes: ElementBytes, from: number, pause: () => Promise<void>): Promise<void> {
-    let count = 0;
-    let isPadding = false;
-    for (const head of elementsIn(bytes, from, encodingAt(bytes, from), true, ({ tag }) => isPrivate(tag))) {
-      const { tag, vr, depth, at } = head;
-      count += 1;
-      if (count > maxElements || depth > maxDepth) throw new DamagedElements();
-      if (count % elementsAtOnce === 0) await pause();
-      // Some programs write zeros after the data set. Anything else after them is not inspected.
-      const isZeros = depth === 0 && bytes.at(at, 8).every((byte) => byte === 0);
-      if (isPadding && !isZeros) throw new DamagedElements();
-      isPadding = isZeros;
-      if (!isZeros && vr !== '' && !isVr(vr)) throw new DamagedElements();
-      if (tag === identityRemoved && depth === 0) this.isIdentityRemoved = textOf(bytes, head) === 'YES';
-      if ((tag >>> 16) % 2 === 1 && !isPrivate(tag))
-        this.#creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, textOf(bytes, head));
-      const isFinding = identifying.has(tag) || (isPrivate(tag) && !this.#isSafe(bytes, head));
-      if (isFinding && hasValue(bytes, head)) this.tags.add(tag);
-    }
-  }
+/** Whether a private attribute is one that images need, and says nothing else. */
+function isSafe(bytes: ElementBytes, { tag, value, length }: ElementHead, creator: string): boolean {
+  const row = privateAttribute(creator, hexOf(tag));
+  if (row?.treatment !== 'csa') return row !== undefined;
+  const given = Buffer.from(bytes.at(value, length));
+  return neutralCsa(given)?.bytes.equals(given) ?? false;
 }
 
 const isVr = (text: string): boolean => /^[A-Z]{2}$/.test(text);
@@ -155,25 +124,45 @@ const unpackedBy = (
     throw new DamagedElements();
   });
 
+/** @param readAll reads the whole file, for a deflated data set */
 async function inspect(
-  bytes: ElementBytes,
+  file: ElementBytes,
   readAll: () => Promise<Buffer>,
   pause: () => Promise<void>,
 ): Promise<Identity> {
-  const findings = new Findings();
-  let isWhole = true;
+  const tags = new Set<number>();
+  /** The creators of private attributes, by depth, group and block. */
+  const creators = new Map<string, string>();
+  let [isIdentityRemoved, isPadding, isWhole] = [false, false, true];
+  let count = 0;
   try {
-    const { syntax, end } = readMeta(bytes, hasMagic(bytes.at(0, 256)) ? 132 : 0);
-    if (syntax !== syntaxes.deflated) await findings.read(bytes, end, pause);
-    else {
-      const packed = (await readAll()).subarray(end);
-      await findings.read(bytesInMemory(await unpackedBy(promisify(inflateRaw), packed)), 0, pause);
+    const { syntax, end } = readMeta(file, hasMagic(file.at(0, 256)) ? 132 : 0);
+    const isDeflated = syntax === syntaxes.deflated;
+    const bytes = isDeflated
+      ? bytesInMemory(await unpackedBy(promisify(inflateRaw), (await readAll()).subarray(end)))
+      : file;
+    const from = isDeflated ? 0 : end;
+    for (const head of elementsIn(bytes, from, encodingAt(bytes, from), true, ({ tag }) => isPrivate(tag))) {
+      const { tag, vr, depth, at } = head;
+      count += 1;
+      if (count > maxElements || depth > maxDepth) throw new DamagedElements();
+      if (count % elementsAtOnce === 0) await pause();
+      // Some programs write zeros after the data set. Anything else after them is not inspected.
+      const isZeros = depth === 0 && bytes.at(at, 8).every((byte) => byte === 0);
+      if (isPadding && !isZeros) throw new DamagedElements();
+      isPadding = isZeros;
+      if (!isZeros && vr !== '' && !isVr(vr)) throw new DamagedElements();
+      if (tag === identityRemoved && depth === 0) isIdentityRemoved = textOf(bytes, head) === 'YES';
+      if ((tag >>> 16) % 2 === 1 && !isPrivate(tag))
+        creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, textOf(bytes, head));
+      const creator = creators.get(`${depth} ${tag >>> 16} ${(tag >>> 8) & 0xff}`) ?? '';
+      const isFinding = identifying.has(tag) || (isPrivate(tag) && !isSafe(bytes, head, creator));
+      if (isFinding && hasValue(bytes, head)) tags.add(tag);
     }
   } catch (cause) {
     if (!(cause instanceof DamagedElements)) throw cause;
     isWhole = false;
   }
-  const { tags, isIdentityRemoved } = findings;
   const told = [...tags].filter((tag) => !(isIdentityRemoved && mayBeCode(tag))).sort((a, b) => a - b);
   return { attributes: told.map(nameOf), isWhole };
 }
