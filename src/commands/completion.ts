@@ -1,11 +1,8 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { appFlag, ClientCommand, connectionFlags } from '../cli/command/index.js';
+import { ClientCommand, connectionFlags } from '../cli/command/index.js';
 import { findOffers, type Offers, type Shell, scripts } from '../cli/completion/index.js';
 import { UsageError } from '../client/errors.js';
-
-/** The flags of an unfinished command line that say what its values depend on. */
-const askingFlags = { ...connectionFlags, app: appFlag };
 
 /** How long a completion waits for the server, in milliseconds. */
 const maxWait = 2000;
@@ -15,7 +12,7 @@ const shells = Object.keys(scripts) as Shell[];
 export default class Completion extends ClientCommand {
   static override summary = 'Print the script that completes commands in a shell';
   static override description =
-    'The Tab key then completes commands, flags, files, and what the server lists: apps with their parameters and checkpoints, jobs, tags and GPUs. The server is taken from the flags typed so far, the environment or the profile.';
+    'The Tab key then completes commands, flags, files, and what the server lists: apps and jobs. The server is taken from the flags typed so far, the environment or the profile.';
   static override examples = [
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/remote-app',
     'source <(<%= config.bin %> completion zsh)',
@@ -56,12 +53,11 @@ export default class Completion extends ClientCommand {
       giveUp = resolve;
     });
     const found = findOffers(words, this.config, async (typed) => {
-      const own = typed.flatMap((flag) => (flag.name in askingFlags ? flag.words : []));
-      const { flags } = await this.parse({ flags: askingFlags }, own);
-      const settings = await this.settings(flags);
-      const connection = await this.connectTo(settings, flags);
+      const own = typed.flatMap((flag) => (flag.name in connectionFlags ? flag.words : []));
+      const { flags } = await this.parse({ flags: connectionFlags }, own);
+      const connection = await this.connectTo(await this.settings(flags), flags);
       setTimeout(giveUp, maxWait, []).unref();
-      return { connection, app: settings.app };
+      return connection;
     }).catch(() => []);
     const offers = await Promise.race([found, late]);
     await this.print(

@@ -171,24 +171,16 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
   });
 
 const jobs = [
-  { job_id: 'aa01bc23de45', status: 'running', app: 'tissue', operation: 'infer', tag: 'study-7' },
-  { job_id: 'bb01bc23de45', status: 'done', app: 'lungs', operation: 'evaluate', tag: 'study-7' },
+  { job_id: 'aa01bc23de45', status: 'running', app: 'tissue', operation: 'infer' },
+  { job_id: 'bb01bc23de45', status: 'done', app: 'lungs', operation: 'evaluate' },
 ];
-
-const described = {
-  app: 'tissue',
-  available: true,
-  display_name: 'Tissue',
-  checkpoints_name: ['CV_0.pt', 'CV_1.pt'],
-  parameters: { scale: { default: 1 }, mode: { default: 'fast' } },
-};
 
 const fake: Fake = {
   apps: ['lungs', 'tissue'],
   override: ({ url }, response) => {
-    const answer = { '/jobs': { jobs }, '/repo_apps/tissue': described }[url];
-    if (answer) json(response, 200, answer);
-    return answer !== undefined;
+    if (url !== '/jobs') return false;
+    json(response, 200, { jobs });
+    return true;
   },
 };
 
@@ -213,18 +205,9 @@ describe('completion --offers', () => {
     ['kill ', [running]],
     ['kill aa01bc23de45 ', []],
     ['rm ', [done]],
-    ['infer --gpu 0,', ['0,2\tNVIDIA L4']],
-    ['infer --gpu=', ['0\tNVIDIA H200', '2\tNVIDIA L4']],
-    ['infer --tag stu', ['study-7\t2 jobs']],
-    ['jobs --tag stu', ['study-7\t2 jobs']],
-    ['infer --app tissue --set sc', ['scale=\t1', 'mode=\tfast']],
-    ['infer -a tissue --set ', ['scale=\t1', 'mode=\tfast']],
-    // Of which app is not known.
     ['infer --set sc', []],
     // Behind -- there are no flags.
     ['infer -- --app tissue --set ', [':files']],
-    ['infer -a tissue --ensemble-models CV_0.pt,', ['CV_0.pt,CV_1.pt']],
-    ['fine-tune -a tissue --models CV', ['CV_0.pt', 'CV_1.pt']],
     ['infer scan', [':files']],
     ['infer --json scan', [':files']],
     ['infer --token-file ord', [':files']],

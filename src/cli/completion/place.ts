@@ -1,5 +1,5 @@
 import type { Command, Interfaces } from '@oclif/core';
-import { type AppBound, type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
+import { type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
 import type { Offer, ValueSource } from './sources.js';
 
 /** What completes a word: a fixed list, values that have to be looked up, or paths, which the shell completes itself. */
@@ -29,17 +29,11 @@ const jobsFor: Readonly<Record<string, ValueSource>> = {
 const byField: Partial<Readonly<Record<FieldKind, Values>>> = {
   files: 'files',
   archive: 'files',
-  gpus: 'gpus',
-};
-const byBound: Partial<Readonly<Record<AppBound, Values>>> = {
-  parameters: 'parameters',
-  checkpointNames: 'checkpoints',
 };
 const byFlagName: Readonly<Record<string, Values>> = {
   app: 'apps',
   profile: 'profiles',
   status: 'states',
-  tag: 'tags',
 };
 const byArgument: Readonly<Record<string, Values>> = {
   app: 'apps',
@@ -60,8 +54,7 @@ const fieldOf = (command: string, { name }: Flag): Field | undefined =>
 function valuesOfFlag(command: string, flag: Flag): Values {
   if (flag.type === 'option' && flag.options) return listed(flag.options);
   const field = fieldOf(command, flag);
-  if (field)
-    return (field.bound && byBound[field.bound]) ?? byField[field.kind] ?? byFlagName[field.name] ?? nothing;
+  if (field) return byField[field.kind] ?? byFlagName[field.name] ?? nothing;
   const { helpValue = '' } = flag as { helpValue?: string | string[] };
   if (helpValue === 'DIR') return 'directories';
   return byFlagName[flag.name] ?? (/\b(FILE|PATH)\b/.test(String(helpValue)) ? 'files' : nothing);

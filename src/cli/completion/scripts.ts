@@ -46,8 +46,6 @@ _remote_app() {
     [[ $line =~ ^[A-Za-z0-9_./:,@%+=-]+$ ]] || printf -v line %q "$line"
     COMPREPLY+=("\${line#"$typed"}")
   done < <(_remote_app_offers)
-  # A value follows what ends with '='.
-  [[ \${#COMPREPLY[@]} == 1 && \${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
 }
 
 complete -F _remote_app ${bin}
@@ -60,7 +58,7 @@ const zsh = (bin: string): string => `\
 
 _remote_app() {
   local line
-  local -a lines values shown end
+  local -a lines values shown
   lines=("\${(@f)$(command ${bin} completion --offers -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null </dev/null)}")
   [[ $PREFIX == --*=* ]] && compset -P 1 '*='
   case $lines[1] in
@@ -72,9 +70,7 @@ _remote_app() {
     values+=("\${line%%$'\\t'*}")
     shown+=("\${line/$'\\t'/  -- }")
   done
-  # A value follows what ends with '='.
-  [[ $values[1] == *= ]] && end=(-S '')
-  compadd $end -l -d shown -a values
+  compadd -l -d shown -a values
 }
 
 if [[ $funcstack[1] == _remote_app ]]; then
