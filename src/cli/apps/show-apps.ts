@@ -77,35 +77,7 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
-/** Keys that have their own line or heading, or would repeat another line. */
-const shownKeys = new Set([
-  'app',
-  'available',
-  'display_name',
-  'description',
-  'short_description',
-  'checkpoints_name',
-  'terminology',
-  'checkpoints_name_available',
-  'maximum_tta',
-  'mc_dropout',
-  'patch_size',
-  'has_capabilities',
-  'finetunable',
-  'inputs',
-  'outputs',
-  'inputs_evaluations',
-  'task',
-  'vram_plan',
-  'citation',
-  'parameters',
-  'tta',
-  'models',
-  'icon',
-  'repository',
-]);
-
-/** The value of an unknown key: `a: 1, b: 2` if it is a flat object. */
+/** A value that nobody has checked: `a: 1, b: 2` if it is a flat object. */
 function unknownValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
@@ -139,29 +111,26 @@ function describeApp(app: AppAnswer, columns?: number): string[] {
   return [...facts, '', heading, ...parameters.flatMap((line) => wrapped(`  ${line}`, columns, 6))];
 }
 
-function factsOf(app: AvailableAppAnswer): (readonly [string, string | null])[] {
-  const others = Object.entries(app).filter(([key]) => !shownKeys.has(key));
-  return [
-    ['App', app.app],
-    ['Name', app.display_name],
-    ['About', (app.description || app.short_description).trim().replaceAll(/\s+/g, ' ')],
-    ['Task', unknownValue(app.task)],
-    ['Can do', capabilityNames(app).join(', ')],
-    ['Inputs', volumes(app.inputs)],
-    ['Outputs', volumes(app.outputs)],
-    ['Labels', labels(app)],
-    ['Evaluations', evaluations(app)],
-    ['Checkpoints', checkpointsOf(app).join(', ') || null],
-    ['TTA at most', atMost(app.maximum_tta)],
-    ['MC dropout at most', atMost(app.mc_dropout)],
-    ['Patch size', app.patch_size?.join(' x ') ?? null],
-    ['Memory plan', unknownValue(app.vram_plan)],
-    ['Cite', app.citation?.map(referenceText).join('; ') ?? null],
-    ['Repository', origin(app)],
-    ['Not updated', app.repository?.problem ?? null],
-    ...others.map(([key, value]) => [excerpt(key, 40), unknownValue(value)] as const),
-  ];
-}
+const factsOf = (app: AvailableAppAnswer): (readonly [string, string | null])[] => [
+  ['App', app.app],
+  ['Name', app.display_name],
+  ['About', (app.description || app.short_description).trim().replaceAll(/\s+/g, ' ')],
+  ['Task', unknownValue(app.task)],
+  ['Can do', capabilityNames(app).join(', ')],
+  ['Inputs', volumes(app.inputs)],
+  ['Outputs', volumes(app.outputs)],
+  ['Labels', labels(app)],
+  ['Evaluations', evaluations(app)],
+  ['Checkpoints', checkpointsOf(app).join(', ') || null],
+  ['TTA at most', atMost(app.maximum_tta)],
+  ['MC dropout at most', atMost(app.mc_dropout)],
+  ['Patch size', app.patch_size?.join(' x ') ?? null],
+  ['Memory plan', unknownValue(app.vram_plan)],
+  ['Cite', app.citation?.map(referenceText).join('; ') ?? null],
+  ['Version', app.version ?? null],
+  ['Repository', origin(app)],
+  ['Not updated', app.repository?.problem ?? null],
+];
 
 /** At most this many apps are described in a list, because each takes a request. */
 const maxDescribed = 50;
