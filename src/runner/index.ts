@@ -3,7 +3,6 @@ export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
 export {
   isAlive,
-  removedButOpen,
   runnerIn,
   runners,
   workerHostIn,
