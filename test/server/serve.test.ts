@@ -72,13 +72,6 @@ test('A start that is refused ends with exit code 2, with one line', async () =>
 });
 
 describe('serve, asked to stop,', () => {
-  test('Serve, asked to stop, ends with exit code 0 if no client is connected', async () => {
-    await using server = await TestServer.start({ runners: true });
-    const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
-    await server.api.running('infer', form, 'ready');
-    expect(await server.stop()).toBe(0);
-  });
-
   test('Serve, asked to stop, kills the jobs by default, also those that ignore SIGTERM', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--cpu-slots', '1'] });
     const { api } = server;

@@ -1,18 +1,8 @@
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { lookAtApps } from '../../../src/server/apps/app-problems.js';
-import {
-  isAppDirectory,
-  ownProgram,
-  repositoryState,
-  staysLoaded,
-  viewAppDirectory,
-  viewRepositoryApp,
-} from '../../../src/server/apps/app-view.js';
-import { missingPackages } from '../../../src/server/apps/missing-packages.js';
-import { hubSettings, TrackedRepository } from '../../../src/server/hub/index.js';
-import { plantCache } from '../../support/hub-cache.js';
+import { isAppDirectory, ownProgram, staysLoaded } from '../../../src/server/apps/app-view.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const least = { display_name: 'x', description: 'x', short_description: 'x', tta: 2, mc_dropout: 1 };
@@ -99,12 +89,6 @@ test.each([
   [{ command: ['true'], author: 'a', url: 'b', $schema: 'c', version: 1, licence_of_ours: 1 }, []],
   // Words that are parts of known ones.
   [{ command: ['true'], name: 'x', size: 1 }, []],
-  [{ command: ['true'], comand: 1 }, ["comand: there is no such field; did you mean 'command'?"]],
-  [{ command: ['true'], input: {} }, ["input: there is no such field; did you mean 'inputs'?"]],
-  [
-    { command: ['true'], outputs: { A: { ...volume, unitt: 'HU' } } },
-    ["outputs.A.unitt: there is no such field; did you mean 'unit'?"],
-  ],
   [
     { command: ['true'], inputs_evaluations: { D: { 'e.yml': { A: { ...volume, volume_typ: 1 } } } } },
     ["inputs_evaluations.D.e.yml.A.volume_typ: there is no such field; did you mean 'volume_type'?"],
@@ -127,17 +111,6 @@ test.each([
 });
 
 test.each([
-  [
-    { command: ['./run'] },
-    { run: '' },
-    ["command.0: './run' is not a file that this user may execute (chmod +x)"],
-  ],
-  [{ command: ['run'] }, {}, ["command.0: there is no program 'run' that can be run"]],
-  [
-    { command: ['python3.99', 'main.py'] },
-    { 'main.py': '' },
-    ["command.0: there is no program 'python3.99' that can be run"],
-  ],
   [
     { command: ['venv/bin/python', 'main.py'] },
     { 'main.py': '', 'requirements.txt': '' },
@@ -170,63 +143,6 @@ test('Files that an app names and lacks are reported with their places in app.js
   ]);
 });
 
-test('The description of an app follows from the files in its directory', async () => {
-  const directory = await appWith(
-    {
-      inputs: { A: volume },
-      models: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
-      terminology: { 1: { name: 'liver', color: '#f00' } },
-      patch_size: [8, 8, 8],
-      parameters: { scale: 1 },
-      task: 'segmentation',
-      version: 'of its author',
-      command: ['true'],
-    },
-    {
-      'fold_0.pt': '',
-      'fold_1.pt': '',
-      'notes.txt': '',
-      'weights/CV_0.pt': '',
-      'weights/CV_1.pt': '',
-      'weights/read.me': '',
-      'nets/a.json': '',
-      'nets/b.json': '',
-      'top.txt': '',
-      'Uncertainty.yml': '',
-      'Config.yml': '',
-    },
-  );
-  expect(await viewAppDirectory('lab', directory)).toEqual({
-    app: 'lab',
-    available: true,
-    display_name: 'x',
-    description: 'x',
-    short_description: 'x',
-    task: 'segmentation',
-    inputs: { A: { ...volume, required: true, default: null } },
-    outputs: {},
-    inputs_evaluations: {},
-    mc_dropout: 1,
-    maximum_tta: 2,
-    patch_size: [8, 8, 8],
-    checkpoints_name: ['fold_0.pt', 'weights/CV_0', 'gone.pt', 'nets/a.json', 'top.txt'],
-    checkpoints_name_available: [
-      ...['fold_0.pt', 'weights/CV_0', 'nets/a.json', 'top.txt'],
-      ...['CV_1.pt', 'b.json', 'fold_1.pt'],
-    ],
-    has_capabilities: [true, false, true],
-    finetunable: true,
-    terminology: { 1: { name: 'liver', color: '#f00' } },
-    parameters: { scale: 1 },
-  });
-  writeFileSync(path.join(directory, 'app.json'), '{');
-  expect(await viewAppDirectory('lab', directory)).toMatchObject({
-    app: 'lab',
-    available: false,
-    reason: expect.stringContaining('app.json of this app cannot be read'),
-  });
-});
-
 test('Words of a command that are files of the app are made absolute, and no others', async () => {
   const command = ['sh', 'main.sh', '../outside', 'gone.sh', '.', 'sub'];
   const directory = await appWith(
@@ -247,57 +163,4 @@ test('Words of a command that are files of the app are made absolute, and no oth
     isAppDirectory(path.dirname(plain)),
     isAppDirectory(`${plain}/app.json`),
   ]).toEqual([true, false, false]);
-});
-
-test('Missing Node packages are reported for a Node program only, and only if no directory above the app has them', async () => {
-  const directory = await appWith(
-    {},
-    {
-      'package.json': '{"dependencies": {"own": "1", "above": "1", "one": "1", "two": "2"}}',
-      'node_modules/own/x': '',
-      '../node_modules/above/x': '',
-      'main.js': '',
-    },
-  );
-  const file = path.join(directory, 'package.json');
-  const told = [`${file}: 2 packages not installed: one, two; run 'npm install' in '${directory}'`];
-  const missing = (...command: string[]) =>
-    missingPackages(directory, command, process.env.PATH ?? '', 'files');
-  expect(await missing('node', 'main.js')).toEqual(told);
-  expect(await missing('/usr/bin/node', 'x')).toEqual(told);
-  expect(await missing('./main.cjs')).toEqual(told);
-  expect(await missing('python3', 'main.py')).toEqual([]);
-  rmSync(file);
-  expect(await missing('node', 'main.js')).toEqual([]);
-});
-
-test('An app of a repository is reported with what the cache holds, or with why it is missing', async () => {
-  const cache = await place();
-  const files = { 'X/app.json': JSON.stringify(least), 'X/w.pt': 'w', 'Y/app.json': '{' };
-  const commit = await plantCache(cache, 'lab/app', files);
-  const stateOf = async (folder: string) => {
-    const settings = hubSettings({ HOME: cache, HF_HUB_CACHE: cache, HF_HUB_OFFLINE: '1' });
-    const tracked = new TrackedRepository({ repository: 'lab/app', revision: 'main' }, settings);
-    const app = { tracked, folder };
-    return [await repositoryState('lab', app), await viewRepositoryApp('lab', app)];
-  };
-  const told = { commit, checked_at: null };
-  expect(await stateOf('X')).toEqual([
-    { app: 'lab', available: true, ...told, problem: null },
-    expect.objectContaining({
-      available: true,
-      checkpoints_name_available: ['w.pt'],
-      repository: { name: 'lab/app', revision: 'main', ...told, problem: null },
-    }),
-  ]);
-  const broken = expect.stringMatching(/^app\.json of this app cannot be read: /);
-  expect(await stateOf('Y')).toEqual([
-    { app: 'lab', available: false, ...told, problem: broken },
-    { app: 'lab', available: false, reason: broken },
-  ]);
-  const none = "Repository 'lab/app' has no app in 'Z'; it has: lab/app:X, lab/app:Y";
-  expect(await stateOf('Z')).toEqual([
-    { app: 'lab', available: false, ...told, problem: none },
-    { app: 'lab', available: false, reason: none },
-  ]);
 });

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
 import type { Context } from 'koa';
@@ -299,22 +299,6 @@ describe('the end of a log that is opened again', () => {
     ['whole lines stay', `${entry}\n`, `${entry}\n`],
   ] as const)('When a log is opened again, %s', async ([, before, after]) => {
     expect(await openedAfter(before)).toBe(after);
-  });
-});
-
-describe('a start', () => {
-  test('A start fails where the audit log cannot be written', async () => {
-    const directory = path.join(tokens.directory, 'directory');
-    mkdirSync(directory);
-    const started = TestServer.start({ flags: ['--audit-log', directory] });
-    await expect(started).rejects.toThrow(/The audit log .* cannot be written/);
-  });
-
-  test('A start fails where a trusted proxy is no address', async () => {
-    const started = TestServer.start({ flags: ['--trusted-proxy', 'proxy.example.org'] });
-    await expect(started).rejects.toThrow(
-      /--trusted-proxy: 'proxy.example.org' is neither an address nor a network/,
-    );
   });
 });
 

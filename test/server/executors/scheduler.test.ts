@@ -185,6 +185,17 @@ describe('CPU slots', () => {
 });
 
 describe('a place in the queue', () => {
+  test('A place in the queue is by arrival, be it for a GPU or for a CPU slot', async () => {
+    const { any, cpu, tickets, held } = queue(1, 1);
+    any('a');
+    cpu('b', 1);
+    any('c');
+    cpu('d', 1);
+    any('e');
+    await held();
+    expect(['c', 'd', 'e'].map((name) => tickets[name]?.position())).toEqual([1, 2, 3]);
+  });
+
   test('A place in the queue cannot be cancelled after the grant', async () => {
     const { any, tickets, held, release } = queue(1);
     any('a');
