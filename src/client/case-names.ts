@@ -9,7 +9,7 @@ export const datatypes = /^(anat|beh|ct|dwi|eeg|fmap|func|ieeg|meg|micr|motion|m
 const bidsName = /^(sub-[\p{L}\p{N}+]+)(?:_(ses-[\p{L}\p{N}+]+))?(?:_[a-z]+-[\p{L}\p{N}+]+)*_[\p{L}\p{N}]+$/u;
 
 /** The entities and the suffix of a file whose name and folders agree as BIDS requires; null for any other file. */
-export function bidsNameOf(file: string): string | null {
+function bidsNameOf(file: string): string | null {
   const folders = path.resolve(file).split(path.sep);
   const stem = withoutEnding(folders.pop() ?? '');
   const [, subject, session] = bidsName.exec(stem) ?? [];

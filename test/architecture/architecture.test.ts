@@ -29,8 +29,6 @@ const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server']
 
 /** Values that no file of src/ imports. A test that goes through the module's entry is better than a line here. */
 const onlyForTests: readonly string[] = [
-  'cli/command/base-command.ts: hintsOfFailed',
-  'client/case-names.ts: bidsNameOf',
   'client/connection/api.ts: ram',
   'client/result/fetch-archive.ts: PrivateDirectory',
   'server/devices/nvidia-smi.ts: parseRows',

@@ -27,7 +27,7 @@ export function keptUntil(expiresAt: string | null, now: number): string | null 
 }
 
 /** Hints that follow the error of a failed job. */
-export function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
+function hintsOfFailed({ jobId, facts }: JobFailed): string[] {
   const { expiresAt, leftFiles, now, fetch } = facts;
   const until = keptUntil(expiresAt, now);
   return [
