@@ -224,7 +224,7 @@ describe('completion --offers', () => {
       ['killed,queued', 'killed,waiting', 'killed,running', 'killed,done', 'killed,error'],
     ],
     ['--v', ['--help\tShow help', '--version\tShow the version']],
-  ])('%j', async (line, offers) => {
+  ])('The line %j is offered %j', async (line, offers) => {
     await using cli = await Cli.create();
     await using server = await fakeService(fake);
     expect(await offered(cli, line.split(' '), { REMOTE_APP_SERVER: server.url })).toEqual(offers);

@@ -28,13 +28,8 @@ test.each([
   ],
   [['health', '--timeout', '0'], "--timeout takes a number of seconds above 0 and up to 2000000, got '0'"],
   [['health', '--timeout', '1', '--timeout', '2'], 'Flag --timeout can only be specified once'],
-  [
-    ['serve', '--max-file-size', '2Q'],
-    "--max-file-size takes a size such as 2GiB, 2G (the same) or 500MB, got '2Q'",
-  ],
   [['infer', '--nope', '--foo'], 'Nonexistent flags: --nope, --foo'],
   [['check', 'a', '--no-rum'], 'Nonexistent flag: --no-rum; did you mean --no-run?'],
-  [['infer', '--forse'], 'Nonexistent flag: --forse; did you mean --force?'],
   [
     ['infer', '--deidentfy=full', '--jsno'],
     'Nonexistent flags: --deidentfy=full, --jsno; did you mean --deidentify, --json?',

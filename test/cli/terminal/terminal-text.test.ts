@@ -23,7 +23,7 @@ describe('text for a terminal', () => {
     ['the direction of text', 'a\u202eb\u2066c\u200fd\u061ce', 'a\\u202eb\\u2066c\\u200fd\\u61ce'],
     ['the separators of lines and of paragraphs', 'a\u2028b\u2029c', 'a\\u2028b\\u2029c'],
     ['a colour with too many parameters', `${esc}[${'1;'.repeat(99)}mx`, 'x'],
-  ])('%s', (_, text, safe) => {
+  ])('Text of others is made safe for a terminal: %s', (_, text, safe) => {
     expect(forTerminal(text)).toBe(safe);
   });
 

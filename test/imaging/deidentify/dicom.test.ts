@@ -248,7 +248,7 @@ describe('refused, unless allowed by name', () => {
     ['photograph', classOf('77.1.1')],
     ['other-image', classOf('77.1.6')],
     ['other-image', element(0x00080016, 'UI', '1.2.3')],
-  ])('%s', async (name, more) => {
+  ])('A file that is %s is refused, unless that is allowed by name', async (name, more) => {
     const file = await made([more]);
     const [refusal, sentence] = await refusalOf(file);
     expect(refusal).toBe(name);
@@ -257,7 +257,7 @@ describe('refused, unless allowed by name', () => {
     expect(await refusalOf(file, name)).toEqual(['none', '']);
   });
 
-  test('An overlay in bits of the pixels', async () => {
+  test('An overlay in bits of the pixels is refused', async () => {
     const bits = [element(0x60000010, 'US', [2]), element(0x60000102, 'US', [12])];
     expect((await refusalOf(await made(bits)))[0]).toBe('overlay');
     const apart = [...bits, element(0x60003000, 'OW', Buffer.alloc(2))];
@@ -269,13 +269,13 @@ describe('refused, unless allowed by name', () => {
     ['document', '104.1'],
     ['segmentation', '66.4'],
     ['radiotherapy', '481.3'],
-  ])('%s: never', async (name, last) => {
+  ])('A file that is a %s is refused, also if that is allowed by name', async (name, last) => {
     const [refusal, sentence] = await refusalOf(await made([classOf(last)]), name);
     expect(refusal).toBe(name);
     expect(sentence).toMatch(/; leave it out$/);
   });
 
-  test('A file that is cut short, has no image, or is of a private transfer syntax', async () => {
+  test('A file that is cut short, has no image, or is of a private transfer syntax is refused', async () => {
     const whole = await readFile(await made());
     const cut = await write(directory, 'cut.dcm', whole.subarray(0, whole.length - 4));
     expect((await refusalOf(cut))[0]).toBe('unreadable');

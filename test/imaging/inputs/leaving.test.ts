@@ -130,7 +130,7 @@ describe('a file that a header names leaves only with its voxels', () => {
       { 'in/a+orig.HEAD': afniHeader, 'in/a+orig.BRIK': Buffer.alloc(2) },
       /has 2 bytes/,
     ],
-  ])('%s', async (_, header, files, sentence) => {
+  ])('A header does not make %s leave', async (_, header, files, sentence) => {
     for (const named of ['in', header]) expect((await sent(files, {}, [named])).result).toMatch(sentence);
     const other = Object.keys(files).filter((name) => name !== header);
     // A person who names both means both.

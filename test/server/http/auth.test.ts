@@ -42,7 +42,7 @@ describe('with a token', () => {
     if (text !== '') expect(JSON.parse(text)).toEqual({ detail });
   }
 
-  test.for(routes)('%s %s is refused without it, and with another', async ([method, path]) => {
+  test.for(routes)('%s %s is refused without the token, and with another', async ([method, path]) => {
     await expectRefused(await answer(method, path), 'Missing bearer token');
     await expectRefused(await answer(method, path, 'Bearer wrong'), 'Invalid token');
   });

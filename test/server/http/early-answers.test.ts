@@ -61,11 +61,14 @@ describe('a client that sends all of a large upload before it reads gets the ans
     ['413', 'it is too long', { times: 2 }],
     ['413', 'its file is too large', {}],
     ['422', 'a field before its file is wrong', { fields: [fieldPart('tta', 'x')] }],
-  ])('%s: %s', async ([status, , upload]) => {
-    expect(await answerTo(upload)).toBe(status);
-  });
+  ])(
+    'A client that sends all of a large upload before it reads gets %s if %s',
+    async ([status, , upload]) => {
+      expect(await answerTo(upload)).toBe(status);
+    },
+  );
 
-  test('200: its job is there already', async () => {
+  test('A client that sends all of a large upload before it reads gets 200 if its job is there already', async () => {
     const key = 'once';
     await api.run('infer', least.infer, { headers: { 'Idempotency-Key': key } });
     expect(await answerTo({ headers: [`Idempotency-Key: ${key}`] })).toBe('200');

@@ -182,7 +182,7 @@ describe('a hub', () => {
     ],
     ['without the repository', {}, /shows this server no repository 'VBoussot\/Nope' \(401\).*HF_TOKEN/],
     ['that must not be asked', { HF_HUB_OFFLINE: '1' }, /not in the cache, and HF_HUB_OFFLINE/],
-  ])('%s: the server starts, and says why', async (_, environment, reason) => {
+  ])('A hub %s lets the server start, which says why the app is missing', async (_, environment, reason) => {
     const id = 'VBoussot/Nope:MR';
     await using server = await serving([id], environment as Record<string, string>);
     if (!('HF_HUB_OFFLINE' in environment)) await settled(server);
