@@ -44,7 +44,7 @@ const documents = [
   ...['admin', 'app-reference', 'apps', 'cli', 'data-directory', 'hugging-face'].map(
     (name) => `docs/${name}.md`,
   ),
-  ...['resident', 'sandbox', 'slurm', 'using'].map((name) => `docs/${name}.md`),
+  ...['container', 'resident', 'sandbox', 'slurm', 'using'].map((name) => `docs/${name}.md`),
 ];
 
 function putDocumentation() {

@@ -31,7 +31,7 @@ export const unlabelled = (text: string): string => text.replace(/^(\s*error:\s+
 export const isPlainWord = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(text);
 
 /** A text as one word of a POSIX shell, with nothing expanded. */
-const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The same, quoted only if necessary. */
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : shellQuoted(text));

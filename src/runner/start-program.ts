@@ -1,12 +1,36 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { lstatSync, readlinkSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
-import { counted, quoteName } from '../contract/text.js';
+import { counted, quoteName, shellQuoted } from '../contract/text.js';
 import { errorCode, faultWithoutPath } from '../files/errors.js';
 import { findProgram, startError } from '../files/find-program.js';
 import { jobMarker, type RunRequest } from './protocol.js';
+
+/** bwrap takes at most 9000 words, including its own. */
+const maxWords = 8000;
+/**
+ * A piece of a text that does not split a character. Linux takes less than 128 KiB for a word; a character has up to 4
+ * bytes.
+ */
+const part = /.{1,30000}/gsu;
+
+/** Joins the parts of a command, and replaces the shell by it. */
+const script = 'IFS=; eval "exec $*"';
+
+/** Whether a command has too many words for bwrap, and is passed as parts of one text. */
+const hasManyWords = (wrapper: readonly string[], command: readonly string[]): boolean =>
+  wrapper.length + command.length > maxWords;
+
+/** A short shell command that runs a very long one, expanding nothing in it. */
+const inFewWords = (command: readonly string[]): string[] => [
+  '/bin/sh',
+  '-c',
+  script,
+  'sh',
+  ...(command.map(shellQuoted).join(' ').match(part) ?? []),
+];
 
 /**
  * Maximum size in bytes of the path of a directory for temporary files. A socket's path has at most 107: that leaves 37, of which Python's
@@ -119,6 +143,16 @@ function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void
   throw Object.assign(new Error('No such program'), { code: 'ENOENT' });
 }
 
+/**
+ * Starts a shell that does nothing, with the words and variables of a command. This is the only way to find out
+ * beforehand that they are too long for the system.
+ * @throws E2BIG if they are too long
+ */
+function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
+  const { error } = spawnSync('/bin/sh', ['-c', ':', ...command], { env, stdio: 'ignore' });
+  if (error) throw error;
+}
+
 /** Writes the filter to the pipe from which bwrap reads it, and closes the pipe. */
 function giveFilter(filter: string, { stdio }: ChildProcess): void {
   // The pipe is missing if the program could not be started, and the whole list if there were not enough descriptors.
@@ -132,7 +166,8 @@ function giveFilter(filter: string, { stdio }: ChildProcess): void {
 /**
  * Starts a command in its own process group, so that all of it can be signalled at once.
  * @param marker the id that marks its processes
- * @throws ENOENT if there is no such program for a sandbox; other errors are those of the child
+ * @throws ENOENT if there is no such program for a sandbox, E2BIG if its command line is too long; other errors are those
+ *   of the child
  */
 export function startProgram(
   request: Startable,
@@ -149,7 +184,10 @@ export function startProgram(
     ...(temporary === undefined || request.isSandboxed ? {} : { TMPDIR: shortTemporary(marker, temporary) }),
     [jobMarker]: marker,
   };
-  const [program = '', ...args] = [...wrapper, ...command];
+  const isInParts = request.isSandboxed && hasManyWords(wrapper, command);
+  // bwrap sets PWD itself.
+  if (isInParts) checkLength(command, { ...env, PWD: directory });
+  const [program = '', ...args] = [...wrapper, ...(isInParts ? inFewWords(command) : command)];
   const all = filter === undefined ? stdio : [...stdio, 'pipe' as const];
   const child = spawn(program, args, { cwd: directory, env, stdio: all, detached: true });
   if (filter !== undefined) giveFilter(filter, child);

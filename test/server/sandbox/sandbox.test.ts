@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { least, steps } from '../../support/form.js';
+import { least, options, steps } from '../../support/form.js';
 import { argumentsOf, isRunning, runningProcesses } from '../../support/processes.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { apps, TestServer } from '../../support/server.js';
@@ -275,6 +275,15 @@ console.log(sibling, ...seen);\n`;
     });
     const { log } = await other.api.run('infer', least.infer);
     expect(log).toContain('data: of sibling false false\n');
+  });
+
+  test('A job in its sandbox gets more values than bwrap takes words', async () => {
+    const size = Array.from({ length: 9000 }, (_, index) => index + 1);
+    const form = { ...least.infer, ...options({ patch_size: size }) };
+    const { id, view } = await server.api.run('infer', form);
+    expect(view).toMatchObject({ status: 'done', error: null });
+    const { argv } = await server.api.recorded(id);
+    expect(argv.slice(argv.indexOf('--patch_size') + 1).slice(0, 9000)).toEqual(size.map(String));
   });
 
   test('A job in its sandbox that cannot start says what is missing', async () => {
