@@ -5,8 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode } from './errors.js';
 
-/** Windows cannot open a directory. */
-const canSync = (): boolean => platform() !== 'win32';
+const isWindows = (): boolean => platform() === 'win32';
 
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY;
 /** A link that a job put in the file's place is not followed, and a FIFO does not block. */
@@ -38,20 +37,23 @@ async function openAndSync(name: string, flags: number): Promise<void> {
  * Makes what was written to a file survive a power cut.
  * @throws the system's error
  */
-export const syncFile = (file: string): Promise<void> => openAndSync(file, fileFlags);
+export const syncFile = (file: string): Promise<void> =>
+  // Windows syncs only what is open for writing, and has neither of the flags.
+  openAndSync(file, isWindows() ? constants.O_RDWR : fileFlags);
 
 /**
  * Makes the names in a directory survive a power cut: otherwise a file that was synced may be missing afterwards.
  * @throws the system's error
  */
 export async function syncDirectory(directory: string): Promise<void> {
-  if (!canSync()) return;
+  // Windows cannot open a directory.
+  if (isWindows()) return;
   await openAndSync(directory, directoryFlags).catch(ignoreUnsupported);
 }
 
 /** `syncDirectory`, which blocks the event loop meanwhile. */
 export function syncDirectorySync(directory: string): void {
-  if (!canSync()) return;
+  if (isWindows()) return;
   const descriptor = openSync(directory, directoryFlags);
   try {
     fsyncSync(descriptor);

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readSmallFile } from '../../src/files/read-file.js';
-import { syncDirectory, syncDirectorySync } from '../../src/files/sync.js';
+import { syncDirectory, syncDirectorySync, syncFile } from '../../src/files/sync.js';
 import { readJsonFile, replaceFile, writeJsonFile } from '../../src/files/whole-file.js';
 import { imitate } from '../support/platform.js';
 import { plant, temporary } from '../support/temporary.js';
@@ -55,6 +55,16 @@ describe('the names in a directory', () => {
     },
   );
 });
+
+test.runIf(process.platform === 'linux')(
+  'A file is opened for writing to be synced on Windows, which otherwise refuses',
+  async () => {
+    await syncFile(process.execPath);
+    using _ = imitate('win32');
+    // Linux opens no program for writing that runs.
+    await expect(syncFile(process.execPath)).rejects.toThrow('ETXTBSY');
+  },
+);
 
 test('A text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
   await using root = await temporary();

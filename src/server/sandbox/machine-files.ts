@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { errorCode } from '../../files/index.js';
 import type { Grant } from '../executors/index.js';
@@ -110,6 +110,9 @@ export function kernelSettings(): string[] {
 /** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
 const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset', 'nvidia-caps'];
 
+/** The one device of WSL2, which leads to all GPUs. Its driver is in `/usr/lib/wsl`, which every sandbox sees with `/usr`. */
+const wslDevice = '/dev/dxg';
+
 /** Where the driver lists its GPUs, with a directory for each. */
 const driverDirectory = '/proc/driver/nvidia/gpus';
 
@@ -136,8 +139,10 @@ function deviceMinors(root: string): ReadonlyMap<string, number> {
 export function gpuDevices(
   { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,
   root = driverDirectory,
+  isThere = existsSync,
 ): string[] {
   if (gpus.length === 0) return [];
+  if (!isThere('/dev/nvidiactl') && isThere(wslDevice)) return [wslDevice];
   const minors = deviceMinors(root);
   const told = gpuUuids.flatMap((uuid) => minors.get(uuid) ?? []);
   const numbers = told.length === gpus.length ? told : gpus;

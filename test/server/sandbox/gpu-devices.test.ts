@@ -1,6 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { gpuDevices } from '../../../src/server/sandbox/machine-files.js';
+import { lacks } from '../../support/needs.mjs';
+import { sandbox } from '../../support/sandbox.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 const information = (uuid: string, minor: number) =>
@@ -35,3 +38,40 @@ test('Where the driver does not tell its numbers, or not all, those of nvidia-sm
     '/dev/nvidia1',
   ]);
 });
+
+test('In WSL2, where the driver of Windows has one device for all GPUs, a job on a GPU sees that', () => {
+  const one = { gpus: [1], gpuUuids: ['GPU-bb'] };
+  expect(gpuDevices(one, '/none', (file) => file === '/dev/dxg')).toEqual(['/dev/dxg']);
+  expect(gpuDevices({ gpus: [], gpuUuids: [] }, '/none', (file) => file === '/dev/dxg')).toEqual([]);
+  expect(gpuDevices(one, '/none', () => true)).not.toContain('/dev/dxg');
+});
+
+test.skipIf(sandbox === null || lacks('root'))(
+  'A job sees the driver that WSL2 mounts below /usr',
+  async () => {
+    await using root = await temporary();
+    const command = ['cat', '/usr/src/driver'];
+    const words = sandbox?.wrap(
+      {
+        directory: { input: root.path, output: root.path, workspace: root.path, temporary: root.path },
+        command,
+        grant: { gpus: [0], gpuUuids: [], cpuSlots: 0 },
+        access: { directories: [], network: false, environment: {} },
+        memory: null,
+      },
+      process.env.PATH ?? '',
+    ) as string[];
+    // Any directory of /usr that every system has serves as a mount point in a namespace of its own.
+    const mount = 'mount -t tmpfs tmpfs /usr/src && echo libcuda >/usr/src/driver && exec "$@"';
+    words[words.indexOf('--seccomp') + 1] = '0';
+    const all = ['--mount', 'sh', '-c', mount, 'sh', ...words, ...command];
+    const filter = Buffer.from(sandbox?.filter ?? '', 'base64');
+    const { stdout, stderr } = spawnSync('unshare', all, {
+      input: filter,
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      encoding: 'utf8',
+      timeout: 30_000,
+    });
+    expect([stdout, stderr]).toEqual(['libcuda\n', '']);
+  },
+);
