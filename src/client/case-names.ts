@@ -48,11 +48,12 @@ export function numberAndDescription({
 /** A part of a path as a directory can be called on every system, without what would hide it. */
 const casePart = (part: string): string => windowsName(part.replace(/^[.\-\s]+/, '').slice(0, 200)) || 'case';
 
-/** The parts of a path as it was typed, without those that lead up or to the root. */
-const typedParts = (typed: string): string[] =>
-  path
+/** The parts of a path as it was typed, without those that lead up or to the root. @param system the rules of paths */
+export const typedParts = (typed: string, system = path): string[] =>
+  system
     .normalize(typed)
-    .split(path.sep)
+    .slice(system.parse(typed).root.length)
+    .split(system.sep)
     .filter((part) => !['', '.', '..'].includes(part));
 
 /**

@@ -69,8 +69,11 @@ export async function* walkDirectories(
     let stats: Stats;
     let entries: WalkedEntry[];
     try {
-      stats = await (followsLinks ? stat : lstat)(directory);
-      const id = `${stats.dev}:${stats.ino}:${variantOf(directory)}`;
+      const look = followsLinks ? stat : lstat;
+      stats = await look(directory);
+      // Windows and network file systems number files beyond what a number holds exactly.
+      const { dev, ino } = await look(directory, { bigint: true });
+      const id = `${dev}:${ino}:${variantOf(directory)}`;
       const first = seen.get(id);
       if (first) {
         onRepeated(directory, first);

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { namesIn } from './directories.js';
+import { isRealDirectory, namesIn } from './directories.js';
 import { errorCode } from './errors.js';
 import { lockPath } from './file-lock.js';
 import { privateMode } from './modes.js';
@@ -25,12 +25,12 @@ import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
 /** Milliseconds to wait before each retry, 1.5 seconds in all. */
 const waits = [10, 40, 150, 300, 1000];
 
-/** Windows refuses to move or replace a file that a virus scanner or an indexer has open. */
+/** Windows refuses to move or replace a file that a virus scanner or an indexer has open, and a directory with such a file. */
 const isHeld = (cause: unknown): boolean =>
   process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
 
 /**
- * Renames a file, replacing any file of that name. Blocks.
+ * Renames a file or a directory, replacing any file of that name, and any empty directory except on Windows. Blocks.
  * @param move for tests
  * @throws the system's error
  */
@@ -41,7 +41,7 @@ export function replaceFile(from: string, to: string, move = renameSync): void {
       move(from, to);
       return;
     } catch (cause) {
-      if (!isHeld(cause)) throw cause;
+      if (!isHeld(cause) || isRealDirectory(to)) throw cause;
     }
     Atomics.wait(clock, 0, 0, wait);
   }

@@ -23,6 +23,18 @@ describe('a file that another program has open for a moment', () => {
       expect(attempts).toBe(3);
     },
   );
+
+  test('A move to the place of a directory, which Windows always refuses, is tried once', async () => {
+    await using root = await temporary();
+    using _ = imitate('win32');
+    let attempts = 0;
+    const move = () => {
+      attempts += 1;
+      throw fault('EPERM');
+    };
+    expect(() => replaceFile('from', root.path, move)).toThrow('EPERM');
+    expect(attempts).toBe(1);
+  });
 });
 
 describe('the names in a directory', () => {

@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { closeSync, constants, existsSync, lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
@@ -18,6 +9,7 @@ import {
   namesIn,
   readJsonFile,
   removePartials,
+  replaceFile,
   syncDirectory,
   syncTree,
   writeJsonFile,
@@ -43,17 +35,17 @@ export const goOnLater = 'give the same command again: finished cases are kept';
 function moveAway(place: CasePlace, aside: string): void {
   const { parent, names } = piecesOf(place);
   mkdirSync(aside);
-  for (const name of names) renameSync(path.join(parent, name), path.join(aside, name));
+  for (const name of names) replaceFile(path.join(parent, name), path.join(aside, name));
 }
 
 /** Moves a complete result to its place, which is free. @throws the system's error */
 function moveIn(place: CasePlace, complete: string): void {
   const { directory, prefix } = place;
   mkdirSync(piecesOf(place).parent, { recursive: true });
-  if (prefix === '') renameSync(complete, directory);
+  if (prefix === '') replaceFile(complete, directory);
   else
     for (const name of namesIn(complete).sort(recordsLast(place)))
-      renameSync(path.join(complete, name), path.join(directory, name));
+      replaceFile(path.join(complete, name), path.join(directory, name));
 }
 
 /** Puts back what `moveAway` had moved, unless the new result was whole in its place by then. @throws the system's error */
@@ -68,7 +60,7 @@ function restore(place: CasePlace, aside: string): void {
     const target = path.join(parent, name);
     if (existsSync(target) && (isNewWhole || prefix === '')) continue;
     rmSync(target, { recursive: true, force: true });
-    renameSync(path.join(aside, name), target);
+    replaceFile(path.join(aside, name), target);
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, lstatSync } from 'node:fs';
-import { type FileHandle, mkdir, mkdtemp, open, readdir, rename, rm, rmdir, statfs } from 'node:fs/promises';
+import { type FileHandle, mkdir, mkdtemp, open, readdir, rm, rmdir, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { ArchiveError, type Extracted, extractArchive } from '../../archive/index.js';
 import { counted, formatBytes, maxEntries, oneLine, quoteName, quotePath } from '../../contract/index.js';
@@ -197,7 +197,7 @@ export class ArchiveFetch implements AsyncDisposable {
   async #move(): Promise<Moved> {
     const { name, output } = this.options;
     return withWriteErrors(this.target, this.#next, async () => {
-      await rename(this.#downloaded, path.join(this.own.files, name));
+      replaceFile(this.#downloaded, path.join(this.own.files, name));
       return this.own.moveTo(output as OutputDirectory, name);
     });
   }
@@ -304,7 +304,7 @@ export class PrivateDirectory {
   async #take(place: string, first: string): Promise<number | null> {
     try {
       // Takes the place of an empty directory as well.
-      await rename(this.files, place);
+      replaceFile(this.files, place);
       return 0;
     } catch (cause) {
       if (!existsAlready.has(errorCode(cause)) || !existsSync(place)) throw cause;

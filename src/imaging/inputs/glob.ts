@@ -13,15 +13,20 @@ export const replacement = '\ufffd';
 
 /**
  * A pattern, split into an existing directory that it begins with, which is taken literally, and the rest to be matched
- * in it.
+ * in it. Both have slashes, also on Windows, where a pattern may have backslashes.
  */
 export function splitPattern(pattern: string): { readonly directory: string; readonly rest: string } {
-  const parts = pattern.split('/');
+  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const parts = posix.split('/');
   for (let count = parts.length - 1; count > 0; count -= 1) {
-    const directory = parts.slice(0, count).join('/') || '/';
+    // A drive without a slash would be its current directory.
+    const directory = parts
+      .slice(0, count)
+      .join('/')
+      .replace(/^$|^[a-z]:$/i, '$&/');
     if (lookAt(directory)?.stats?.isDirectory()) return { directory, rest: parts.slice(count).join('/') };
   }
-  return { directory: '', rest: pattern };
+  return { directory: '', rest: posix };
 }
 
 /** A pattern in which parentheses, and a leading exclamation mark, are literal, as in a shell. */
@@ -29,8 +34,7 @@ const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '
 
 /** The directories of a match that the pattern does not name: from that in which it begins, the match itself included, the outermost first. */
 export function foundOnTheWay(pattern: string, match: string): string[] {
-  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
-  const { directory, rest } = splitPattern(posix);
+  const { directory, rest } = splitPattern(pattern);
   const named = new Set(rest.split('/'));
   const parts = path.relative(directory, match).split(path.sep);
   return parts.flatMap((part, at) =>
@@ -97,8 +101,9 @@ async function addMatches(start: string, parts: Parts, matches: Map<string, stri
       throw new UsageError(`${quotePath(directory.toString())} cannot be read: ${faultWithoutPath(cause)}`);
     },
   });
-  for await (const { path: directory, stats, entries } of visited) {
+  for await (const { path: directory, entries } of visited) {
     const places = placesOf.get(directory.toString()) ?? parts.start;
+    const above = statSync(directory, { bigint: true });
     for (const { name: bytes, path: place, kind } of entries) {
       const [name, target] = [bytes.toString(), place.toString()];
       const next = parts.after(places, name);
@@ -110,7 +115,7 @@ async function addMatches(start: string, parts: Parts, matches: Map<string, stri
         continue;
       }
       // What lies in a directory that matches is found with it.
-      const own = kind === 'directory' ? statSync(target) : stats;
+      const own = kind === 'directory' ? statSync(target, { bigint: true }) : above;
       const id = `${own.dev}:${own.ino}/${kind === 'directory' ? '' : name}`;
       if (!matches.has(id)) matches.set(id, path.join(target));
     }
@@ -122,8 +127,7 @@ async function addMatches(start: string, parts: Parts, matches: Map<string, stri
  * @throws UsageError if a name is not UTF-8, a directory cannot be read, or there are too many files
  */
 export async function matchesOf(pattern: string): Promise<string[]> {
-  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
-  const { directory, rest } = splitPattern(posix);
+  const { directory, rest } = splitPattern(pattern);
   if (!globCharacters.test(rest)) return [];
   const { default: picomatch } = await import('picomatch');
   // As in POSIX, `[!a]` is any character but this one.
