@@ -12,7 +12,10 @@ export default mergeConfig(base, {
       enforce: 'pre',
       resolveId: (source: string, importer?: string) =>
         importer && /^(\.\.\/)+src\//.test(source)
-          ? path.resolve(path.dirname(importer), source).replace(sourceDirectory, '$1/dist/')
+          ? path
+              .resolve(path.dirname(importer), source)
+              .replaceAll(path.sep, '/')
+              .replace(sourceDirectory, '$1/dist/')
           : null,
     },
   ],

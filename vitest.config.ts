@@ -1,10 +1,12 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { nodeFlags } from './test/support/node-flags.mjs';
+import { leftOutOn } from './test/support/other-systems.js';
 import SlowFirst from './test/support/slow-first.js';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...leftOutOn(process.platform)],
     globalSetup: 'test/support/global-setup.ts',
     setupFiles: 'test/support/equal-bytes.ts',
     pool: 'forks',

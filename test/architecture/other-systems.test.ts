@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { leftOut } from '../support/other-systems.js';
 import { importsOf } from './imports.js';
 
 /** What works on Linux alone: modules, files, and words of a source. Laptops with macOS and Windows are clients. */
@@ -64,4 +65,31 @@ test('A need for Linux is found, also through other files and in text', () => {
     'cli/e.ts: imports cli/serve/x.ts',
     'files/b.ts: imports server/c.ts',
   ]);
+});
+
+const root = path.join(src, '..');
+
+/** Whether a file of the tests imports another one, directly or not. */
+function reaches(file: string, wanted: string, seen = new Set<string>()): boolean {
+  if (file === wanted) return true;
+  if (seen.has(file) || !file.startsWith('test/') || !existsSync(path.join(root, file))) return false;
+  seen.add(file);
+  return targetsOf(file, readFileSync(path.join(root, file), 'utf8')).some((each) =>
+    reaches(each, wanted, seen),
+  );
+}
+
+test('Of the tests of the client, those that start a server are left out by name on Windows and macOS', () => {
+  const [, directories = ''] =
+    / npm test -- (.*)/.exec(readFileSync(path.join(root, '.github/workflows/ci.yml'), 'utf8')) ?? [];
+  const tests = directories.split(' ').flatMap((directory) =>
+    readdirSync(path.join(root, directory), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.test.ts'))
+      .map((file) => path.posix.join(directory, file)),
+  );
+  expect(tests.length).toBeGreaterThan(150);
+  const isOfServer = (file: string) =>
+    file.startsWith('test/cli/serve/') || reaches(file, 'test/support/server.ts');
+  expect(tests.filter(isOfServer).sort()).toEqual(leftOut[0]?.files);
+  expect(leftOut.flatMap(({ files }) => files).filter((file) => !tests.includes(file))).toEqual([]);
 });
