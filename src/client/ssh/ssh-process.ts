@@ -83,7 +83,8 @@ function explainSsh(
     const byHand = `${sshCommand(address)} -N -L ${port}:${address.target.host}:${port}`;
     return new TransportError(
       'unusable',
-      `ssh cannot be run for ${address.text}${words}; run '${byHand}' yourself and use http://127.0.0.1:${port}`,
+      `An address of ssh:// needs a Unix shell, and none can be started here; run '${byHand}' in another ` +
+        `terminal, and use --server http://127.0.0.1:${port}`,
     );
   }
   if (code === noProgram) {
@@ -210,10 +211,7 @@ export class SshProcess {
         rmSync(directory, { recursive: true, force: true });
         resolve(code);
       };
-      this.#child.once('error', (error) => {
-        this.#stderr += error.message;
-        end(null);
-      });
+      this.#child.once('error', () => end(null));
       // A process ended by a signal has no exit code; a shell would report 128 plus the number.
       this.#child.once('close', (code) => end(code ?? 128));
     });

@@ -124,7 +124,7 @@ test('A refused key is told as unusable where nobody was asked for a password', 
   });
 });
 
-test('If ssh cannot be run, the error says what to do by hand', () => {
+test('Where there is no shell for the tunnel, as on Windows, the error says what to do by hand', () => {
   const ssh = new SshProcess(addressOf('ssh://ana@gpu/node3:9000'), {
     ...{ timeout: 5, isAgain: false, onWords: () => {} },
   });
@@ -132,7 +132,8 @@ test('If ssh cannot be run, the error says what to do by hand', () => {
   expect(ssh.explain(null)).toMatchObject({
     fault: 'unusable',
     message:
-      "ssh cannot be run for ssh://ana@gpu/node3:9000; run 'ssh ana@gpu -N -L 9000:node3:9000' yourself and use http://127.0.0.1:9000",
+      'An address of ssh:// needs a Unix shell, and none can be started here; ' +
+      "run 'ssh ana@gpu -N -L 9000:node3:9000' in another terminal, and use --server http://127.0.0.1:9000",
   });
 });
 
