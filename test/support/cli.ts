@@ -74,7 +74,11 @@ export class Cli {
   }
 
   #environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-    return { PATH: process.env.PATH, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env };
+    const { PATH, SystemRoot } = process.env;
+    // Windows has its own names for the home directory and that of temporary files, and starts few programs without SystemRoot.
+    const windows = { SystemRoot, USERPROFILE: this.home, TEMP: process.env.TEMP };
+    const system = process.platform === 'win32' ? windows : {};
+    return { PATH, ...system, HOME: this.home, XDG_CONFIG_HOME: this.home, ...env };
   }
 
   /** Runs a command to its end in the process of the test, with this on stdin. */

@@ -38,8 +38,7 @@ export default async function setUp(): Promise<() => Promise<void>> {
   // The test processes inherit what is set here.
   const directory = await spacious();
   process.env.TMPDIR = directory;
-  // Its name on Windows.
-  process.env.TEMP = directory;
+  if (process.platform === 'win32') process.env.TEMP = directory;
   const code = path.join(directory, 'code');
   await mkdir(code);
   process.env[codeVariable] = code;
