@@ -50,6 +50,7 @@ export {
   safeName,
   windowsName,
   withoutEnding,
+  withSlashes,
 } from './names.js';
 export { closeInherited, NotOurFile, openOwnFile, readOwnFile } from './own-file.js';
 export { isGroupAlive, isSignalable } from './process-status.js';

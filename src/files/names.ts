@@ -80,6 +80,10 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
   );
 }
 
+/** A path or a pattern with slashes alone; on Windows it may have backslashes. */
+export const withSlashes = (target: string): string =>
+  process.platform === 'win32' ? target.replaceAll('\\', '/') : target;
+
 /** A key that is the same for names which some file systems treat as equal. */
 export const foldedName = (name: string): string => name.normalize('NFC').toLowerCase();
 

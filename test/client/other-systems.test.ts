@@ -2,6 +2,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { typedParts } from '../../src/client/case-names.js';
 import { matchesOf, splitPattern } from '../../src/imaging/inputs/glob.js';
+import { Selector } from '../../src/imaging/inputs/selection.js';
 import { imitate } from '../support/platform.js';
 import { plant, temporary } from '../support/temporary.js';
 
@@ -23,6 +24,16 @@ test('A pattern with backslashes is matched on Windows in the directory that it 
   expect(splitPattern(pattern)).toEqual({ directory: root.path, rest: '*/t1.nii' });
   expect(await matchesOf(pattern)).toEqual(['A', 'B'].map((each) => path.join(root.path, each, 't1.nii')));
 });
+
+test.each(['in/sub-01/*', 'in\\sub-01\\*', 'sub-01'])(
+  'What --exclude %s leaves out is not sent on Windows either, where paths have backslashes',
+  (pattern) => {
+    using _ = imitate('win32');
+    const selector = new Selector({ exclude: [pattern] });
+    expect(selector.keeps('in\\sub-01\\t1.nii')).toBe(false);
+    expect(selector.keeps('in\\sub-02\\t1.nii')).toBe(true);
+  },
+);
 
 test('A pattern in a drive begins in its root, and not in its current directory', async () => {
   await using root = await temporary();

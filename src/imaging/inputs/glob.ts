@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
-import { byName, faultWithoutPath, TooManyEntries, walkDirectories } from '../../files/index.js';
+import { byName, faultWithoutPath, TooManyEntries, walkDirectories, withSlashes } from '../../files/index.js';
 import { lookAt, maxEntries, misnamed, tooMany } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
@@ -16,7 +16,7 @@ export const replacement = '\ufffd';
  * in it. Both have slashes, also on Windows, where a pattern may have backslashes.
  */
 export function splitPattern(pattern: string): { readonly directory: string; readonly rest: string } {
-  const posix = process.platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern;
+  const posix = withSlashes(pattern);
   const parts = posix.split('/');
   for (let count = parts.length - 1; count > 0; count -= 1) {
     // A drive without a slash would be its current directory.

@@ -3,6 +3,7 @@ import { UsageError } from '../../client/errors.js';
 import { labelOf } from '../../client/found-files.js';
 import type { Selection } from '../../client/submission.js';
 import { quoteName, someOf } from '../../contract/index.js';
+import { withSlashes } from '../../files/index.js';
 import { withoutVolumeEnding } from './formats.js';
 import { matches } from './series.js';
 
@@ -57,9 +58,10 @@ export class Selector {
   }
 
   keeps(file: string): boolean {
-    const parts = file.split(path.sep);
-    const isExcluded = this.#excluded.some(
-      (pattern) => matches(pattern, file) || parts.some((part) => matches(pattern, part)),
+    const whole = withSlashes(file);
+    const names = [whole, ...whole.split('/')];
+    const isExcluded = this.#excluded.some((pattern) =>
+      names.some((each) => matches(withSlashes(pattern), each)),
     );
     return !isExcluded && this.#choices.every((choice) => choice.keeps(file));
   }
