@@ -1,8 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { TimeSlice, thisBoot } from '../files/clocks.js';
 import { errorCode } from '../files/errors.js';
 import { hasProc, isAnswer, isSignalable, processIds, readStatus } from '../files/process-status.js';
-import { jobMarker, type ProcessIdentity } from './protocol.js';
+import { jobMarker, outputFifo, type ProcessIdentity } from './protocol.js';
 
 /** The identity of a running process, by which a later server can find it again. */
 export const identify = (pid: number): ProcessIdentity => ({
@@ -155,4 +155,43 @@ export async function processesOfJob(jobId: string, pipe: string, age: Age = 'an
     const isOfJob = status && !status.isZombie && (marked.has(pid) || sessions.has(status.session));
     return isOfJob ? [pid] : [];
   });
+}
+
+/** Bytes of the removed files on a disk that a process has open. @param seen files that have been counted already */
+function removedFilesOf(pid: number, disk: number, seen: Set<number>): number {
+  let bytes = 0;
+  try {
+    for (const each of readdirSync(`/proc/${pid}/fd`)) {
+      const stats = statSync(`/proc/${pid}/fd/${each}`, { throwIfNoEntry: false });
+      if (!stats?.isFile() || stats.nlink > 0 || stats.dev !== disk || seen.has(stats.ino)) continue;
+      seen.add(stats.ino);
+      bytes += stats.blocks * 512;
+    }
+  } catch (cause) {
+    // It has ended, or belongs to another user.
+    if (!isAnswer(cause)) throw cause;
+  }
+  return bytes;
+}
+
+/**
+ * Bytes on the disk of files that have no name any more and that processes of a job still have open.
+ * @param ids of the job, and of its worker
+ * @param directory on the same disk
+ */
+export async function removedButOpen(ids: readonly string[], directory: string): Promise<number> {
+  if (!hasProc) return 0;
+  try {
+    const disk = statSync(directory).dev;
+    const seen = new Set<number>();
+    let bytes = 0;
+    for (const id of ids) {
+      for (const pid of await processesOfJob(id, outputFifo(directory)))
+        bytes += removedFilesOf(pid, disk, seen);
+    }
+    return bytes;
+  } catch {
+    // The processes cannot be listed now, or the directory is gone. The next measurement shows it.
+    return 0;
+  }
 }

@@ -18,7 +18,7 @@ import { PassThrough } from 'node:stream';
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { LogFile } from '../../src/runner/log.js';
 import { makeFifo, openOutputPipe } from '../../src/runner/pipes.js';
-import { identify, isAlive, processesOfJob } from '../../src/runner/process-table.js';
+import { identify, isAlive, processesOfJob, removedButOpen } from '../../src/runner/process-table.js';
 import { jobMarker, outputFifo } from '../../src/runner/protocol.js';
 import { descendantsOf, endInSandbox, processesInside, readStatusOf } from '../../src/runner/sandboxed.js';
 import {
@@ -229,6 +229,22 @@ test('A process of a job is found although it has a file open whose path is long
   const script = `name=$(printf '%0200d'); ${deep}; cd '${root}'; rm -r $name; echo; exec sleep 100`;
   const { pid } = await running(`cd '${root}'; ${script}`, { [jobMarker]: id });
   expect(await processesOfJob(id, outputFifo(root))).toEqual([pid]);
+});
+
+test('Files that a job has removed and holds open are counted once, on its disk alone', async () => {
+  const root = await place();
+  const id = `programs-test-open-${process.pid}`;
+  const script =
+    'exec 5>gone 6>kept; head -c 1048576 /dev/zero >&5; head -c 1048576 /dev/zero >&6; rm gone; sleep 100 & echo; wait';
+  await running(`cd '${root}'; ${script}`, { [jobMarker]: id });
+  const bytes = await removedButOpen([id, id], root);
+  expect(bytes).toBeGreaterThanOrEqual(1 << 20);
+  expect(bytes).toBeLessThan(2 << 20);
+  expect([
+    await removedButOpen([id], '/proc'),
+    await removedButOpen(['none'], root),
+    await removedButOpen([id], `${root}/none`),
+  ]).toEqual([0, 0, 0]);
 });
 
 const disk = smallDisk(1);

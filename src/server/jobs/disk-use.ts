@@ -83,17 +83,24 @@ export async function treeSize(root: string): Promise<number> {
 const interval = 1000;
 const pausePerWalk = 20;
 
+/** What `DiskLimit` needs to know about a job besides its files. */
+export interface DiskLimitDeps {
+  /** Bytes that the job may write. */
+  readonly max: number;
+  /** Bytes of files that it has removed and still has open. */
+  readonly removedButOpen: () => Promise<number>;
+  readonly clock: Clock;
+}
+
 /** Measures repeatedly how much a running job has written, until that exceeds its limit. */
 export class DiskLimit {
   #isOver = false;
   /** Bytes of the input when the job started. They do not count towards the limit. */
   readonly #given: Promise<number>;
 
-  /** @param max bytes that the job may write */
   constructor(
     private readonly directory: JobDirectory,
-    private readonly max: number,
-    private readonly clock: Clock,
+    private readonly deps: DiskLimitDeps,
   ) {
     this.#given = treeSize(directory.input);
   }
@@ -101,11 +108,11 @@ export class DiskLimit {
   /** Resolves with what is wrong, once the limit is exceeded; with null once it is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
-      const start = this.clock.monotonic();
+      const start = this.deps.clock.monotonic();
       const found = await this.look();
       if (found !== null) return found;
-      const took = this.clock.monotonic() - start;
-      await pause(this.clock, Math.max(interval, pausePerWalk * took));
+      const took = this.deps.clock.monotonic() - start;
+      await pause(this.deps.clock, Math.max(interval, pausePerWalk * took));
     }
     return null;
   }
@@ -131,12 +138,12 @@ export class DiskLimit {
   async lookAtResult(): Promise<string | null> {
     const use: TreeUse = { allocated: 0, length: 0 };
     await countTree(this.directory.output, use, new Set(), () => {});
-    if (use.length <= this.max) return null;
+    if (use.length <= this.deps.max) return null;
     return `its result has ${formatBytes(use.length)} to pack, and ${this.#allowed}`;
   }
 
   get #allowed(): string {
-    return `a job may write ${formatBytes(this.max)} (--disk-per-job of the server)`;
+    return `a job may write ${formatBytes(this.deps.max)} (--disk-per-job of the server)`;
   }
 
   /** @throws Unseen */
@@ -154,8 +161,9 @@ export class DiskLimit {
     // The input is counted first, because the app may give its files further names.
     const use = [{ part: 'Input', bytes: Math.max(0, (await of(input)) - (await this.#given)) }];
     for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
+    use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
     const sum = use.reduce((total, { bytes }) => total + bytes, 0);
-    if (sum <= this.max) return null;
+    if (sum <= this.deps.max) return null;
     const parts = use
       .filter(({ bytes }) => bytes > 0)
       .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);

@@ -248,7 +248,8 @@ export class Lifecycle {
   #watchDisk(): void {
     const { directory } = this.job;
     const { diskPerJob, clock } = this.deps;
-    const disk = new DiskLimit(directory, diskPerJob, clock);
+    const removedButOpen = async () => (await this.deps.executor.removedButOpen?.(directory)) ?? 0;
+    const disk = new DiskLimit(directory, { max: diskPerJob, removedButOpen, clock });
     this.#disk = disk;
     const stop = (excess: string | null) => {
       if (excess === null) return;

@@ -37,6 +37,15 @@ test.for([
   expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(404);
 });
 
+test('A job that keeps a removed file open which is larger than its limit is ended', async () => {
+  await using real = await TestServer.start({ runners: true, flags: ['--disk-per-job', '4MiB'] });
+  const open = 'shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000';
+  const { view } = await real.api.run('infer', { ...least.infer, ...steps(open) });
+  expect(view.error).toMatch(
+    /^Ended: it wrote 6\.0 MiB \(.*removed files that are still open 6\.0 MiB\), and/,
+  );
+});
+
 test('A result longer than a job may write is not packed, however little of the disk it occupies', async () => {
   const { view } = await api.run('infer', { ...least.infer, ...steps(`zeros=hole:${2 ** 40}`) });
   const sentence =

@@ -27,7 +27,8 @@ beforeEach(async () => {
 const fill = (part: 'input' | 'output' | 'workspace', name: string, count: number) =>
   writeFileSync(path.join(directory[part], name), megabytes(count));
 
-const limitOf = (max: number, clock = new TestClock()) => new DiskLimit(directory, max * mebibyte, clock);
+const limitOf = (max: number, removed = 0, clock = new TestClock()) =>
+  new DiskLimit(directory, { max: max * mebibyte, removedButOpen: async () => removed * mebibyte, clock });
 
 test('A job may write up to its limit, and what it was sent does not count', async () => {
   fill('input', 'ct.nii', 3);
@@ -41,12 +42,12 @@ test('A job may write up to its limit, and what it was sent does not count', asy
   );
 });
 
-test('Parts that are missing or empty count nothing, and the message leaves them out', async () => {
-  for (const part of [directory.input, directory.workspace]) rmSync(part, { recursive: true });
-  expect(await limitOf(2).look()).toBeNull();
-  fill('output', 'mask.nii', 3);
-  expect(await limitOf(2).look()).toMatch(
-    /^it wrote 3\.\d MiB \(Output 3\.\d MiB\), and a job may write 2\.0 MiB /,
+test('Removed files that are still open count, and the message leaves out empty parts', async () => {
+  for (const part of [directory.input, directory.output, directory.workspace])
+    rmSync(part, { recursive: true });
+  expect(await limitOf(2, 2).look()).toBeNull();
+  expect(await limitOf(2, 3).look()).toBe(
+    'it wrote 3.0 MiB (removed files that are still open 3.0 MiB), and a job may write 2.0 MiB (--disk-per-job of the server)',
   );
 });
 
@@ -66,7 +67,7 @@ test('A file with several names counts once on the disk, and once for each name 
 
 test('A job is no longer measured once it has ended', async () => {
   const clock = new TestClock();
-  const limit = limitOf(1, clock);
+  const limit = limitOf(1, 0, clock);
   const exceeded = limit.exceeded();
   await expect.poll(() => clock.waiting).toEqual([1000]);
   fill('output', 'mask.nii', 2);

@@ -132,8 +132,10 @@ async function jobThatEnds(
     during = () => {},
     record = null,
     clock = new TestClock(),
+    removedButOpen = async () => 0,
     ...more
   }: Partial<LifecycleDeps> & {
+    readonly removedButOpen?: () => Promise<number>;
     readonly during?: (lifecycle: Lifecycle) => unknown;
     readonly record?: Partial<JobRecord> | null;
     readonly clock?: TestClock;
@@ -161,6 +163,7 @@ async function jobThatEnds(
   const executor = {
     run: events,
     stop: async ({ id }: { id: string }) => void stops.push(id),
+    removedButOpen,
   };
   const deps = {
     ...shared,

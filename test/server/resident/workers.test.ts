@@ -72,6 +72,7 @@ test('A job gets a free worker with the same settings, once, and those with othe
   await told(...others);
   expect((await all.choose(order(), 'two')).worker).toBeNull();
   expect(asked(same, ...others, unrelated, busy)).toEqual([0, 1, 1, 0, 0]);
+  expect([all.idsOf('one'), all.idsOf('another job'), all.idsOf('two')]).toEqual([[same.id], [busy.id], []]);
   await all.release('one');
   expect((await all.choose(order(), 'two')).worker).toBe(worker);
 });

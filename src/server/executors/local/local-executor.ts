@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { ServiceError } from '../../../contract/index.js';
-import type { RunRequest } from '../../../runner/index.js';
+import { type RunRequest, removedButOpen } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
@@ -161,6 +161,10 @@ export class LocalExecutor implements Executor {
 
   isRunning({ path }: JobRef): boolean {
     return this.#runners.isRunning(path);
+  }
+
+  async removedButOpen({ id, path }: JobRef): Promise<number> {
+    return await removedButOpen([id, ...this.#residency.workersOf(id)], path);
   }
 
   runningUnder(directory: string): readonly JobRef[] {

@@ -79,6 +79,11 @@ export class Residency {
     this.#workers = workers ? new Workers({ ...workers, environment, report }) : null;
   }
 
+  /** Ids of the worker that a job has, which its processes are marked with. */
+  workersOf(jobId: string): readonly string[] {
+    return this.#workers?.idsOf(jobId) ?? [];
+  }
+
   workers(): readonly WorkerInfo[] {
     return this.#workers?.loaded() ?? [];
   }

@@ -110,6 +110,11 @@ export class Workers {
     await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
   }
 
+  /** Ids of the worker that has this job. */
+  idsOf(jobId: string): string[] {
+    return [...this.#workers].filter((each) => each.has(jobId)).map(({ request }) => request.id);
+  }
+
   /** A job has ended. Resolves when its worker, if any, can take another one or is gone. */
   async release(jobId: string): Promise<void> {
     await this.#recovered;
