@@ -1,4 +1,5 @@
-import { computationOf, type RecordFacts } from '../../src/client/case/record.js';
+import type { RecordFacts } from '../../src/client/case/complete-result.js';
+import { computationOf } from '../../src/client/case/record.js';
 
 /** What is known of a job about which the server says nothing. */
 export const silentFacts = (submission: Parameters<typeof computationOf>[0]): RecordFacts => ({

@@ -58,7 +58,7 @@ function documentOf({ output, table, cases }: CohortSummary): EachDocument {
   return { output, table, cases: ended.map(caseDocument) };
 }
 
-/** Runs one job for each case, and says how it goes. The command exits with 1 if a case failed. */
+/** Runs one job for each case, and says how it goes. The command exits with 1 unless every case is done. */
 export async function runEach(
   connection: Connection,
   submission: Submission,

@@ -67,7 +67,7 @@ export abstract class SubmitCommand extends ClientCommand {
   }
 
   /**
-   * Loads what the flags for the end of this command need, which may be hours away: the program may be upgraded until then.
+   * Loads now what `--show` and `--on-end` need at the end, which may be hours away: by then the program may have been upgraded.
    */
   async #loadForEnd({ 'on-end': command, show }: ParsedSubmit['flags']): Promise<void> {
     if (show) await loadShowCases();

@@ -1,5 +1,6 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
 
+export { completeResult } from './complete-result.js';
 export {
   areInputsUntouched,
   areUntouched,
@@ -42,5 +43,4 @@ export {
   withNames,
   writeRecord,
 } from './record.js';
-export { completeResult } from './recorder.js';
 export { type AcceptedJob, type FinishedJob, finishJob, receiveResult, sendJob } from './run-job.js';

@@ -2,7 +2,8 @@ import * as z from 'zod/mini';
 import type { AppAnswer } from '../connection/index.js';
 import type { OriginalNames } from '../outgoing.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
-import { type RecordFacts, recordedInput } from './record.js';
+import type { RecordFacts } from './complete-result.js';
+import { recordedInput } from './record.js';
 
 /** What is known of a job when it is sent. */
 export type InputFacts = Omit<RecordFacts, 'job' | 'jobId' | 'log'>;

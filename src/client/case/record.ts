@@ -2,16 +2,14 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { type FieldValue, type OperationName, operationOf, readText } from '../../contract/index.js';
+import { type FieldValue, readText } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
-import type { AppAnswer, JobAnswer } from '../connection/index.js';
+import type { AppAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 import type { DeidentifiedNote } from '../outgoing.js';
 import { recordName } from '../output-names.js';
 import { resultFormats } from '../result-formats.js';
 import type { Submission } from '../submission.js';
-import type { Conversion } from './imaging.js';
-import type { ReadNumbers } from './numbers.js';
 
 /** Largest record that is read, in bytes: one of a case with 100,000 slices. */
 const maxBytes = 64 << 20;
@@ -217,7 +215,7 @@ const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stri
 export const digestOf = (inputs: readonly RecordedInput[]): string =>
   sha256(inputs.map(({ field, group, name, sha256 }) => [field, group, name, sha256]));
 
-/** What the key of a case depends on rolesOutsideKey its inputs. */
+/** What the key of a case depends on besides its inputs. */
 export interface Computation {
   readonly operation: string;
   readonly app: string;
@@ -262,98 +260,4 @@ export interface ServerFacts {
   readonly version: string | null;
   /** Names of its GPUs, by their ids. */
   readonly devices: ReadonlyMap<number, string>;
-}
-
-/** What is known of a finished job before its result is looked at. */
-export interface RecordFacts {
-  readonly computation: Computation;
-  readonly app: AppAnswer | null;
-  readonly job: JobAnswer | null;
-  readonly jobId: string;
-  /** The name of the file with its log; null if there is none. */
-  readonly log?: string | null;
-  readonly server: ServerFacts;
-  readonly clientVersion: string;
-  readonly inputs: readonly RecordedInput[];
-  /** What the client noticed in the inputs, in sentences. */
-  readonly remarks: readonly string[];
-}
-
-function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
-  if (run_seconds !== null) return Math.round(run_seconds * 1000) / 1000;
-  const seconds = (Date.parse(finished_at ?? '') - Date.parse(started_at ?? '')) / 1000;
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
-}
-
-/** The unit of all images among volumes, as the app names it; null if there is none, or more than one. */
-function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
-  const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
-  const [first, ...others] = new Set(images.map((each) => each.unit));
-  return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;
-}
-
-/** The unit of the images that a job wrote; null for scores and uncertainties. */
-export function outputUnit({ app, computation }: Pick<RecordFacts, 'app' | 'computation'>): string | null {
-  const { writesOutputs } = operationOf(computation.operation as OperationName);
-  return app?.available && writesOutputs ? unitOf(app.outputs) : null;
-}
-
-/** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
-export function makeRecord(
-  facts: RecordFacts,
-  outputs: readonly RecordedFile[],
-  { numbers, unread }: ReadNumbers,
-  conversion: Conversion | null = null,
-): CaseRecord {
-  const { app, job, inputs, server } = facts;
-  const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
-  const { version } = computation;
-  const described = app?.available ? app : null;
-  return {
-    GeneratedBy: [
-      {
-        Name: computation.app,
-        ...(version === null ? {} : { Version: version }),
-        ...(described ? { Description: described.display_name } : {}),
-        ...(described?.repository ? { CodeURL: `https://huggingface.co/${described.repository.name}` } : {}),
-      },
-      { Name: 'remote-app', Version: facts.clientVersion },
-    ],
-    key: keyOf(computation, digestOf(inputs)),
-    operation: computation.operation,
-    app: computation.app,
-    app_version: version,
-    checkpoints: [...computation.checkpoints],
-    options: computation.settings,
-    inputs: [...inputs],
-    inputs_remarks: [...facts.remarks],
-    outputs: [...outputs],
-    deidentified: computation.deidentified && {
-      ...computation.deidentified,
-      allowed: [...computation.deidentified.allowed],
-    },
-    case: null,
-    edited: [],
-    stamps: { inputs: null, outputs: null },
-    log: facts.log ?? null,
-    numbers,
-    numbers_unread: [...unread],
-    conversion: conversion && {
-      as: [...conversion.as],
-      outputs: [...conversion.outputs],
-      problems: [...conversion.problems],
-    },
-    labels: described?.terminology ?? {},
-    citation: described?.citation ?? [],
-    units: { inputs: unitOf(described?.inputs), outputs: outputUnit(facts) },
-    job_id: facts.jobId,
-    server: server.address,
-    server_version: server.version,
-    client_version: facts.clientVersion,
-    devices: (job?.assigned_gpus ?? []).map((id) => server.devices.get(id) ?? String(id)),
-    created_at: job?.created_at ?? null,
-    started_at: job?.started_at ?? null,
-    finished_at: job?.finished_at ?? null,
-    seconds: job ? secondsOf(job) : null,
-  };
 }

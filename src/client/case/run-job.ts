@@ -17,12 +17,12 @@ import {
   submit,
   unacknowledged,
 } from '../submit/index.js';
+import { type Addition, completeResult } from './complete-result.js';
 import type { Conversion } from './imaging.js';
 import { InputReader, recordWait } from './input-reader.js';
 import { unlessInterrupted } from './interruption.js';
 import type { JobOptions } from './job-options.js';
 import { forgetFacts, type InputFacts, keepNames } from './kept-facts.js';
-import { type Addition, completeResult } from './recorder.js';
 
 /** A job that the server has accepted. Disposing of it stops reading its inputs for the record. */
 class SentJob implements Disposable {
@@ -122,7 +122,7 @@ export async function finishJob(
 }
 
 /**
- * The one case of a command. Once the app is known, finds the files before it asks for limits.
+ * The one case of a command. Finds the files first, so that a wrong path is reported before the server is asked for its limits.
  * @param mayReplace whether results replace files of the same names: inputs among them are refused
  */
 async function onlyCase(
@@ -182,7 +182,7 @@ async function checkAcknowledged(
 
 /**
  * Fetches the result of a job, completes it, and moves all of it to its place. Nothing is added to a stream.
- * @param addition with what is known of the inputs for the record; null for no record
+ * @param addition its `facts` are what is known of the inputs for the record; they resolve to null for no record
  */
 export async function receiveResult(
   connection: Connection,

@@ -271,7 +271,7 @@ export class CaseRun {
         const addition = { imaging, conversion, originals, followed, found: files, needsRecord: true };
         await completeResult(connection, jobId, directory, facts, addition, reporter);
         if (place.prefix !== '') renameForBids(place, directory);
-        await results.completeRecord(name, place, directory, { inputs: recordedStamp, isForced });
+        await results.prepareForPlace(name, place, directory, { inputs: recordedStamp, isForced });
         await results.putInPlace(place, directory);
         return results.readRecord(place);
       });

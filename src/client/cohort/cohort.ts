@@ -47,8 +47,9 @@ interface CohortWork
   > {
   readonly cases: readonly FoundCase[];
   readonly placeOf: (foundCase: FoundCase) => CasePlace;
-  /** All results that are there, and the rows of those that are no cases of this command. */
+  /** All results that are there. */
   readonly records: readonly PlacedRecord[];
+  /** The rows of those that are no cases of this command. */
   readonly others: readonly CaseState[];
   /** How the files are prepared for sending (de-identified or not). */
   readonly preparation: Preparation;
@@ -133,7 +134,7 @@ export class Cohort {
       ? { ...computation, version: record.app_version, checkpoints: record.checkpoints }
       : computation;
     if (record.key !== keyOf(wanted, digest)) return false;
-    // As far as it was possible to convert it.
+    // What could not be converted counts too: these are the formats that were asked for.
     if (!(options.conversion?.formats ?? []).every((format) => record.conversion?.as.includes(format)))
       return false;
     const compared = results.compare(placeOf(foundCase), record);
@@ -188,7 +189,7 @@ export class Cohort {
       const key = keyOf(computation, digestOf(inputs));
       return { foundCase, place, outgoing, inputs, key, stamp, recordedStamp };
     } catch (error) {
-      // The file is named by the system's words.
+      // The system's message names the file.
       const isOfFile = isSystemError(error) && !connection.signal?.aborted;
       const why = isOfFile ? new UsageError(`It cannot be read: ${(error as Error).message}`) : error;
       await this.#failed(foundCase, why);

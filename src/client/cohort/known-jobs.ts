@@ -36,7 +36,7 @@ function readLine(line: string): readonly [string, KnownJob] | null {
 
 /**
  * The jobs of the cases, in a file to which a line is appended for each: a command that goes on after another one was killed asks
- * about them instead of sending their cases again. What is lost in a power cut, the server's `Idempotency-Key` makes good.
+ * about them instead of sending their cases again. If a power cut loses a line, the `Idempotency-Key` finds the job again.
  */
 export class KnownJobs {
   readonly #jobs = new Map<string, KnownJob>();
@@ -76,7 +76,7 @@ export class KnownJobs {
   }
 }
 
-/** Which case a job is of: a server that answers with one job for two cases would have them share a result. */
+/** Which case each job belongs to: if a server answers two cases with one job, they would share a result. */
 export class JobCases {
   /** By the ids of jobs. */
   readonly #cases = new Map<string, { readonly name: string; readonly key: string }>();

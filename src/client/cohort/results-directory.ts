@@ -193,7 +193,7 @@ export class ResultsDirectory implements Disposable {
    * @param inputs what the record says of the times of the inputs
    * @param isForced whether it is computed once more although it is there
    */
-  async completeRecord(
+  async prepareForPlace(
     name: string,
     place: CasePlace,
     complete: string,

@@ -151,7 +151,7 @@ export async function runCohort(
   };
   const { cases, notes, volumes } = await options.imaging.find(submission, finding);
   for (const note of notes) options.reporter.note(note);
-  // Tells of earlier cases whether their inputs exist, also if they were not chosen now.
+  // Tells whether the inputs of earlier cases still exist, even those not chosen now.
   const inputs = new InputLookup(volumes[0]?.groups[0] ?? []);
   bids?.checkCases(cases);
   const preparation = await options.imaging.prepare(

@@ -24,8 +24,8 @@ async function* lastLines(events: AsyncIterator<LogEvent>, count: number): Async
   try {
     for (;;) {
       const timer = new AbortController();
-      const silence = isReplay && hasBegun ? [delay(quiet, null, { signal: timer.signal })] : [];
-      const result = await Promise.race([next, ...silence.map((each) => each.catch(() => null))]);
+      const untilQuiet = isReplay && hasBegun ? [delay(quiet, null, { signal: timer.signal })] : [];
+      const result = await Promise.race([next, ...untilQuiet.map((each) => each.catch(() => null))]);
       timer.abort();
       if (result === null) {
         isReplay = false;
@@ -176,7 +176,7 @@ export async function followToEnd(
   }
 }
 
-/** Follows the log of a job that was just accepted to its end. @throws JobFailed for a job without a result */
+/** Follows the log of a job that this command or an earlier one sent, to its end. @throws JobFailed for a job without a result */
 export async function followSentJob(
   connection: Connection,
   jobId: string,

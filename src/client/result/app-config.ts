@@ -35,6 +35,6 @@ export async function saveAppConfig(
     output: { directory, taken: isForced ? 'replace' : 'refuse' },
     again: connection.nextCommand(`apps ${shellWord(app)} --config DIR`),
   });
-  await archive.fetch(connection, answer, request);
+  await archive.downloadAndExtract(connection, answer, request);
   return await archive.save();
 }

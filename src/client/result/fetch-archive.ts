@@ -100,7 +100,7 @@ export class ArchiveFetch implements AsyncDisposable {
    * @throws WriteError if something cannot be written; AnswerError for something other than a zip archive; ArchiveError for an
    * archive that must not be extracted
    */
-  async fetch(connection: Connection, answer: Reply, request: DownloadRequest): Promise<string> {
+  async downloadAndExtract(connection: Connection, answer: Reply, request: DownloadRequest): Promise<string> {
     const { target } = this;
     const next = this.#next;
     await using file = await withWriteErrors(target, next, () => open(this.#downloaded, 'wx+'));

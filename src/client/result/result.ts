@@ -63,7 +63,7 @@ export class ResultFetch implements AsyncDisposable {
     const { reporter } = this.options;
     const answer = await this.#ask({});
     this.#archive = await ArchiveFetch.open({ reporter, name: resultName, output, again: this.#again });
-    return await this.#archive.fetch(this.connection, answer, this.#ask);
+    return await this.#archive.downloadAndExtract(this.connection, answer, this.#ask);
   }
 
   async save(): Promise<SavedArchive> {

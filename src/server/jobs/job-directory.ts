@@ -77,7 +77,7 @@ export class JobDirectory {
   }
 
   /** Makes the directories that a job needs. */
-  create(): void {
+  makeDirectories(): void {
     for (const directory of [this.input, this.output, this.temporary]) {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
     }

@@ -199,7 +199,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
    * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now
    * @param exitCode null if it is not known
    */
-  release(at: string | null, exitCode: number | null): void {
+  noteCommandEnd(at: string | null, exitCode: number | null): void {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
     this.#exitCode = exitCode;
@@ -260,7 +260,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#waiting = null;
     if (this.#last) return;
     this.#keepPlace();
-    this.release(null, null);
+    this.noteCommandEnd(null, null);
     const { keep } = this.request;
     const finishedAt = this.#now;
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();

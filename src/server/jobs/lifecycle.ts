@@ -185,7 +185,7 @@ export class Lifecycle {
         if (event.kind === 'waiting') await this.#wait(event);
         else if (event.kind === 'placed') await this.#start(event);
         else {
-          job.release(event.endedAt ?? null, event.exitCode);
+          job.noteCommandEnd(event.endedAt ?? null, event.exitCode);
           return event;
         }
       }

@@ -70,12 +70,12 @@ const separators = /[\u2028\u2029]/g;
 /** One line as an event. */
 const formatEvent = (line: string): string => `data: ${line}\n\n`;
 
-/** Everything that some reader treats as a line end, as Python's `splitlines` does. */
+/** All of them: the line feed as well, and the separators that only a message may have. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
-const lineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
+const allLineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
 
 /** The terminal marker of a failed or killed job. `message` is kept on one line. */
-const errorLine = (message: string): string => `${errorMarker} ${message.replace(lineEnds, ' ')}`;
+const errorLine = (message: string): string => `${errorMarker} ${message.replace(allLineEnds, ' ')}`;
 
 /** One line of a log as an event. @param number null for an event without `id:` */
 function lineEvent(line: string, number: number | null, redraws: boolean): string {

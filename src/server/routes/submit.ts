@@ -235,7 +235,7 @@ async function receiveSubmission(
   });
   if (requireDeidentified) await checkIdentities(directory.input).catch(removeRefused);
   await rm(incoming, { recursive: true });
-  directory.create();
+  directory.makeDirectories();
 
   // Checked again after all slow steps, so that a token that was revoked in the meantime, or lost the app, gets no job.
   const now = sender.now();

@@ -19,7 +19,7 @@ export interface Shared {
   readonly now: () => number;
   readonly removals: Removals;
   readonly inspect: (file: string) => Promise<void>;
-  readonly completed: (upload: Upload) => void;
+  readonly announceComplete: (upload: Upload) => void;
 }
 
 /** The uploads of one owner, in a directory of their own. Nothing here looks at the uploads of others. */
@@ -76,8 +76,8 @@ export class OwnedUploads implements UploadOwner {
     return this.shared.inspect(file);
   }
 
-  completed(upload: Upload): void {
-    this.shared.completed(upload);
+  announceComplete(upload: Upload): void {
+    this.shared.announceComplete(upload);
   }
 
   used(upload: Upload): void {

@@ -91,7 +91,7 @@ export class UploadStore {
       now: () => clock.now(),
       removals: this.#removals,
       inspect,
-      completed: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
+      announceComplete: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);
     return owned;

@@ -63,8 +63,8 @@ export interface UploadOwner {
   remove(upload: Upload): Promise<void>;
   /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it */
   inspect(file: string): Promise<void>;
-  /** The upload is complete. */
-  completed(upload: Upload): void;
+  /** Tells that the upload is complete. */
+  announceComplete(upload: Upload): void;
   /** The upload was just used. */
   used(upload: Upload): void;
 }
@@ -294,6 +294,6 @@ export class Upload {
     this.#isComplete = true;
     this.release();
     await syncDirectory(owner.directory);
-    owner.completed(this);
+    owner.announceComplete(this);
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { completeResult, makeRecord } from '../../../src/client/case/complete-result.js';
 import { readRecord } from '../../../src/client/case/index.js';
 import {
   computationOf,
@@ -9,11 +10,9 @@ import {
   hashInputs,
   hashOutputs,
   keyOf,
-  makeRecord,
   withNames,
   writeRecord,
 } from '../../../src/client/case/record.js';
-import { completeResult } from '../../../src/client/case/recorder.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
 import { recordName } from '../../../src/client/output-names.js';
 import { operationOf } from '../../../src/contract/operations.js';

@@ -1,7 +1,8 @@
 import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import { makeRecord } from '../../../src/client/case/complete-result.js';
+import { hashOutputs, writeRecord } from '../../../src/client/case/record.js';
 import { BidsLayout } from '../../../src/client/cohort/bids-layout.js';
 import { checkPlace, directoryPlace } from '../../../src/client/cohort/case-place.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
@@ -33,7 +34,7 @@ async function receive(
   const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
   writeRecord(directory, { ...record, key });
   const place = placeIn(results);
-  await results.completeRecord('A/t1', place, directory, { inputs: null, isForced });
+  await results.prepareForPlace('A/t1', place, directory, { inputs: null, isForced });
   await results.putInPlace(place, directory);
   return results.readRecord(place);
 }

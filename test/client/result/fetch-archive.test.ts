@@ -49,7 +49,7 @@ async function save(
     const answer = await request();
     const output = isOwned ? { owned: directory } : { directory, taken };
     await using archive = await ArchiveFetch.open({ reporter, name, output, again: 'app again' });
-    const extracted = await archive.fetch(connection, answer, request);
+    const extracted = await archive.downloadAndExtract(connection, answer, request);
     return isOwned ? extracted : await archive.save();
   };
   const result: unknown = await save().then(

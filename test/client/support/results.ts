@@ -1,5 +1,6 @@
 import path from 'node:path';
-import { hashOutputs, makeRecord, writeRecord } from '../../../src/client/case/record.js';
+import { makeRecord } from '../../../src/client/case/complete-result.js';
+import { hashOutputs, writeRecord } from '../../../src/client/case/record.js';
 import type { FoundCase } from '../../../src/client/found-files.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';

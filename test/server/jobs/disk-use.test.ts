@@ -21,7 +21,7 @@ beforeEach(async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   directory = new JobDirectory('0123456789ab', root.path);
-  directory.create();
+  directory.makeDirectories();
 });
 
 const fill = (part: 'input' | 'output' | 'workspace', name: string, count: number) =>

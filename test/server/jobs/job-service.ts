@@ -65,7 +65,7 @@ export async function serviceWith(
   const jobs = path.join(root.path, 'jobs');
   for (const [index, end] of ends.entries()) {
     const directory = new JobDirectory(idOf(index), path.join(jobs, idOf(index)));
-    directory.create();
+    directory.makeDirectories();
     writeFileSync(path.join(directory.output, 'mask.nii'), 'x'.repeat(10_000));
     writeFileSync(directory.logFile, '');
     const time = new Date(Date.now() - 60_000 + index * 1000).toISOString();

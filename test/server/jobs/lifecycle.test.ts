@@ -32,7 +32,7 @@ const shared = {
 /** A job whose command succeeds. */
 async function doneJob(packer: Pick<Packer, 'pack'>) {
   const { job, directory } = await makeJob();
-  directory.create();
+  directory.makeDirectories();
   const told: unknown[] = [];
   const report = (_problem: string, cause: unknown) => void told.push(cause);
   const deps = { ...shared, executor: quickExecutor(), packer: packer as Packer, report };
@@ -142,7 +142,7 @@ async function jobThatEnds(
   } = {},
 ) {
   const { job, directory } = await makeJob(clock, record);
-  directory.create();
+  directory.makeDirectories();
   const orders: RunOrder[] = [];
   const stops: string[] = [];
   const told: string[] = [];
@@ -306,7 +306,7 @@ test('A command is stopped although the kill cannot be saved, for no longer than
 
 test('A job waits and runs although the disk cannot note that it waits', async () => {
   const { job, directory } = await makeJob();
-  directory.create();
+  directory.makeDirectories();
   const save = directory.save.bind(directory);
   directory.save = async (record, isKept) => {
     if (record.state === 'waiting') throw Object.assign(new Error('The disk is full'), { code: 'ENOSPC' });

@@ -44,7 +44,7 @@ async function keeper(grace = 60_000, report: Report = fail) {
   const ended = (change: Partial<JobRecord> = {}, keep: number | null = 120) => {
     made += 1;
     const directory = new JobDirectory(idOf(made), path.join(root, idOf(made)));
-    directory.create();
+    directory.makeDirectories();
     const now = new Date(clock.now()).toISOString();
     const record = newRecord(directory.id, { ...request, owner: 'ana', keep }, now, 0);
     const context = { areEndsNoticed: false, events, clock, report: fail };

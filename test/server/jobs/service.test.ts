@@ -91,7 +91,7 @@ test('A job counts from its acceptance, with its upload and what was extracted',
   const told = follow(events, 'accepted', 'drained', 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events });
   await using slot = await slotOf(service, ana);
-  slot.directory.create();
+  slot.directory.makeDirectories();
   // An upload in progress may become a job: it counts for whoever waits for the last one.
   service.drain(true);
   service.drain(true);
@@ -114,7 +114,7 @@ test('A job whose upload ends while the server stops is left to the next server'
   const jobs = endless();
   const { service } = await serviceWith([], 10, { ...running, executor: jobs });
   await using slot = await slotOf(service, ana);
-  slot.directory.create();
+  slot.directory.makeDirectories();
   const accepted = service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await service.close('keep');
   const job = await accepted;
@@ -128,7 +128,7 @@ test('A job that is removed at the moment when it ends is removed once', async (
   const told = follow(events, 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events, clock });
   await using slot = await slotOf(service, ana);
-  slot.directory.create();
+  slot.directory.makeDirectories();
   const job = await service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await expect.poll(() => job.state).toBe('running');
   let removed: Promise<void> | undefined;
@@ -173,7 +173,7 @@ test('The notice of an end has the version of the app also if that is known late
     areEndsNoticed: true,
   });
   await using slot = await slotOf(service, ana);
-  slot.directory.create();
+  slot.directory.makeDirectories();
   const job = await service.accept(slot, { ...request, owner: 'ana' }, { ...facts, notes: [] });
   await expect.poll(() => job.state).toBe('running');
   await service.kill(job);
