@@ -31,7 +31,6 @@ const withoutEntry = ['start', 'commands', 'commands/token', 'client', 'server']
 const onlyForTests: readonly string[] = [
   'client/case-names.ts: typedParts',
   'client/case/complete-result.ts: makeRecord',
-  'client/connection/api.ts: ram',
   'client/result/fetch-archive.ts: PrivateDirectory',
   'server/devices/nvidia-smi.ts: parseRows',
   'server/executors/slurm/queue.ts: parseRows',

@@ -65,7 +65,7 @@ export const limits = async (connection: Connection, limit?: number): Promise<Li
   ask(connection, routes.limits.path, (answers) => answers.limitsAnswer, { limit });
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
-export const ram = async (connection: Connection): Promise<MemoryUse> =>
+const ram = async (connection: Connection): Promise<MemoryUse> =>
   ask(connection, routes.ram.path, (answers) => answers.memoryAnswer);
 
 /** `GET /vram` of one GPU, in GB of 1024^3 bytes. */

@@ -9,7 +9,6 @@ import {
   job,
   jobs,
   kill,
-  ram,
 } from '../../../src/client/connection/api.js';
 import type { Connection } from '../../../src/client/connection/connection.js';
 import { json, type Received, ScriptedServer } from '../../support/scripted-server.js';
@@ -20,7 +19,6 @@ type Ask = (connection: Connection) => Promise<unknown>;
 const questions: Readonly<Record<string, Ask>> = {
   '/health': (connection) => health(connection, 5),
   '/available_devices': devices,
-  '/ram': ram,
   '/repo_apps_list': apps,
   '/repo_apps/x': (connection) => app(connection, 'x'),
   '/jobs/ab': (connection) => job(connection, 'ab'),
@@ -105,10 +103,10 @@ describe('an answer', () => {
       "jobs.0.job_id is '--all', which is not the id of a job",
     ],
     ['/jobs', `{"jobs":[${'0,'.repeat(200_000)}0]}`, 'jobs has more than 100000 entries'],
-    ['/ram', '{"used_gb":"1","total_gb":2}', "used_gb is '1', not a number"],
-    ['/ram', '{"used_gb":-1,"total_gb":2}', 'used_gb is smaller than 0'],
-    ['/ram', '{"used_gb":[],"total_gb":2}', 'used_gb is a list, not a number'],
-    ['/ram', '{"used_gb":1e999,"total_gb":2}', 'used_gb is Infinity, not a number'],
+    ['/jobs/ab', '{"status":"done","bytes_kept":"1"}', "bytes_kept is '1', not a number"],
+    ['/jobs/ab', '{"status":"done","bytes_kept":-1}', 'bytes_kept is smaller than 0'],
+    ['/jobs/ab', '{"status":"done","bytes_kept":[]}', 'bytes_kept is a list, not a number'],
+    ['/jobs/ab', '{"status":"done","bytes_kept":1e999}', 'bytes_kept is Infinity, not a number'],
     [
       '/available_devices',
       '{"devices_index":[1.5],"devices_name":[]}',
