@@ -263,6 +263,30 @@ describe('a server that was never there', () => {
   });
 });
 
+test('A command waits for a server that restarts between two of its first questions', async () => {
+  await using cli = await cliWithScan();
+  let cut: Promise<void> | null = null;
+  await using server = await fakeService({
+    result: zip,
+    override: ({ url }) => {
+      if (url === '/repo_apps_list' || cut) return false;
+      cut = network.cut();
+      return true;
+    },
+  });
+  await using network = new Network(server.url);
+  await network.open();
+  const running = cli.begin(['infer', 'ct.nii', '-o', 'out', '--server', network.url]);
+  let said = '';
+  running.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  await until('it waits', () => said.includes('nothing listens there; trying again for another 10 min'));
+  await network.open();
+  const { code, stderr } = await running.ended;
+  expect(code, stderr).toBe(0);
+});
+
 /** Whether bytes of a download are on the disk: what arrives lies in a private directory first. */
 const hasBegun = (directory: string): boolean =>
   readdirSync(directory, { recursive: true, encoding: 'utf8' })

@@ -1,5 +1,5 @@
 import { exitCodes, type JobEnvelope, type Operation, someOf } from '../../contract/index.js';
-import { app, type Connection, fetchLeft, job, kill, leftText } from '../connection/index.js';
+import { app, type Connection, fetchLeft, job, kill, leftText, untilAnswered } from '../connection/index.js';
 import { ClientError, type ErrorDetails, Interrupted } from '../errors.js';
 import type { FoundFiles } from '../found-files.js';
 import { followSentJob } from '../logs/index.js';
@@ -132,7 +132,8 @@ async function onlyCase(
   mayReplace: boolean,
 ): Promise<Case> {
   const { imaging, reporter, output, chooseSeries } = options;
-  const describeApp = () => app(connection, submission.app);
+  const describeApp = () =>
+    untilAnswered(connection, connection.patience(reporter), () => app(connection, submission.app));
   const finding = {
     output: { directory: output, mayReplace },
     ...{ chooseSeries, describeApp, reporter, signal: connection.signal },
@@ -142,7 +143,7 @@ async function onlyCase(
     throw error;
   });
   reporter.waiting(`Asking ${connection.server} what it takes`);
-  const terms = await preflight(connection, submission).finally(() => reporter.waiting(null));
+  const terms = await preflight(connection, submission, reporter).finally(() => reporter.waiting(null));
   const { requiresDeidentified } = terms;
   const preparing = { ...options, requiresDeidentified, server: connection.server };
   const outgoing = (await imaging.prepare([found], preparing, reporter)).outgoing(found);

@@ -141,7 +141,7 @@ export async function runCohort(
   checkLayout(output, layout);
   const bids = layout === 'bids' ? new BidsLayout(root, submission.app) : null;
   bids?.checkDirectory();
-  const terms = await preflight(connection, submission);
+  const terms = await preflight(connection, submission, options.reporter);
   const app = await describeApp(connection, submission.app, options.reporter);
   const finding = {
     ...options,

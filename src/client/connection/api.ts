@@ -235,12 +235,14 @@ export interface Gpu extends Partial<MemoryUse> {
   readonly loaded?: readonly string[];
 }
 
-/** The memory of a GPU; empty if the server answers that it is not available. */
+/** The memory of a GPU; empty if the server answers that it is not available, as for a GPU that is lost. */
 async function memoryOf(connection: Connection, id: number): Promise<Partial<MemoryUse>> {
   try {
     return await vram(connection, id);
   } catch (cause) {
-    if (cause instanceof HttpError && cause.status === errorKinds.memoryUnknown.status) return {};
+    const { memoryUnknown, gpusUnknown } = errorKinds;
+    const absent: readonly number[] = [memoryUnknown.status, gpusUnknown.status];
+    if (cause instanceof HttpError && absent.includes(cause.status)) return {};
     throw cause;
   }
 }

@@ -24,9 +24,11 @@ import {
   app as describe,
   devices,
   limits,
+  untilAnswered,
 } from '../connection/index.js';
 import { ClientError, HttpError, TransportError, UsageError } from '../errors.js';
 import type { FoundFiles } from '../found-files.js';
+import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { checkSizes, checkTimes, keptForADay, type SizedSource } from './limits.js';
 
@@ -210,12 +212,19 @@ const unknownTerms: ServerTerms = {
  * @returns what else its limits mean for the submission
  * @throws ClientError for the first thing that cannot be right
  */
-export async function preflight(connection: Connection, submission: Submission): Promise<ServerTerms> {
-  const [known, app] = await Promise.all([
-    ifItCanSay(connection, () => limits(connection, maxWait)),
-    checkApp(connection, submission),
-    checkGpus(connection, submission),
-  ]);
+export async function preflight(
+  connection: Connection,
+  submission: Submission,
+  reporter?: Reporter,
+): Promise<ServerTerms> {
+  // A server may restart after its first answer.
+  const [known, app] = await untilAnswered(connection, connection.patience(reporter), () =>
+    Promise.all([
+      ifItCanSay(connection, () => limits(connection, maxWait)),
+      checkApp(connection, submission),
+      checkGpus(connection, submission),
+    ]),
+  );
   const ofApp: Pick<ServerTerms, 'checkKinds'> = {
     checkKinds: (volumes) => app && checkKinds(app, submission.operation, volumes),
   };

@@ -123,7 +123,7 @@ function shortage(directory: string, cause: unknown): string | null {
     case 'EDQUOT':
       return 'the disk quota of its user is used up (EDQUOT): free some of it, or raise it';
     case 'EROFS':
-      return 'its file system is mounted read-only (EROFS): mount it writable, or choose another directory';
+      return 'its file system is mounted read-only (EROFS): mount it writable, choose another directory, or add it to ReadWritePaths of the systemd unit';
     case 'EMFILE':
       return 'this process has as many files open as it may (EMFILE): raise its limit (ulimit -n)';
     case 'ENFILE':

@@ -87,7 +87,10 @@ test('What cannot be set aside stays where it is, which is said; what is missing
 test.for([
   ['ENOSPC', 'its disk is full (ENOSPC): free some space'],
   ['EDQUOT', 'the disk quota of its user is used up (EDQUOT): free some of it, or raise it'],
-  ['EROFS', 'its file system is mounted read-only (EROFS): mount it writable, or choose another directory'],
+  [
+    'EROFS',
+    'its file system is mounted read-only (EROFS): mount it writable, choose another directory, or add it to ReadWritePaths of the systemd unit',
+  ],
   ['EMFILE', 'this process has as many files open as it may (EMFILE): raise its limit (ulimit -n)'],
   ['ENFILE', 'this machine has as many files open as it can (ENFILE): end some programs'],
   ['EFBIG', 'this process may write no file of that size (EFBIG): raise its limit (ulimit -f)'],

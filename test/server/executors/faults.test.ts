@@ -151,6 +151,30 @@ test('A fault of a GPU is forgotten when another GPU takes its place', async () 
   expect(watch.faults).toEqual([]);
 });
 
+test('A lost GPU whose number another one has taken is a fault until it is back', async () => {
+  const root = await temporary();
+  onTestFinished(() => root[Symbol.asyncDispose]());
+  const lists = (...uuids: readonly string[]) => {
+    const rows = uuids.map((uuid, id) => `echo '${id}, ${uuid}, 10, 1000, NVIDIA H200'`);
+    writeFileSync(path.join(root.path, 'nvidia-smi'), `#!/bin/sh\n${rows.join('\n')}\n`, { mode: 0o755 });
+  };
+  lists('GPU-a', 'GPU-b');
+  const smi = new NvidiaSmi(undefined, undefined, undefined, { PATH: `${root.path}:${process.env.PATH}` });
+  const gpus = new GpuInventory(undefined, smi);
+  await gpus.start();
+  const events = new ServerEvents(() => {});
+  const settings = { dataDirectory: root.path, gpus, sandbox: null, isIdle: () => true, events };
+  const watch = new MachineWatch(settings);
+  onTestFinished(() => watch.close());
+  watch.start();
+  lists('GPU-b');
+  await watch.faultOf([1]);
+  expect(watch.faults).toEqual(['nvidia-smi lists 1 of 2 GPUs: the others are lost, and get no jobs']);
+  lists('GPU-a', 'GPU-b');
+  await watch.faultOf([1]);
+  expect(watch.faults).toEqual([]);
+});
+
 const disk = smallDisk(16);
 
 test.skipIf(disk === null)(
@@ -171,6 +195,7 @@ test.skipIf(disk === null)(
     writeFileSync(path.join(disk ?? '', 'large'), Buffer.alloc(15.8 * 2 ** 20));
     expect(watch.pause()).toBe("room on the server's disk");
     expect(watch.pause()).toBe("room on the server's disk");
+    expect(await watch.faultOf([])).toMatch(/^The disk of the data directory is full/);
     rmSync(path.join(disk ?? '', 'large'));
     expect(watch.pause()).toBeNull();
     expect(told).toEqual([

@@ -247,10 +247,10 @@ export class LocalExecutor implements Executor {
     return ticket;
   }
 
-  /** The end of a job, with the fault of its GPU if one failed under it. */
+  /** The end of a job, with the fault of its GPU or of the disk if one failed under it. */
   async #withMachineFault({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
     const { gpus } = await ticket.granted;
-    if (isStopped || end.exitCode === 0 || gpus.length === 0) return end;
+    if (isStopped || end.exitCode === 0) return end;
     const machineFault = await this.#watch.faultOf(gpus);
     return machineFault === null ? end : { ...end, machineFault };
   }

@@ -37,6 +37,8 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   readonly #faults = new Map<string, string>();
   /** Ids of GPUs that other programs have filled. */
   readonly #filled = new Set<number>();
+  /** The most GPUs that were listed at once. */
+  #mostGpus = 0;
   #lastLook = performance.now();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -52,8 +54,9 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
     this.#arm();
   }
 
-  /** The faults as sentences. */
+  /** The faults as sentences. Looks at the disk. */
   get faults(): readonly string[] {
+    this.#checkDisk();
     return [...this.#faults.values()];
   }
 
@@ -81,12 +84,14 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Asks nvidia-smi, because a job failed on these GPUs.
-   * @returns what is wrong with one of them, as a sentence; null if nothing is known to be
+   * Asks nvidia-smi and looks at the disk, because a job failed on these GPUs.
+   * @returns what is wrong with one of them or with the disk, as a sentence; null if nothing is known to be
    */
   async faultOf(ids: readonly number[]): Promise<string | null> {
-    await this.#lookAtGpus();
-    return ids.map((id) => this.#faults.get(`GPU ${id}`)).find((fault) => fault !== undefined) ?? null;
+    if (ids.length > 0) await this.#lookAtGpus();
+    this.#checkDisk();
+    const culprits = [...ids.map((id) => `GPU ${id}`), 'disk'];
+    return culprits.map((what) => this.#faults.get(what)).find((fault) => fault !== undefined) ?? null;
   }
 
   close(): void {
@@ -147,6 +152,11 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
       const fault = gpus.faultOf(gpu);
       this.#set(`GPU ${gpu.id}`, fault && `GPU ${gpu.id} does not work (${fault}): it gets no jobs`);
     }
+    // The others may have been given its number, so that none of the list has a fault.
+    this.#mostGpus = Math.max(this.#mostGpus, listed.length);
+    const isFewer = listed.length < this.#mostGpus;
+    const fewer = `nvidia-smi lists ${listed.length} of ${this.#mostGpus} GPUs: the others are lost, and get no jobs`;
+    this.#set('GPUs', isFewer ? fewer : null);
     for (const gpu of idle.filter(isIdle)) {
       const use = gpus.useOf(gpu);
       if (use && use.used >= use.total * filledShare) this.#filled.add(gpu.id);
