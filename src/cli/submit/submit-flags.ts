@@ -128,7 +128,7 @@ export const runFlags = {
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
     exclusive: ['output', 'force', 'wait', 'no-zip'],
-    description: "Print the job's id alone and return at once; asks for '--keep max' unless --keep is given",
+    description: "Print only the job's id and return at once; without --keep, asks for '--keep max'",
   }),
   'on-end': Flags.string({
     helpGroup: 'JOB',
