@@ -22,7 +22,7 @@ export { syntaxes } from './headers/dicom-walk.js';
 export { beginsAsNifti } from './headers/nifti-layout.js';
 export type { LabelLayer } from './label-layers.js';
 export type { WritableVolume } from './nifti-header.js';
-export { liesOnGrid, placeOnGrid } from './onto-grid.js';
+export { liesOnGrid, nearestOnGrid, placeOnGrid } from './onto-grid.js';
 export { faultOfVolume, openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';

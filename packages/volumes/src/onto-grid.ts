@@ -34,7 +34,8 @@ export interface LabelSlice extends Slice {
 /**
  * Places a label map on a grid by the positions of both, never by the shape or order of their arrays. A label map whose slices are
  * those of the grid is read slice by slice; any other is read into memory, with a byte or two for each voxel.
- * @throws VolumeError if a tilted gantry makes its position uncertain; when slices are read, for values that are no labels
+ * @throws VolumeError if a tilted gantry makes its position uncertain; when slices are read, for axes without a direction and for
+ *   values that are no labels
  */
 export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   if (mask.components !== 1 || mask.frames !== 1)
@@ -42,12 +43,11 @@ export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   const isExact = liesOnGrid(mask, grid);
   const misplaced = isExact ? null : misplacedGrid(mask, grid);
   const at = misplaced ?? grid;
-  const toMask = toIndices(mask, at);
   const axes = orderOf(mask, at);
   const how = { isExact, isByNumber: misplaced !== null };
   if (axes && axes[2].axis === 2)
     return { ...how, slices: () => sliceBySlice(mask, at, axes, labelReader(mask)) };
-  return { ...how, slices: () => nearest(mask, at, toMask, labelReader(mask)) };
+  return { ...how, slices: () => nearest(mask, at, labelReader(mask)) };
 }
 
 /** Whether every voxel of a volume is one of the grid. */
@@ -64,11 +64,11 @@ export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly nam
     throw new VolumeError(`${path.basename(volume.path)} lies on another grid than ${grid.name}.`);
   const asTheyAre = (values: Voxels) => values;
   if (axes[2].axis === 2) return sliceBySlice(volume, grid, axes, asTheyAre);
-  return nearest(volume, grid, toIndices(volume, grid), asTheyAre);
+  return nearest(volume, grid, asTheyAre);
 }
 
 /** Maps indices of the grid to those of the mask. */
-function toIndices(mask: VolumeFile, grid: Geometry): Affine {
+function toIndices(mask: Geometry & { readonly path: string }, grid: Geometry): Affine {
   const inverse = inverseOf(mask.affine);
   if (!inverse) throw new VolumeError(`${mask.path} has axes without a direction.`);
   return inverse.map(([x, y, z, offset]) =>
@@ -108,31 +108,43 @@ async function* sliceBySlice<V extends Voxels>(
     yield { k: z.start + z.sign * k, values: put(read(values)) };
 }
 
-/** Gives each voxel of the grid the value of the nearest voxel, or 0 outside of the volume. */
+/** Reads a volume into memory, and gives each voxel of the grid the value of the nearest one. */
 async function* nearest<V extends Voxels>(
   volume: VolumeFile,
   grid: Geometry,
-  toVolume: Affine,
   read: (values: Voxels) => V,
 ): AsyncGenerator<{ readonly k: number; readonly values: V }, void, undefined> {
   const [ni, nj, nk] = volume.size;
-  const plane = ni * nj;
   let all: V | null = null;
   for await (const { k, values } of volume.slices()) {
     const next = read(values);
     const before: V | null = all;
     // Bytes become words when a label needs them.
     if (before === null || next.BYTES_PER_ELEMENT > before.BYTES_PER_ELEMENT) {
-      all = arrayLike(next, plane * nk) as V;
+      all = arrayLike(next, ni * nj * nk) as V;
       if (before !== null) all.set(before);
     }
-    all?.set(next, k * plane);
+    all?.set(next, k * ni * nj);
   }
-  if (all === null) return;
+  if (all !== null) yield* nearestOnGrid(volume, all, grid);
+}
+
+/**
+ * The slices of a grid whose voxels have the values of the nearest ones of a volume, or 0 outside of it.
+ * @param only the slices that are wanted; all by default
+ * @throws VolumeError for a volume whose axes have no direction
+ */
+export async function* nearestOnGrid<V extends Voxels>(
+  volume: Geometry & { readonly path: string },
+  data: V,
+  grid: Geometry,
+  only?: readonly number[],
+): AsyncGenerator<{ readonly k: number; readonly values: V }, void, undefined> {
+  const [a, b, c] = toIndices(volume, grid);
+  const [ni, nj, nk] = volume.size;
   const [columns, rows, slices] = grid.size;
-  const [a, b, c] = toVolume;
-  const values = arrayLike(all, columns * rows) as V;
-  for (let k = 0; k < slices; k += 1) {
+  const values = arrayLike(data, columns * rows) as V;
+  for (const k of only ?? Array.from({ length: slices }, (_, index) => index)) {
     let to = 0;
     for (let j = 0; j < rows; j += 1) {
       const startOf = (row: AffineRow) => row[1] * j + row[2] * k + row[3] + 0.5;
@@ -142,7 +154,7 @@ async function* nearest<V extends Voxels>(
         const v = Math.floor(b[0] * i + j0);
         const w = Math.floor(c[0] * i + k0);
         const isInside = u >= 0 && u < ni && v >= 0 && v < nj && w >= 0 && w < nk;
-        values[to] = isInside ? (all[w * plane + v * ni + u] as number) : 0;
+        values[to] = isInside ? (data[(w * nj + v) * ni + u] as number) : 0;
       }
     }
     yield { k, values };

@@ -39,15 +39,17 @@ async function read(slices: AsyncIterable<{ k: number; values: Voxels }>): Promi
 const counted = (count: number) => Uint8Array.from({ length: count }, (_, at) => at + 1);
 
 describe('A label map on a grid', () => {
-  test('A volume with several values in a voxel, or several frames, is not placed as a label map.', () => {
+  test('A volume with several values in a voxel, or several frames, is not placed as a label map.', async () => {
     for (const given of [{ components: 3 as const }, { frames: 2 }])
       expect(() => placeOnGrid(volume(grid, counted(24), given), grid)).toThrow(
         new VolumeError('dir/mask.nii has several values in a voxel: it is not a label map.'),
       );
     const flat = geometry([4, 3, 2], [1, 0, 0], [1, 0, 0], [0, 0, 3]);
-    expect(() => placeOnGrid(volume(flat, counted(24)), grid)).toThrow(
-      new VolumeError('dir/mask.nii has axes without a direction.'),
-    );
+    await expect(
+      placeOnGrid(volume(flat, counted(24)), grid)
+        .slices()
+        .next(),
+    ).rejects.toThrow(new VolumeError('dir/mask.nii has axes without a direction.'));
   });
 
   test('A label map whose slices are those of the grid is read slice by slice.', async () => {

@@ -30,8 +30,6 @@ const counts = { Reading: 'file', Drawing: 'case' } as const;
 const widestBar = 24;
 const narrowestBar = 8;
 
-const percentOf = (done: number, total: number): number => Math.floor((done / total) * 100);
-
 /** One transfer of a known number of bytes: its progress, its rate, and how both are shown. Times are in milliseconds. */
 export class Transfer {
   #done = 0;
@@ -52,7 +50,7 @@ export class Transfer {
   }
 
   get percent(): number {
-    return percentOf(this.#done, this.total);
+    return Math.floor((this.#done / this.total) * 100);
   }
 
   isLong(now: number): boolean {

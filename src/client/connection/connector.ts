@@ -54,10 +54,7 @@ export class Connector {
 
   constructor(private readonly options: ConnectorOptions) {
     const { timeout, trust } = options;
-    this.#connect = buildConnector({
-      timeout: timeout * 1000,
-      ...tlsOptions(trust),
-    });
+    this.#connect = buildConnector({ timeout: timeout * 1000, ...tlsOptions(trust) });
   }
 
   /** For undici. */
@@ -77,13 +74,14 @@ export class Connector {
   };
 
   #make(options: Options, callback: Callback): void {
+    const { server, trust } = this.options;
     let certificate: Buffer | undefined;
     // It returns the socket, although its types do not say so.
     const socket = this.#connect(options, (error, made) => {
       this.#connecting.delete(socket);
-      if (error && options.protocol === 'https:') void this.#explain(error, options, certificate, callback);
-      else if (error) callback(error, null);
-      else callback(null, made as Socket);
+      if (!error) callback(null, made as Socket);
+      else if (options.protocol !== 'https:') callback(error, null);
+      else callback(explainTls(error, { server, hostname: options.hostname, certificate, trust }), null);
     }) as unknown as Socket;
     this.#connecting.add(socket);
     if (options.protocol === 'https:') {
@@ -93,17 +91,6 @@ export class Connector {
         certificate = (socket as TLSSocket).getPeerCertificate().raw;
       });
     }
-  }
-
-  /** Explains a failure of TLS. */
-  async #explain(
-    error: Error,
-    { hostname }: Options,
-    certificate: Buffer | undefined,
-    callback: Callback,
-  ): Promise<void> {
-    const { server, trust } = this.options;
-    callback(explainTls(error, { server, hostname, certificate, trust }), null);
   }
 
   /** Closes the sockets that undici does not close: they would keep the process alive until their timeout. */

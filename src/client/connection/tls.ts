@@ -54,9 +54,7 @@ export function trustFile(file: string): Trust {
   } catch (cause) {
     throw new UsageError(
       `The certificates in ${quotePath(file)} cannot be used: ${faultWithoutPath(cause)}`,
-      {
-        cause,
-      },
+      { cause },
     );
   }
   return {
@@ -72,11 +70,6 @@ interface TlsPeer {
   /** The server's certificate, if the handshake got that far. */
   readonly certificate: X509Certificate | undefined;
   readonly trust: Trust | undefined;
-}
-
-/** The same, with the certificate as raw bytes, as the connector has it. */
-interface RawTlsPeer extends Omit<TlsPeer, 'certificate'> {
-  readonly certificate: Buffer | undefined;
 }
 
 /** A certificate from the network; undefined for other bytes. */
@@ -137,9 +130,13 @@ const noTls = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPR
 
 /**
  * Explains why TLS with a server failed. Such a failure does not go away by itself, so it is not retried.
+ * @param raw the server, with the bytes of its certificate
  * @returns the error as it is, if it is not one of TLS
  */
-export function explainTls(error: Error, raw: RawTlsPeer): Error {
+export function explainTls(
+  error: Error,
+  raw: Omit<TlsPeer, 'certificate'> & { readonly certificate: Buffer | undefined },
+): Error {
   const peer = { ...raw, certificate: parse(raw.certificate) };
   const code = errorCode(error);
   const unusable = (message: string) => new TransportError('unusable', message, { cause: error });

@@ -62,28 +62,26 @@ function writeOnPicture(picture: Picture, text: string, left: number, top: numbe
 const rim = 2;
 
 export interface DrawOptions {
-  /** The picture is drawn as large as fits into this many pixels. */
+  /** Pixels of the picture. */
   readonly width: number;
   readonly height: number;
   /** Whether the sides are marked with letters: false where they are written beside the picture. */
   readonly hasMarks?: boolean;
 }
 
-/** A slice as large as fits, with the contours of labels in their colours and the sides of the patient. */
+/** A slice in this size, with the contours of labels in their colours and the sides of the patient. */
 export function drawSlice(
   view: CaseView,
   plane: PlaneView,
   slice: SliceView,
-  { width: maxWidth, height: maxHeight, hasMarks = true }: DrawOptions,
+  { width, height, hasMarks = true }: DrawOptions,
 ): Picture {
-  const scale = Math.min(maxWidth / slice.width, maxHeight / slice.height);
-  const axis = (of: 0 | 1, count: number): Axis => ({ of, count, spacing: 1, isReversed: false });
-  const [across, down] = [axis(0, slice.width), axis(1, slice.height)];
-  const components = slice.isColour ? 3 : 1;
-  const side = (pixels: number) => Math.max(1, Math.round(pixels * scale));
-  const [width, height] = [side(slice.width), side(slice.height)];
-  const bright =
-    scale === 1 ? slice.pixels : brightnessOf(slice.pixels, { across, down, pixel: 1 / scale }, components);
+  const axis = (of: 0 | 1, count: number, pixels: number): Axis => ({
+    ...{ of, count, spacing: pixels / count, isReversed: false },
+  });
+  const raster = { across: axis(0, slice.width, width), down: axis(1, slice.height, height), pixel: 1 };
+  const isScaled = width !== slice.width || height !== slice.height;
+  const bright = isScaled ? brightnessOf(slice.pixels, raster, slice.isColour ? 3 : 1) : slice.pixels;
   const picture = blank(width, height);
   for (let at = 0; at < picture.pixels.length; at += 1)
     picture.pixels[at] = bright[slice.isColour ? at : Math.floor(at / 3)] as number;

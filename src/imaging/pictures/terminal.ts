@@ -1,7 +1,7 @@
 import type { Canvas } from '../../client/case/index.js';
 import { contoursOf, enlargedLabels } from './contours.js';
-import { blank, drawSlice } from './draw.js';
-import type { CaseView, Colour, Picture, PlaneView, ShownLabel, SliceView } from './picture.js';
+import { drawSlice } from './draw.js';
+import type { CaseView, Colour, PlaneView, ShownLabel, SliceView } from './picture.js';
 import { placeText } from './sheet.js';
 
 const esc = '\u001b';
@@ -147,17 +147,13 @@ function inHalfBlocks(
   { plane, slice, width, height }: Shown,
   look: Canvas['look'],
 ): string[] {
-  const { pixels, ...size } = stretched(
-    drawSlice(view, plane, slice, { width, height, hasMarks: false }),
-    width,
-    height,
-  );
+  const { pixels } = drawSlice(view, plane, slice, { width, height, hasMarks: false });
   const colourAt = (x: number, y: number): Colour => {
-    const at = (y * size.width + x) * 3;
+    const at = (y * width + x) * 3;
     return [pixels[at] ?? 0, pixels[at + 1] ?? 0, pixels[at + 2] ?? 0];
   };
   const lines: string[] = [];
-  for (let y = 0; y < size.height; y += 2) {
+  for (let y = 0; y < height; y += 2) {
     let [line, upper, lower] = ['', '', ''];
     for (let x = 0; x < width; x += 1) {
       const [text, ground] = [ink(38, colourAt(x, y), look), ink(48, colourAt(x, y + 1), look)];
@@ -169,23 +165,11 @@ function inHalfBlocks(
   return lines;
 }
 
-/** A picture of exactly this size: rounding may have made it a row or a column smaller, or larger. */
-function stretched(picture: Picture, width: number, height: number): Picture {
-  if (picture.width === width && picture.height === height) return picture;
-  const result = blank(width, height);
-  for (let y = 0; y < Math.min(height, picture.height); y += 1)
-    for (let x = 0; x < Math.min(width, picture.width); x += 1) {
-      const at = (y * picture.width + x) * 3;
-      result.pixels.set(picture.pixels.subarray(at, at + 3), (y * width + x) * 3);
-    }
-  return result;
-}
-
 /** A character for each two pixels: denser the brighter they are, or that of the label whose border lies there. */
 function inCharacters(view: CaseView, { plane, slice, width, height }: Shown): string[] {
   const rows = Math.ceil(height / 2);
-  const bright = drawSlice(view, plane, { ...slice, labels: null }, { width, height, hasMarks: false });
-  const { pixels } = stretched(bright, width, rows * 2);
+  const size = { width, height: rows * 2, hasMarks: false };
+  const { pixels } = drawSlice(view, plane, { ...slice, labels: null }, size);
   const labels = slice.labels && enlargedLabels(slice.labels, [slice.width, slice.height], [width, rows]);
   const borders = labels && contoursOf(labels, width, rows);
   return Array.from({ length: rows }, (_row, y) =>

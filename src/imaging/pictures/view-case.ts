@@ -1,9 +1,8 @@
 import path from 'node:path';
 import {
   arrayLike,
-  type Geometry,
-  inverseOf,
   isSameGeometry,
+  nearestOnGrid,
   readVolume,
   type Slice,
   shearOf,
@@ -200,7 +199,10 @@ async function drawnMask(
     `${nameOf(mask)} has another grid (${mask.size.join(' x ')}) than ${nameOf(scan)} (${scan.size.join(' x ')}): drawn where it lies in space`,
   );
   const data = layered?.data() ?? (await readVolume(mask, { frame })).data;
-  const source = onGridOf(mask, data, scan);
+  const source: SliceSource = {
+    ...{ size: scan.size, components: 1 },
+    slices: ({ only } = {}) => nearestOnGrid(mask, data, scan, only),
+  };
   const placed = await countLabels(pausing(source.slices(), signal), scan);
   if (counts.values.length > 0 && placed?.values.length === 0)
     notes.push(`No label of ${nameOf(mask)} lies within ${nameOf(scan)}: do they belong together?`);
@@ -246,41 +248,6 @@ function flattening(mask: VolumeFile, layers: AsyncIterable<Slice>) {
             yield { k, values: whole.subarray(k * inSlice, (k + 1) * inSlice) };
         },
       };
-    },
-  };
-}
-
-/** A segmentation on another grid: each voxel takes the label at the place of its middle. The segmentation is held in memory. */
-function onGridOf(mask: VolumeFile, data: Voxels, grid: Geometry): SliceSource {
-  const inverse = inverseOf(mask.affine);
-  if (!inverse)
-    throw new VolumeError(`${nameOf(mask)} does not say where it lies: its axes have no direction.`);
-  const [mi, mj, mk] = mask.size;
-  // From indices of the grid to indices of the mask.
-  const steps = inverse.map((row) => {
-    const product = [0, 1, 2, 3].map((column) =>
-      [0, 1, 2].reduce((sum, axis) => sum + (row[axis] ?? 0) * (grid.affine[axis]?.[column] ?? 0), 0),
-    );
-    return [product[0] ?? 0, product[1] ?? 0, product[2] ?? 0, (product[3] ?? 0) + row[3]] as const;
-  }) as unknown as Geometry['affine'];
-  const [ni, nj, nk] = grid.size;
-  const values = arrayLike(data, ni * nj);
-  return {
-    size: grid.size,
-    components: 1,
-    async *slices({ only } = {}) {
-      for (const k of only ?? Array.from({ length: nk }, (_, index) => index)) {
-        for (let j = 0, at = 0; j < nj; j += 1) {
-          for (let i = 0; i < ni; i += 1, at += 1) {
-            const x = Math.round(steps[0][0] * i + steps[0][1] * j + steps[0][2] * k + steps[0][3]);
-            const y = Math.round(steps[1][0] * i + steps[1][1] * j + steps[1][2] * k + steps[1][3]);
-            const z = Math.round(steps[2][0] * i + steps[2][1] * j + steps[2][2] * k + steps[2][3]);
-            const isInside = x >= 0 && y >= 0 && z >= 0 && x < mi && y < mj && z < mk;
-            values[at] = isInside ? (data[(z * mj + y) * mi + x] as number) : 0;
-          }
-        }
-        yield { k, values };
-      }
     },
   };
 }

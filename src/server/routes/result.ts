@@ -70,28 +70,6 @@ async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise
   });
 }
 
-/** Whether the output directory exists and was not replaced by a link or a file. */
-const hasOutput = ({ directory }: Job): boolean => isRealDirectory(directory.output);
-
-/**
- * Sends a result without an archive: the disk had no space for one, or it was removed or replaced.
- * @throws ServiceError `expired` if its files are gone
- */
-async function sendUnpacked(ctx: RouterContext, job: Job, report: Report): Promise<void> {
-  if (!hasOutput(job)) {
-    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
-  }
-  await sendOutput(ctx, job, report);
-}
-
-/** Sends what a failed job left in its output. @throws ServiceError `nothingLeft` */
-async function sendLeft(ctx: RouterContext, job: Job, report: Report): Promise<void> {
-  if (!hasOutput(job) || (await countFiles(job.directory.output, 1)) === 0) {
-    throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
-  }
-  await sendOutput(ctx, job, report);
-}
-
 /** Bytes of a result that are read at once. */
 const chunkSize = 1 << 20;
 
@@ -187,6 +165,12 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
     return;
   }
   whenGone(ctx, jobs.delayExpiry(job));
-  if (isLeft) await sendLeft(ctx, job, report);
-  else if (!sendArchive(ctx, job, report)) await sendUnpacked(ctx, job, report);
+  if (!isLeft && sendArchive(ctx, job, report)) return;
+  // Without an archive: the disk had no space for one, or it was removed or replaced.
+  const hasOutput = isRealDirectory(job.directory.output);
+  if (isLeft && !(hasOutput && (await countFiles(job.directory.output, 1)) > 0))
+    throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);
+  if (!hasOutput)
+    throw new ServiceError('expired', `The result of job ${job.id} is removed; submit it again`);
+  await sendOutput(ctx, job, report);
 };

@@ -8,13 +8,13 @@ import {
   type AvailableApp,
   carriesFiles,
   FieldError,
-  type FieldValues,
   fieldWithRole,
   fileRefusals,
   formatBytes,
   jobEnvelope,
   kindBytes,
   mediaTypes,
+  type Operation,
   type OperationName,
   operationOf,
   optionsField,
@@ -97,21 +97,6 @@ function askedOf(
   };
 }
 
-/**
- * Checks a request against what the app declares.
- * @param groups number of groups for each file field; null before they have arrived
- * @throws ServiceError `invalidField` that names each field that the app does not take, or the operation that it does not
- *   have
- */
-function checkApp(
-  app: AvailableApp,
-  operation: OperationName,
-  values: FieldValues,
-  groups: Readonly<Record<string, number>> | null,
-): void {
-  refuse(app, refusals(app, operationOf(operation), values, groups));
-}
-
 /** Files of a submission whose first bytes are read, at most: reading them blocks the event loop. */
 const maxRead = 1000;
 
@@ -121,19 +106,18 @@ const maxRead = 1000;
  */
 function checkKinds(
   app: AvailableApp,
-  operation: OperationName,
+  operation: Operation,
   { groups }: Pick<SubmissionForm, 'groups'>,
 ): void {
-  const spec = operationOf(operation);
   let left = maxRead;
   const startOf = (file: string) => {
     left -= 1;
     return left < 0 ? Buffer.alloc(0) : firstBytes(file, kindBytes);
   };
   const contents = groups
-    .get(fieldWithRole(spec, 'paths'))
+    .get(fieldWithRole(operation, 'paths'))
     ?.map((files) => files.map(({ name, path: file }) => ({ name, start: () => startOf(file) })));
-  refuse(app, fileRefusals(app, spec, contents ?? []));
+  refuse(app, fileRefusals(app, operation, contents ?? []));
 }
 
 /** The media type of the body: a form, or JSON that names uploads. @throws ServiceError for any other, and without a body */
@@ -201,7 +185,8 @@ async function receiveSubmission(
   const checks = new EarlyChecks(operation, (fields) => {
     if (requireDeidentified) checkClaim(isDeidentified(operation, fields.values));
     const given = Object.entries(fields.values).filter(([field]) => fields.given.has(field));
-    checkApp(described, name, { ...Object.fromEntries(given), ...fields.options }, null);
+    const values = { ...Object.fromEntries(given), ...fields.options };
+    refuse(described, refusals(described, operation, values, null));
     askedOf(name, fields, principal, deps.jobs);
   });
   using uploads = new NamedUploads(deps.uploads?.of(principal.name) ?? null);
@@ -224,8 +209,8 @@ async function receiveSubmission(
 
   const form = readForm(operation, received);
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
-  checkApp(described, name, form.values, Object.fromEntries(counts));
-  checkKinds(described, name, form);
+  refuse(described, refusals(described, operation, form.values, Object.fromEntries(counts)));
+  checkKinds(described, operation, form);
   askedOf(name, form, principal, deps.jobs);
   const { files, extracted } = await placeFiles(form.groups, directory.input, {
     limits,

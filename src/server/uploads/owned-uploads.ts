@@ -145,7 +145,10 @@ export class OwnedUploads implements UploadOwner {
    * @param space what is reserved for it; the upload takes it over
    */
   begin(sha256: string, length: number, space: Reservation): Upload {
-    if (this.#uploads.size >= maxUploads) this.#evict(maxUploads - 1);
+    for (const upload of this.#unusedFor(0)) {
+      if (this.#uploads.size < maxUploads) break;
+      void this.remove(upload);
+    }
     const made = mkdirSync(this.directory, { recursive: true, mode: 0o700 });
     if (made !== undefined || !this.#isNamed) syncDirectorySync(path.dirname(this.directory));
     this.#isNamed = true;
@@ -205,13 +208,6 @@ export class OwnedUploads implements UploadOwner {
     for (const upload of this.#uploads.values()) {
       if (upload.lastUse + time > this.now()) return;
       if (!upload.isInUse) yield upload;
-    }
-  }
-
-  #evict(maxCount: number): void {
-    for (const upload of this.#unusedFor(0)) {
-      if (this.#uploads.size <= maxCount) return;
-      void this.remove(upload);
     }
   }
 

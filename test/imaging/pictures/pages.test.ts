@@ -169,7 +169,7 @@ describe('a case', () => {
           named('m.nii', { affine: flat }),
         ),
       ),
-    ).rejects.toThrow('m.nii does not say where it lies: its axes have no direction.');
+    ).rejects.toThrow('m.nii has axes without a direction.');
   });
 
   test('A case in colours leaves out how much of each can be seen through', async () => {
