@@ -2,13 +2,9 @@ import { type Dirent, lstatSync, mkdirSync, readdirSync, readlinkSync, type Stat
 import path from 'node:path';
 import { errorCode } from './errors.js';
 
-function isDirectory(target: string): boolean {
-  try {
-    return statSync(target).isDirectory();
-  } catch {
-    return false;
-  }
-}
+/** Whether there is a directory at this place, or a link to one. @throws the system's error, but for a missing place */
+export const isDirectory = (place: string): boolean =>
+  statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** Creates one directory. An existing one is fine too. */
 function makeOne(directory: string, mode: number): void {

@@ -3,13 +3,11 @@ import { open } from 'node:fs/promises';
 
 /**
  * The size of a file in bytes, and the SHA-256 of its content.
- * @param onBytes called with the number of bytes hashed so far
  * @throws the system's error; the reason of the signal
  */
 export async function hashFile(
   target: string,
   signal?: AbortSignal,
-  onBytes?: (hashed: number) => void,
 ): Promise<{ readonly size: number; readonly sha256: string }> {
   const hash = createHash('sha256');
   await using handle = await open(target);
@@ -19,7 +17,6 @@ export async function hashFile(
     signal?.throwIfAborted();
     hash.update(piece);
     size += piece.length;
-    onBytes?.(size);
   }
   return { size, sha256: hash.digest('hex') };
 }

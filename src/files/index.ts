@@ -11,6 +11,7 @@ export {
 export {
   contentStamp,
   filesBelow,
+  isDirectory,
   isRealDirectory,
   madeDirectories,
   makeDirectory,

@@ -7,8 +7,6 @@ import { type Geometry, VolumeError, type VolumeFile } from './volume.js';
 /** A label map and its segments. Overlapping segments are in different layers. */
 export interface LabelLayer {
   readonly mask: VolumeFile;
-  /** The frame of a file with several; the first by default. */
-  readonly frame?: number;
   readonly segments: readonly Segment[];
 }
 
@@ -18,15 +16,11 @@ export interface LabelLayer {
  * @throws VolumeError
  */
 export function placeLayer(
-  { mask, frame, segments }: LabelLayer,
+  { mask, segments }: LabelLayer,
   grid: Geometry,
   strictly: string | null,
 ): { readonly placing: Placing; readonly segments: readonly Segment[] } {
-  const chosen: VolumeFile =
-    frame === undefined
-      ? mask
-      : { ...mask, frames: 1, slices: (choice) => mask.slices({ ...choice, frame }) };
-  const placing = placeOnGrid(chosen, grid);
+  const placing = placeOnGrid(mask, grid);
   if (strictly !== null && !placing.isExact)
     throw new VolumeError(`${path.basename(mask.path)} lies on another grid than ${strictly}.`);
   return { placing, segments };

@@ -79,20 +79,17 @@ export function withSegments(
       if (label !== 0) values[at] = label;
     }
   };
-  async function* layers(
-    only?: readonly number[],
-  ): AsyncGenerator<Slice & { frame: number }, void, undefined> {
-    for await (const { k, frame, values: plane } of planesByPlace(volume, only)) {
-      values.fill(0);
-      put(plane, frame);
-      yield { k, frame, values };
-    }
-  }
   return {
     ...header,
     frames: 1,
     labels,
-    layers: () => layers(),
+    async *layers() {
+      for await (const { k, frame, values: plane } of planesByPlace(volume)) {
+        values.fill(0);
+        put(plane, frame);
+        yield { k, frame, values };
+      }
+    },
     async *slices({ only, frame: time = 0 }: SliceChoice = {}) {
       if (time !== 0) throw new VolumeError(`${volume.path} holds one segmentation.`);
       for await (const { k, frame, values: plane } of planesByPlace(volume, only)) {

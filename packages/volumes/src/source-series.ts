@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type DicomOptions, filesOfDicom, readSeries } from './dicom.js';
+import { filesOfDicom, readSeries } from './dicom.js';
 import { readElements } from './dicom-elements.js';
 import { derivedUid } from './dicom-uid.js';
 import { numberOf, wordsOf } from './headers/dicom-parse.js';
@@ -12,15 +12,12 @@ import { VolumeError } from './volume.js';
  * @param files of one series: a directory, a file with several frames, or a file for each slice
  * @throws VolumeError for anything that is not a volume, and for a series without UIDs to refer to
  */
-export async function readSourceSeries(
-  files: string | readonly string[],
-  options: DicomOptions = {},
-): Promise<SourceSeries> {
+export async function readSourceSeries(files: string | readonly string[]): Promise<SourceSeries> {
   const given = typeof files === 'string' ? [files] : files;
   const [target = ''] = given;
-  const all = given.length === 1 ? await filesOfDicom(target, options) : given;
+  const all = given.length === 1 ? await filesOfDicom(target, {}) : given;
   const title = all === given ? path.dirname(target) : target;
-  const { volume, places } = await readSeries(all, title, options);
+  const { volume, places } = await readSeries(all, title, {});
   const first = places[0]?.[0];
   if (!first || !volume.hasOrientation)
     throw new VolumeError(`${path.basename(title)} holds no DICOM slices with a place in the patient.`);

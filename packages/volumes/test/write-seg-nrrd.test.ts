@@ -111,21 +111,6 @@ test('Overlapping label maps become layers.', async () => {
   );
 });
 
-test('The frames of a file become layers.', async () => {
-  const file = path.join(await workspace(), 'masks.nii.gz');
-  const one = labels.map((value) => Number(value > 0));
-  const other = labels.map((value) => Number(value > 1));
-  await writeNifti(file, { size, affine, frames: 2, data: Uint8Array.from([...one, ...other]) });
-  const mask = await openVolume(file);
-  const named = (name: string): Segment[] => [{ value: 1, name, color: null, snomed: null }];
-  const { read } = await segmentation([
-    { mask, frame: 0, segments: named('body') },
-    { mask, frame: 1, segments: named('organ') },
-  ]);
-  expect(read.labels?.map(({ name }) => name)).toEqual(['body', 'organ']);
-  expect([...(await voxelsOf(read)).values()]).toEqual([one, other]);
-});
-
 test('A mask is placed correctly on the grid of a scan with all 48 orders of its axes.', async () => {
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(grid, order));

@@ -76,10 +76,13 @@ const harmless = new Set([
   ...['KeepLargestConnectedComponentd', 'RemoveSmallObjectsd', 'FillHolesd', 'SqueezeDimd'],
 ]);
 
-/** The transforms after the network, where the configuration lists them. */
-function postprocessing(config: BundleConfig): readonly Component[] {
-  const { transforms } = config.content.postprocessing as Readonly<Record<string, unknown>>;
-  return Array.isArray(transforms) ? transforms : [];
+/** The transforms after the network, where the configuration lists them, and the place of the one that makes labels. */
+function postprocessing({ content }: BundleConfig) {
+  const listed = (content.postprocessing as Readonly<Record<string, unknown>>).transforms;
+  const transforms: readonly Component[] = Array.isArray(listed) ? listed : [];
+  const classes = BundleConfig.classes(transforms);
+  const at = classes.indexOf('AsDiscreted');
+  return { transforms, classes, at, discrete: transforms[at] };
 }
 
 /** The values of the results and their names; null where only the bundle's code knows them. */
@@ -88,10 +91,7 @@ function labelsOf({
   output,
 }: MonaiBundle): { readonly value: number; readonly name: string }[] | null {
   const names = output.channel_def ?? {};
-  const transforms = postprocessing(config);
-  const classes = BundleConfig.classes(transforms);
-  const at = classes.indexOf('AsDiscreted');
-  const discrete = transforms[at];
+  const { classes, at, discrete } = postprocessing(config);
   const isClear =
     at === classes.lastIndexOf('AsDiscreted') && classes.slice(at + 1).every((name) => harmless.has(name));
   if (discrete === undefined || !isClear || (discrete.to_onehot ?? null) !== null) return null;
@@ -109,18 +109,14 @@ function labelsOf({
 
 /** Whether resampling to the grid of the scan interpolates labels, which produces values between them. */
 function interpolatesLabels({ config }: MonaiBundle): boolean {
-  const transforms = postprocessing(config);
-  const at = BundleConfig.classes(transforms).indexOf('AsDiscreted');
+  const { transforms, at } = postprocessing(config);
   const later = at < 0 ? [] : transforms.slice(at + 1);
   return later.some((each) => each._target_.endsWith('Invertd') && each.nearest_interp === false);
 }
 
 /** Whether there are probabilities on the grid of the scan, right before they become labels. */
 function hasProbabilities({ config }: MonaiBundle): boolean {
-  const transforms = postprocessing(config);
-  const classes = BundleConfig.classes(transforms);
-  const at = classes.indexOf('AsDiscreted');
-  const discrete = transforms[at];
+  const { transforms, classes, at, discrete } = postprocessing(config);
   const isDecision = discrete?.argmax === true || typeof discrete?.threshold === 'number';
   const isProbable = transforms
     .slice(0, Math.max(at, 0))
@@ -134,9 +130,13 @@ function hasProbabilities({ config }: MonaiBundle): boolean {
 const isSize = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > 0 && value.every((each) => Number.isInteger(each) && each > 0);
 
+/** What runs the network on patches. */
+const infererOf = (config: BundleConfig): Component | undefined =>
+  config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer')[0];
+
 /** The patch size of a network that works on patches. */
 function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } {
-  const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
+  const inferer = infererOf(config);
   const roi = config.valueOf(inferer?.roi_size);
   if (isSize(roi)) return { patch_size: roi };
   return isSize(input.spatial_shape) ? { patch_size: input.spatial_shape } : {};
@@ -144,7 +144,7 @@ function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } 
 
 /** The settings of the inferer that `--set` can change. */
 function parametersOf({ config }: MonaiBundle) {
-  const [inferer] = config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer');
+  const inferer = infererOf(config);
   if (!inferer) return {};
   const overlap = config.valueOf(inferer.overlap ?? 0.25);
   const batch = config.valueOf(inferer.sw_batch_size ?? 1);
@@ -237,17 +237,9 @@ export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
   const bundle = readMonaiBundle(source);
   const labels = labelsOf(bundle);
   const isUncertain = hasProbabilities(bundle);
-  const placed = (names: readonly string[]) =>
-    Object.fromEntries(
-      names.map((name) => [path.posix.join('bundle', name), path.join(bundle.directory, name)]),
-    );
-  const linked = (names: readonly string[]) =>
-    Object.fromEntries(
-      names.map((name) => [
-        path.posix.join('bundle', 'models', path.basename(name)),
-        path.join(bundle.directory, name),
-      ]),
-    );
+  const placed = (names: readonly string[], place: (name: string) => string) =>
+    Object.fromEntries(names.map((name) => [`bundle/${place(name)}`, path.join(bundle.directory, name)]));
+  const { others, checkpoint } = bundle.weights;
   return {
     manifest: manifestOf(bundle, labels),
     templates: ['main.py', 'cases.py', 'evaluation.py', 'Evaluation.yml'],
@@ -255,8 +247,8 @@ export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
       'requirements.txt': requirementsOf(bundle),
       ...(isUncertain && { 'Uncertainty.yml': uncertainty }),
     },
-    copies: placed(bundle.files),
-    weights: linked([...bundle.weights.others, bundle.weights.checkpoint]),
+    copies: placed(bundle.files, (name) => name),
+    weights: placed([...others, checkpoint], (name) => `models/${path.basename(name)}`),
     about: aboutOf(bundle, isUncertain),
     source,
     notes: [

@@ -1,9 +1,9 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
 import { counted, excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { namesIn } from '../../files/index.js';
+import { isDirectory, namesIn } from '../../files/index.js';
 import { checkCheckpoint, namesInFolder } from './model-app.js';
 import { readModelFile } from './model-file.js';
 
@@ -123,9 +123,6 @@ function findNetwork(directory: string): string {
     `${quoted} is not a results folder of nnU-Net: it has no ${missing.join(' and no ')}; the folder is named like 'nnUNetTrainer__nnUNetPlans__3d_fullres'`,
   );
 }
-
-const isDirectory = (place: string): boolean =>
-  statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 const hasOldWeights = (directory: string): boolean =>
   namesIn(directory).some((name) => /^model_(final_checkpoint|best|latest)\.model$/.test(name));

@@ -120,11 +120,15 @@ interface JobQuery {
   readonly limit?: number | undefined;
 }
 
-/** The error for a route that a server, such as KonfAI's, does not have; any other error as it is. */
-function explainMissingRoute(error: unknown, status: number, message: string): unknown {
-  const isMissing = error instanceof HttpError && !error.isOfProxy && error.status === status;
-  return isMissing ? new HttpError(status, message, null) : error;
-}
+/**
+ * The answer of a route that a server, such as KonfAI's, may not have.
+ * @param status what such a server answers; the error then has this message
+ */
+const askOptional = <T>(answer: Promise<T>, { status }: { readonly status: number }, message: string) =>
+  answer.catch((error): never => {
+    const isMissing = error instanceof HttpError && !error.isOfProxy && error.status === status;
+    throw isMissing ? new HttpError(status, message, null) : error;
+  });
 
 /**
  * `GET /jobs`, newest first: a route that KonfAI's server lacks.
@@ -140,21 +144,18 @@ export async function jobs(
     ...(tag === undefined ? {} : { [parameters.tag.name]: tag }),
     ...(limit < maxListed ? { [parameters.limit.name]: String(limit) } : {}),
   });
-  try {
-    for (;;) {
-      const options = asked.size > 0 ? { query: `?${asked}` } : {};
-      const list = (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options)).jobs;
-      const before = found.size;
-      for (const each of list) found.set(each.job_id, each);
-      const last = list.at(-1);
-      // A server that knows no pages sends the same list again.
-      const isLastPage = list.length < maxListed || found.size === before;
-      if (!last || isLastPage || found.size >= limit) return [...found.values()].slice(0, limit);
-      asked.set(parameters.before.name, last.job_id);
-    }
-  } catch (error) {
-    const message = `${connection.server} has no list of jobs, like KonfAI's server: ask for each job by its id`;
-    throw explainMissingRoute(error, errorKinds.notFound.status, message);
+  const message = `${connection.server} has no list of jobs, like KonfAI's server: ask for each job by its id`;
+  for (;;) {
+    const options = asked.size > 0 ? { query: `?${asked}` } : {};
+    const answer = ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options);
+    const list = (await askOptional(answer, errorKinds.notFound, message)).jobs;
+    const before = found.size;
+    for (const each of list) found.set(each.job_id, each);
+    const last = list.at(-1);
+    // A server that knows no pages sends the same list again.
+    const isLastPage = list.length < maxListed || found.size === before;
+    if (!last || isLastPage || found.size >= limit) return [...found.values()].slice(0, limit);
+    asked.set(parameters.before.name, last.job_id);
   }
 }
 
@@ -191,28 +192,24 @@ export const kill = async (connection: Connection, id: string, timeout: number):
   });
 
 /** `DELETE /jobs/{id}`, of a job that has ended: a route that KonfAI's server lacks. @throws HttpError that says so for a server without it */
-export async function remove(connection: Connection, id: string): Promise<RemovedJob> {
-  try {
-    return await ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), {
-      method: routes.remove.method,
-    });
-  } catch (error) {
-    const message = `${connection.server} removes jobs only by itself, some time after they end, like KonfAI's server`;
-    throw explainMissingRoute(error, errorKinds.methodNotAllowed.status, message);
-  }
+export function remove(connection: Connection, id: string): Promise<RemovedJob> {
+  const { method } = routes.remove;
+  const answer = ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), { method });
+  const message = `${connection.server} removes jobs only by itself, some time after they end, like KonfAI's server`;
+  return askOptional(answer, errorKinds.methodNotAllowed, message);
 }
 
 /**
  * Requests one of the `/drain` routes, which only remote-app has.
  * @throws HttpError that says so for a server without it
  */
-async function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
-  try {
-    return await ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
-  } catch (error) {
-    const message = `${connection.server} cannot be drained, like KonfAI's server`;
-    throw explainMissingRoute(error, errorKinds.notFound.status, message);
-  }
+function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
+  const answer = ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
+  return askOptional(
+    answer,
+    errorKinds.notFound,
+    `${connection.server} cannot be drained, like KonfAI's server`,
+  );
 }
 
 /** `GET /drain`: for an admin. */

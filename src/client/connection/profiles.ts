@@ -1,8 +1,7 @@
-import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, nearest, quoteName } from '../../contract/index.js';
-import { editJsonFile, faultWithoutPath, makeDirectory, readJsonFile } from '../../files/index.js';
-import { UsageError, WriteError } from '../errors.js';
+import { UsageError } from '../errors.js';
+import { editPrivate, readPrivate } from '../private-json.js';
 
 /** A server that a person logged in to. */
 export interface Profile {
@@ -29,21 +28,13 @@ function isProfile(value: unknown): value is Profile {
   return isText(server) && isMode && [rest.token, rest.app, rest.ca].every(isTextOrAbsent);
 }
 
-function readAll(directory: string): Record<string, unknown> {
+function readAll(directory: string): Readonly<Record<string, unknown>> {
   const file = fileOf(directory);
-  try {
-    const content = readJsonFile(file);
-    if (content === undefined) return {};
-    const { profiles } = Object(content) as { profiles?: unknown };
-    if (typeof profiles === 'object' && profiles !== null) return { ...profiles };
-  } catch (cause) {
-    // JSON.parse's message quotes the file, which holds tokens.
-    const problem = cause instanceof SyntaxError ? 'it is not JSON' : faultWithoutPath(cause);
-    throw new UsageError(
-      `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
-    );
-  }
-  throw new UsageError(`${file} holds no profiles; remove it and log in again`);
+  return readPrivate(
+    file,
+    'profiles',
+    (problem) => `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
+  );
 }
 
 /**
@@ -87,14 +78,6 @@ export function writeProfile(
   again = 'log in again',
 ): string {
   const file = fileOf(directory);
-  const edit = () => ({ profiles: { ...readAll(directory), [name]: profile } });
-  try {
-    makeDirectory(directory, 0o700);
-    chmodSync(directory, 0o700);
-    if (editJsonFile(file, edit, { keepsAccess: false }) === 'done') return file;
-  } catch (cause) {
-    if (cause instanceof UsageError) throw cause;
-    throw new WriteError(file, cause, again);
-  }
-  throw new UsageError(`Another command is changing ${file}; ${again}`);
+  editPrivate(file, () => ({ profiles: { ...readAll(directory), [name]: profile } }), again);
+  return file;
 }

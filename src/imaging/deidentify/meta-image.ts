@@ -1,11 +1,7 @@
 import { dataLayoutOf, parseMetaHeader } from '@remote-app/volumes/headers';
-import { checkSlices, isOfNumbers, notUnderstood, type VolumeStart } from './volume-start.js';
+import { checkSlices, isOfNumbers, notUnderstood, oneOf, type VolumeStart } from './volume-start.js';
 
 const isTruth = (text: string): boolean => /^(true|false|t|f|1|0)$/i.test(text);
-const oneOf =
-  (pattern: RegExp) =>
-  (text: string): boolean =>
-    pattern.test(text);
 
 /** The keys that a model needs, and what their values may be: none of them is free text. */
 const keys: Readonly<Record<string, (value: string) => boolean>> = {

@@ -1,10 +1,5 @@
 import { dataLayoutOf, parseNrrdHeader } from '@remote-app/volumes/headers';
-import { checkSlices, isOfNumbers, notUnderstood, type VolumeStart } from './volume-start.js';
-
-const oneOf =
-  (pattern: RegExp) =>
-  (text: string): boolean =>
-    pattern.test(text);
+import { checkSlices, isOfNumbers, notUnderstood, oneOf, type VolumeStart } from './volume-start.js';
 
 /** Words of one kind, with blanks between them. */
 const wordsOf = (word: string) => oneOf(new RegExp(`^(${word})(\\s+(${word}))*$`, 'i'));

@@ -38,6 +38,9 @@ export const notUnderstood = (file: string, why: string): UsageError =>
       'Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is',
   );
 
+/** Whether a text fits this pattern. */
+export const oneOf = (pattern: RegExp) => (text: string) => pattern.test(text);
+
 /** Whether a text is of numbers alone, with the signs between them. */
 export const isOfNumbers = (text: string): boolean => /^(none|nan|[-+\d.eE\s(),])+$/i.test(text);
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { bidsRecordEnding, bidsRecordOf, logName, recordName, tableName } from '../../client/output-names.js';
 import { resultName } from '../../contract/index.js';
-import { byName, hashFile, readSmallFile } from '../../files/index.js';
+import { byName, hashFile, isDirectory, readSmallFile } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, namedBy, rankOf, ScanMatcher } from './match.js';
 
@@ -163,9 +163,6 @@ const candidateOf = (target: string, isDirectory: boolean): Candidate => ({
 const byRecord = { levels: 6, maxEntries: 100_000 };
 /** How far they are looked for by names that only fit. */
 const byNames = { levels: 2, maxEntries: 2000 };
-
-const isDirectory = (target: string): boolean =>
-  statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** The volumes and directories below some directories, by their names. Directories of results are left out. */
 function candidatesIn(places: readonly string[], { levels, maxEntries }: typeof byNames): Candidate[] {

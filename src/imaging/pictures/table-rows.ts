@@ -1,8 +1,7 @@
-import { statSync } from 'node:fs';
 import path from 'node:path';
 import { type EarlierRow, readCaseTable } from '../../client/csv.js';
 import { oneLine } from '../../contract/index.js';
-import { byName, foldedName, namesIn } from '../../files/index.js';
+import { byName, foldedName, isDirectory, namesIn } from '../../files/index.js';
 import type { Draft } from '../matching/index.js';
 import type { CaseToShow } from './case-to-show.js';
 
@@ -11,9 +10,6 @@ export interface TableRow extends EarlierRow {
   /** The directory that has the table. */
   readonly table: string;
 }
-
-const isDirectory = (target: string): boolean =>
-  statSync(target, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** The rows of the tables in these directories, and right below them. */
 export function rowsOf(paths: readonly string[]): TableRow[] {

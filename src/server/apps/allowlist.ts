@@ -5,6 +5,7 @@ import {
   decodedText,
   expandHome,
   faultWithoutPath,
+  isDirectory,
   isSystemError,
   monotonicTime,
 } from '../../files/index.js';
@@ -34,10 +35,6 @@ const listSchema = z.object({
     ]),
   ),
 });
-
-function isDirectory(source: string): boolean {
-  return statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
 
 /** The app of a source: a directory on this machine, otherwise a repository. */
 function appOf(id: string, source: string, base: string, network = false): AllowedApp {

@@ -19,7 +19,7 @@ describe('profiles', () => {
     await rm(file);
     await writeFile(file, '{"profiles": null}');
     expect(() => readProfile(directory.path, null)).toThrow(
-      `${file} holds no profiles; remove it and log in again`,
+      `The profiles in ${file} cannot be read: it holds no profiles; mend or remove it`,
     );
     await writeFile(file, ' '.repeat(64 * 1024 + 1));
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
@@ -106,7 +106,7 @@ describe('profiles', () => {
     expect(readProfile(directory.path, null)).toBeNull();
     await writeFile(file, '[]');
     expect(() => listProfiles(directory.path)).toThrow(
-      `${file} holds no profiles; remove it and log in again`,
+      `The profiles in ${file} cannot be read: it holds no profiles; mend or remove it`,
     );
     expect(() => writeProfile(directory.path, 'x', { server })).toThrow('holds no profiles');
   });

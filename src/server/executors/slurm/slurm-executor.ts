@@ -3,7 +3,6 @@ import path from 'node:path';
 import { ServiceError } from '../../../contract/index.js';
 import { findProgram, Turns } from '../../../files/index.js';
 import { runFiles } from '../../../runner/index.js';
-import type { Report } from '../../report.js';
 import { SetupError } from '../../setup-error.js';
 import {
   type AskedDevices,
@@ -25,13 +24,9 @@ import { RunFollower } from './run-follower.js';
 import { Slurm, SlurmFailure, type SlurmOptions, type SlurmSettings } from './slurm.js';
 import { SlurmRun } from './slurm-run.js';
 
-interface SlurmExecutorSettings extends SlurmSettings, OwnerLimits {
-  /** Milliseconds between SIGTERM and SIGKILL. */
-  readonly killGrace: number;
-  /** Bytes kept from the start of a job's log. */
-  readonly maxLogBytes: number;
-  readonly report: Report;
-}
+type SlurmExecutorSettings = SlurmSettings &
+  OwnerLimits &
+  Pick<SlurmContext, 'killGrace' | 'maxLogBytes' | 'report'>;
 
 /** Runs jobs on the nodes of a Slurm cluster: Slurm queues, places and limits them, and a runner on the node runs them. */
 export class SlurmExecutor implements Executor {
