@@ -83,12 +83,15 @@ export class InputLookup {
   readonly #listed = new Map<string, string[]>();
   readonly #bases: ReadonlySet<string>;
 
-  /** @param units what the command found: cases are looked for where these lie, and below what was named */
+  /**
+   * @param units what the command found: cases are looked for where these lie, below what was named, and above it, since another
+   * command may have named a directory there
+   */
   constructor(units: readonly NamedUnit[]) {
     const bases = new Set<string>();
-    for (const { base = '.', path: file } of units) {
-      bases.add(path.resolve(base));
-      if (base === '.') bases.add(path.parse(path.resolve(file)).root);
+    for (const { base, path: file } of units) {
+      let above = path.resolve(base ?? path.dirname(file));
+      for (; !bases.has(above); above = path.dirname(above)) bases.add(above);
       const place = path.resolve(file).split(path.sep);
       const subject = place.findLastIndex((part) => /^sub-/.test(part) && part !== place.at(-1));
       if (subject > 0) bases.add(place.slice(0, subject).join(path.sep) || path.sep);

@@ -105,13 +105,26 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     rmSync(study.at(scan('A')));
     const { code, stderr } = await study.run();
     expect(code, stderr).toBe(0);
-    expect(stderr).toContain(`The table marks results whose input no longer exists: ${name('A')}\n`);
+    expect(stderr).toContain(`The table marks results whose input was not found: ${name('A')}\n`);
     expect(rowsOf(study)).toEqual({
       [name('A')]: ['orphaned', 'mask of one', '3'],
       [name('B')]: ['done', 'mask of twoo', '4'],
       [name('Z')]: ['done', 'mask of one', '3'],
     });
-    expect(reasonOf(study, name('A'))).toBe('Its input no longer exists');
+    expect(reasonOf(study, name('A'))).toBe('Its input was not found');
+  });
+
+  test('In a study in %s, a command for a directory or a file in it leaves the other rows as they are', async () => {
+    await using study = await Study.create([]);
+    await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
+    await study.run();
+    for (const part of [path.dirname(scan('B')), scan('B')]) {
+      const words = study.words.map((word) => (word === 'bids' ? part : word));
+      expect((await study.cli.run(words, study.env)).code).toBe(0);
+      expect(study.table.map(([, status]) => status)).not.toContain('orphaned');
+      rmSync(study.at('Out', 'bids'), { recursive: true, force: true });
+      rmSync(study.at('Out', 't1'), { recursive: true, force: true });
+    }
   });
 
   test('In a study in %s, a rescan is computed under the same name, and one that fails says which result is there', async () => {

@@ -46,7 +46,7 @@ function summaryLines({ cases, table, orphaned, notes }: CohortSummary): string[
     ...failed.map(({ name, reason }) => oneLine(`  ${name}: ${reason ?? 'no reason given'}`)),
     ...edited.map((each) => oneLine(`  ${each.name}: changed by a person: ${each.edited.join(', ')}`)),
     ...(orphaned.length > 0
-      ? [oneLine(`The table marks results whose input no longer exists: ${someOf(orphaned)}`)]
+      ? [oneLine(`The table marks results whose input was not found: ${someOf(orphaned)}`)]
       : []),
     ...notes.map((note) => oneLine(note)),
     `The table is ${quotePath(table)}`,

@@ -33,7 +33,7 @@ export interface CohortSummary {
   /** Absolute path of the table. */
   readonly table: string;
   readonly cases: readonly CaseState[];
-  /** Names of the rows whose input no longer exists. */
+  /** Names of the rows whose input was not found. */
   readonly orphaned: readonly string[];
   /** Anything else worth knowing about the table, in sentences without a full stop. */
   readonly notes: readonly string[];

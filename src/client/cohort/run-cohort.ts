@@ -58,11 +58,11 @@ async function describeApp(
   }
 }
 
-const isGone = 'Its input no longer exists';
+const isGone = 'Its input was not found';
 
 /**
  * The rows of earlier commands for cases that this one does not have: those with a result, and those that failed or were not
- * computed. Where the input no longer exists, the row says so.
+ * computed. Where the input was not found, the row says so.
  */
 async function otherRows(
   results: ResultsDirectory,

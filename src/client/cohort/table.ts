@@ -12,7 +12,7 @@ import { goOnLater, type ResultsDirectory } from './results-directory.js';
 
 /**
  * What is being done with a case. `waiting` also if the command ended before its turn; `orphaned` for a result of an earlier command
- * whose input no longer exists.
+ * whose input was not found.
  */
 export type CaseStatus =
   | 'waiting'
