@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { resultName } from '../contract/index.js';
+import { orElse } from '../files/index.js';
 
 /** The record beside the files of a result, of how it was made. */
 export const recordName = 'remote-app-record.json';
@@ -27,11 +28,7 @@ export function isResultDirectory(directory: string, output: string): boolean {
   const target = path.resolve(directory);
   if (target === output) return true;
   if (!target.startsWith(`${output}-`) || !/^[1-9]\d*$/.test(target.slice(output.length + 1))) return false;
-  try {
-    return readdirSync(target).some((name) => ofResults.includes(name));
-  } catch {
-    return false;
-  }
+  return orElse(() => readdirSync(target).some((name) => ofResults.includes(name)), false);
 }
 
 /** How the names of records end that lie among other results, as derivatives of BIDS. */

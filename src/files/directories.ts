@@ -1,6 +1,6 @@
 import { type Dirent, lstatSync, mkdirSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs';
 import path from 'node:path';
-import { errorCode } from './errors.js';
+import { errorCode, orElse } from './errors.js';
 
 /** Whether there is a directory at this place, or a link to one. @throws the system's error, but for a missing place */
 export const isDirectory = (place: string): boolean =>
@@ -38,13 +38,7 @@ export const isRealDirectory = (place: string): boolean =>
   lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** The names in a directory; empty if it cannot be read. */
-export function namesIn(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch {
-    return [];
-  }
-}
+export const namesIn = (directory: string): string[] => orElse(() => readdirSync(directory), []);
 
 /**
  * The files in a directory and below. Links are not followed: Node's own recursive `readdirSync` follows them since Node 22, and
@@ -75,19 +69,10 @@ export interface TreeEntry {
   readonly link: string | null;
 }
 
-/** The result of a function; null if it throws. */
-function orNull<T>(read: () => T): T | null {
-  try {
-    return read();
-  } catch {
-    return null;
-  }
-}
-
 function entryOf(file: string): TreeEntry {
-  const own = orNull(() => lstatSync(file));
+  const own = orElse(() => lstatSync(file), null);
   if (!own?.isSymbolicLink()) return { file, stats: own, link: null };
-  return { file, stats: orNull(() => statSync(file)), link: orNull(() => readlinkSync(file)) };
+  return { file, stats: orElse(() => statSync(file), null), link: orElse(() => readlinkSync(file), null) };
 }
 
 /**

@@ -6,6 +6,15 @@ import { getSystemErrorMap } from 'node:util';
 const errnoOf = (cause: unknown): number =>
   cause instanceof Error && 'errno' in cause ? Number(cause.errno) : 0;
 
+/** What a function returns; the other value if it throws. */
+export function orElse<Value, Other>(read: () => Value, other: Other): Value | Other {
+  try {
+    return read();
+  } catch {
+    return other;
+  }
+}
+
 /** libuv has no name for EDQUOT (quota exceeded): Node's code for it is `Unknown system error -122`. */
 const isQuota = (cause: unknown): boolean => errnoOf(cause) === -constants.errno.EDQUOT;
 
@@ -85,10 +94,5 @@ export function faultWithoutPath(cause: unknown, place?: string): string {
 }
 
 /** Whether a path certainly does not exist; false if that is unknown. */
-export function isGone(file: string): boolean {
-  try {
-    return lstatSync(file, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
-}
+export const isGone = (file: string): boolean =>
+  orElse(() => lstatSync(file, { throwIfNoEntry: false }) === undefined, false);

@@ -1,15 +1,9 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
-import { errorCode } from './errors.js';
+import { errorCode, orElse } from './errors.js';
 
 /** False as well where the directory may not be searched. */
-function isFile(file: string): boolean {
-  try {
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
-}
+const isFile = (file: string): boolean => orElse(() => statSync(file).isFile(), false);
 
 function isProgram(file: string): boolean {
   try {

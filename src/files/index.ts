@@ -32,6 +32,7 @@ export {
   isShortage,
   isSystemError,
   lacksInodes,
+  orElse,
 } from './errors.js';
 export { isStillNamed, lockPath } from './file-lock.js';
 export { findProgram, isOnPath, startError } from './find-program.js';

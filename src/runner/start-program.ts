@@ -6,6 +6,7 @@ import { Writable } from 'node:stream';
 import { counted, quoteName, shellQuoted } from '../contract/text.js';
 import { errorCode, faultWithoutPath } from '../files/errors.js';
 import { findProgram, startError } from '../files/find-program.js';
+import { orElse } from '../files/index.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */
@@ -48,13 +49,8 @@ function linkOf(id: string): string {
 }
 
 /** The target of a link of this user; undefined for anything else. */
-function targetOf(link: string): string | undefined {
-  try {
-    return lstatSync(link).uid === process.geteuid?.() ? readlinkSync(link) : undefined;
-  } catch {
-    return undefined;
-  }
-}
+const targetOf = (link: string): string | undefined =>
+  orElse(() => (lstatSync(link).uid === process.geteuid?.() ? readlinkSync(link) : undefined), undefined);
 
 /**
  * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link to it. The

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { orElse } from '../files/index.js';
 import { isGroupAlive } from '../files/process-status.js';
 import { type Age, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';
@@ -19,13 +20,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /** Whether anything is left; true if that cannot be determined, for example because of too many open files. */
-function mayBeLeft(isLeft: () => boolean): boolean {
-  try {
-    return isLeft();
-  } catch {
-    return true;
-  }
-}
+const mayBeLeft = (isLeft: () => boolean): boolean => orElse(isLeft, true);
 
 /** Waits until `isLeft` is false, at most `patience` milliseconds. Returns whether it became false. */
 async function becomesFalse(isLeft: () => boolean, patience: number): Promise<boolean> {

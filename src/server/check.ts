@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { stateOf, type TokenEntry } from '../access/index.js';
 import { counted, excerpt, nearest, operations, quoteName, refusals } from '../contract/index.js';
-import { errorCode } from '../files/index.js';
+import { errorCode, orElse } from '../files/index.js';
 import { readTokenFile } from './access/index.js';
 import {
   type AppFindings,
@@ -201,13 +201,8 @@ async function* checkCluster({
 }
 
 /** The allowed apps by their ids; null if the list is wrong, which the check of the apps reports. */
-function allowedApps(sources: readonly string[]): ReturnType<typeof uniqueApps> | null {
-  try {
-    return uniqueApps(readSources(sources));
-  } catch {
-    return null;
-  }
-}
+const allowedApps = (sources: readonly string[]): ReturnType<typeof uniqueApps> | null =>
+  orElse(() => uniqueApps(readSources(sources)), null);
 
 /** The directories of the allowed apps. */
 const appDirectories = (sources: readonly string[]): string[] =>

@@ -1,15 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
+import { orElse } from '../../files/index.js';
 
 /** The content of a file of the kernel; empty if there is none. */
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch {
-    return '';
-  }
-}
+const read = (file: string): string => orElse(() => readFileSync(file, 'utf8').trim(), '');
 
 /** A control group and all groups above it. Each may have a quota. */
 function withParents(group: string): string[] {

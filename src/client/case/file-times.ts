@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { orElse } from '../../files/index.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 
 /** Milliseconds for which files must have been left alone before their times are trusted: clocks of disks and machines differ. */
@@ -36,13 +37,7 @@ const pathsOf = (found: FoundFiles): string[] =>
 export const stampOfInputs = (found: FoundFiles): string => timesOf(pathsOf(found)).stamp;
 
 /** The same; null if a file is missing, which is reported when it is read. */
-export function stampIfThere(found: FoundFiles): string | null {
-  try {
-    return stampOfInputs(found);
-  } catch {
-    return null;
-  }
-}
+export const stampIfThere = (found: FoundFiles): string | null => orElse(() => stampOfInputs(found), null);
 
 /** The stamp that a record gets for these files; null if one was written so recently that its times prove nothing. */
 export function stampToRecord(paths: readonly string[], leftAlone = oneTick): string | null {

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
 import { excerpt, quoteName, quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { errorCode, faultWithoutPath, orElse, readSmallFile } from '../../files/index.js';
 import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
 
@@ -34,12 +34,11 @@ function known(): readonly string[] {
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
   if (getCACertificates) return getCACertificates('default');
   const more = process.env.NODE_EXTRA_CA_CERTS;
-  try {
-    return more ? [...tls.rootCertificates, ...readCertificates(more)] : tls.rootCertificates;
-  } catch {
-    // Node itself has warned about it.
-    return tls.rootCertificates;
-  }
+  // Node itself has warned about a file that it cannot read.
+  return orElse(
+    () => (more ? [...tls.rootCertificates, ...readCertificates(more)] : tls.rootCertificates),
+    tls.rootCertificates,
+  );
 }
 
 /**
@@ -73,13 +72,8 @@ interface TlsPeer {
 }
 
 /** A certificate from the network; undefined for other bytes. */
-function parse(raw: Buffer | undefined): X509Certificate | undefined {
-  try {
-    return raw && new X509Certificate(raw);
-  } catch {
-    return undefined;
-  }
-}
+const parse = (raw: Buffer | undefined): X509Certificate | undefined =>
+  orElse(() => raw && new X509Certificate(raw), undefined);
 
 /** The last part of a distinguished name, which is the most telling one: `CN=gpu.example.org`. */
 const shortName = (distinguished: string): string =>

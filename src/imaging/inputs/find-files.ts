@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { Finding } from '../../client/case/index.js';
 import type { FoundCase, FoundFiles, NamedUnit, Refused, Unit } from '../../client/found-files.js';
 import type { Submission } from '../../client/submission.js';
+import { orElse } from '../../files/index.js';
 import { divideIntoCases } from './cases.js';
 import { type Collected, type CollectOptions, collectUnits } from './collect.js';
 import { type DataSet, findDataSet } from './data-set.js';
@@ -177,13 +178,8 @@ function insideOf(wanted: string): (directory: string) => boolean {
 }
 
 /** Where a file is, by its path and after following links. Empty if it is gone: sending it reports that. */
-function placesOf(file: string): string[] {
-  try {
-    return [path.join(realpathSync(path.dirname(file)), path.basename(file)), realpathSync(file)];
-  } catch {
-    return [];
-  }
-}
+const placesOf = (file: string): string[] =>
+  orElse(() => [path.join(realpathSync(path.dirname(file)), path.basename(file)), realpathSync(file)], []);
 
 /**
  * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results

@@ -3,7 +3,7 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { bidsRecordEnding, bidsRecordOf, logName, recordName, tableName } from '../../client/output-names.js';
 import { resultName } from '../../contract/index.js';
-import { byName, hashFile, isDirectory, readSmallFile } from '../../files/index.js';
+import { byName, hashFile, isDirectory, orElse, readSmallFile } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, namedBy, rankOf, ScanMatcher } from './match.js';
 
@@ -93,13 +93,8 @@ interface Recorded extends Named {
 }
 
 /** What a record says, as far as this schema asks; null if there is no record that can be read, or it does not say that. */
-function recorded<Schema extends z.ZodMiniType>(record: string, schema: Schema): z.infer<Schema> | null {
-  try {
-    return schema.parse(JSON.parse(readSmallFile(record, maxRecord)));
-  } catch {
-    return null;
-  }
-}
+const recorded = <Schema extends z.ZodMiniType>(record: string, schema: Schema): z.infer<Schema> | null =>
+  orElse(() => schema.parse(JSON.parse(readSmallFile(record, maxRecord))), null);
 
 /** The inputs that the record of a result names, of each directory one file. */
 function recordedInputs(record: string): Recorded[] {

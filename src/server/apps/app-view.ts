@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { AppView, AvailableApp, RepositoryState } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, filesBelow } from '../../files/index.js';
+import { errorCode, faultWithoutPath, filesBelow, orElse } from '../../files/index.js';
 import { HubError, hubSettings, type RepositoryName, TrackedRepository } from '../hub/index.js';
 import { isWeights } from '../weights.js';
 import {
@@ -148,13 +148,8 @@ export const ownCommand = (directory: string): readonly string[] | null =>
   ownProgram(directory)?.command ?? null;
 
 /** Whether the program of an app directory is loaded once for many jobs; false where `app.json` cannot be read. */
-export function staysLoaded(directory: string): boolean {
-  try {
-    return ownProgram(directory)?.isResident ?? false;
-  } catch {
-    return false;
-  }
-}
+export const staysLoaded = (directory: string): boolean =>
+  orElse(() => ownProgram(directory)?.isResident ?? false, false);
 
 /** An app from a repository, as it is in the cache. The hub is never asked here. */
 export interface RepositoryApp {

@@ -8,7 +8,7 @@ import {
   type RefreshView,
   ServiceError,
 } from '../../contract/index.js';
-import { findProgram } from '../../files/index.js';
+import { findProgram, orElse } from '../../files/index.js';
 import type { Grant, JobAccess, Resident } from '../executors/index.js';
 import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
@@ -266,11 +266,7 @@ export class AppCatalog {
 
   /** The program that runs the app of a directory; empty if nothing says which. */
   programIn(directory: string): string {
-    try {
-      return (ownProgram(directory)?.command ?? this.engine)[0] ?? '';
-    } catch {
-      return '';
-    }
+    return orElse(() => (ownProgram(directory)?.command ?? this.engine)[0] ?? '', '');
   }
 
   /** Ids of the repositories whose jobs may not use the network. */
@@ -302,11 +298,7 @@ export class AppCatalog {
 
   /** Whether the engine runs an app; false for one whose files cannot be read. */
   #isOfEngine(app: AllowedApp): boolean {
-    try {
-      return this.#ownProgram(app) === null;
-    } catch {
-      return false;
-    }
+    return orElse(() => this.#ownProgram(app) === null, false);
   }
 
   /** @returns null for an app that the engine runs: an app of a repository brings no command of its own */

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { AppManifest } from '../../contract/index.js';
-import { faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { faultWithoutPath, orElse, readSmallFile } from '../../files/index.js';
 import { appManifestSchema } from './manifest-schema.js';
 
 /** The file that makes a directory an app. */
@@ -26,13 +26,7 @@ function isTooDeep(json: unknown): boolean {
 }
 
 /** The text of an app's file; null if it does not exist or cannot be read. */
-export function textOf(file: string): string | null {
-  try {
-    return readSmallFile(file, maxManifest);
-  } catch {
-    return null;
-  }
-}
+export const textOf = (file: string): string | null => orElse(() => readSmallFile(file, maxManifest), null);
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -2,18 +2,12 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { counted, excerpt, oneLine, quoteName, quotePath } from '../../contract/index.js';
-import { findProgram } from '../../files/index.js';
+import { findProgram, orElse } from '../../files/index.js';
 import { runProgram } from '../../programs/index.js';
 import { textOf } from './manifest.js';
 
 /** The content of an app's JSON file; undefined if it cannot be read. */
-export function jsonOf(file: string): unknown {
-  try {
-    return JSON.parse(textOf(file) ?? '');
-  } catch {
-    return undefined;
-  }
-}
+export const jsonOf = (file: string): unknown => orElse(() => JSON.parse(textOf(file) ?? ''), undefined);
 
 /** Milliseconds that an interpreter may take for a check. */
 const patience = 30_000;

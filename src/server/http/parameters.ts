@@ -1,14 +1,11 @@
 import type { Context } from 'koa';
 import { type parameters, readText } from '../../contract/index.js';
+import { orElse } from '../../files/index.js';
 
 /** The parameter in the path of a request, decoded; empty if the router found none. One that cannot be decoded stays as it is. */
 export function captured(ctx: Context): string {
   const text = String(ctx.captures?.[0] ?? '');
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return orElse(() => decodeURIComponent(text), text);
 }
 
 /** The on/off parameters of queries. */

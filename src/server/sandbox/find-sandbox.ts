@@ -2,7 +2,7 @@ import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import { platform } from 'node:os';
 import path from 'node:path';
 import { oneLine } from '../../contract/index.js';
-import { findProgram } from '../../files/index.js';
+import { findProgram, orElse } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 import { tryProgram } from './job-mounts.js';
 import { systemFiles } from './machine-files.js';
@@ -145,13 +145,8 @@ interface BlindSpotsOptions {
   readonly secrets: SecretRules;
 }
 
-function entriesOf(directory: string): Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch {
-    return [];
-  }
-}
+const entriesOf = (directory: string): Dirent[] =>
+  orElse(() => readdirSync(directory, { withFileTypes: true }), []);
 
 /** The links in a directory and below. */
 function linksIn(directory: string, levels = maxDepth): string[] {

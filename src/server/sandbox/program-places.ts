@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { findProgram, readScriptStart } from '../../files/index.js';
+import { findProgram, orElse, readScriptStart } from '../../files/index.js';
 
 /** Links and interpreters that are followed from a program. */
 const maxSteps = 16;
@@ -46,13 +46,7 @@ function interpreters(file: string, searchPath: string): string[] {
 }
 
 /** The target of a symbolic link, as it is written; undefined for anything else. */
-export function linkText(file: string): string | undefined {
-  try {
-    return readlinkSync(file);
-  } catch {
-    return undefined;
-  }
-}
+export const linkText = (file: string): string | undefined => orElse(() => readlinkSync(file), undefined);
 
 /** The path that a symbolic link leads to in one step; undefined for anything else. */
 function linkTarget(file: string): string | undefined {

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
+import { orElse } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 import { systemFiles } from './machine-files.js';
 import { linkText, programPlaces } from './program-places.js';
@@ -12,13 +13,7 @@ export interface Visible {
 }
 
 /** The path without links; the path itself if there is no such file. */
-export function realPath(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    return file;
-  }
-}
+export const realPath = (file: string): string => orElse(() => realpathSync(file), file);
 
 export const isWithin = (directory: string, file: string): boolean =>
   file === directory || file.startsWith(directory === '/' ? '/' : directory + path.sep);

@@ -2,7 +2,7 @@ import { closeSync, createReadStream } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import type { UsageRow } from '../../contract/index.js';
-import { appendLine, errorCode, openLines } from '../../files/index.js';
+import { appendLine, errorCode, openLines, orElse } from '../../files/index.js';
 import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';
@@ -58,12 +58,8 @@ const sumOf = (a: UsageRow, b: UsageRow): UsageRow => ({
 });
 
 function parseLine(line: string): UsedByJob | null {
-  try {
-    return usedByJob.safeParse(JSON.parse(line)).data ?? null;
-  } catch {
-    // The line was cut off by a crash.
-    return null;
-  }
+  // A crash may have cut it off.
+  return orElse(() => usedByJob.safeParse(JSON.parse(line)).data ?? null, null);
 }
 
 /** The lines of a file. At most one is in memory; of a line longer than this server writes, only a part. */

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isGone, isShortage, isSignalable, writeJsonFile } from '../../../files/index.js';
+import { isGone, isShortage, isSignalable, orElse, writeJsonFile } from '../../../files/index.js';
 import {
   isAlive,
   lowerPriority,
@@ -170,21 +170,13 @@ export class Runners {
 
   /** GPUs that a run was started with; undefined if that is not known. */
   gpusOf(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'> | undefined {
-    try {
-      return readRunGpus(directory);
-    } catch {
-      return undefined;
-    }
+    return orElse(() => readRunGpus(directory), undefined);
   }
 
   /** Whether a runner works on the job; true if that cannot be determined. */
   isRunning(directory: string): boolean {
     if (this.#children.has(directory)) return true;
-    try {
-      return this.#runner(directory) !== undefined;
-    } catch {
-      return true;
-    }
+    return orElse(() => this.#runner(directory) !== undefined, true);
   }
 
   /**

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { isSignalable } from '../../../files/index.js';
+import { isSignalable, orElse } from '../../../files/index.js';
 import {
   isAlive,
   type ProcessIdentity,
@@ -58,13 +58,8 @@ const workerState = z.object({
 }) satisfies z.ZodType<WorkerState>;
 
 /** Reads a file of a worker host; undefined if there is none, or if its content was not written by a server or worker host. */
-function read<T>(schema: z.ZodType<T>, file: string): T | undefined {
-  try {
-    return readRunFile(schema, file);
-  } catch {
-    return undefined;
-  }
-}
+const read = <T>(schema: z.ZodType<T>, file: string): T | undefined =>
+  orElse(() => readRunFile(schema, file), undefined);
 
 export const readWorkerRequest = (directory: string): WorkerRequest | undefined =>
   read(workerRequest, workerFiles(directory).request);
@@ -80,22 +75,11 @@ const endPatience = 2000;
 const pollInterval = 20;
 
 /** Whether a process runs; true if that cannot be determined. */
-function mayRun(found: ProcessIdentity): boolean {
-  try {
-    return isAlive(found);
-  } catch {
-    return true;
-  }
-}
+const mayRun = (found: ProcessIdentity): boolean => orElse(() => isAlive(found), true);
 
 /** The worker host of a directory, found by its record or by its working directory. */
-function hostOf(directory: string): ProcessIdentity | undefined {
-  try {
-    return readHostRecord(directory)?.host ?? workerHostIn(directory);
-  } catch {
-    return undefined;
-  }
-}
+const hostOf = (directory: string): ProcessIdentity | undefined =>
+  orElse(() => readHostRecord(directory)?.host ?? workerHostIn(directory), undefined);
 
 /** Ends the worker host of a directory at once, if it is running. Whoever notices that it is gone ends its worker. */
 export function killHost(directory: string): void {

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, mkdirSync, readSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../../contract/index.js';
-import { isGone, openOwnFile, readOwnFile } from '../../../files/index.js';
+import { isGone, openOwnFile, orElse, readOwnFile } from '../../../files/index.js';
 import { cleanupProgram, runFiles, runnerProgram } from '../../../runner/index.js';
 import type { JobRef } from '../index.js';
 
@@ -89,21 +89,11 @@ function overwrite(file: string, text: string): void {
 }
 
 /** The text of a file; empty if it cannot be read. */
-function readOrNothing(file: string): string {
-  try {
-    return readOwnFile(file, maxBytes) ?? '';
-  } catch {
-    return '';
-  }
-}
+const readOrNothing = (file: string): string => orElse(() => readOwnFile(file, maxBytes) ?? '', '');
 
 /** Whether this server or an earlier one has prepared a submission of this job; true if that cannot be determined. */
 export const isPrepared = (directory: string): boolean => {
-  try {
-    return readOwnFile(files(directory).go, maxBytes) !== undefined;
-  } catch {
-    return true;
-  }
+  return orElse(() => readOwnFile(files(directory).go, maxBytes) !== undefined, true);
 };
 
 /** Makes the files before a submission. @throws the system's error */
