@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
-import { expandHome, readSmallFile } from '../../files/index.js';
+import { expandHome, orElse, readSmallFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
 /** Where repositories come from and where they are kept, read from the environment as Python's `huggingface_hub` does. */
@@ -25,18 +25,10 @@ function expanded(given: string, environment: NodeJS.ProcessEnv): string {
   );
 }
 
-function readToken(file: string): string | null {
-  try {
-    return (
-      readSmallFile(file)
-        .replaceAll(/[\r\n]/g, '')
-        .trim() || null
-    );
-  } catch {
-    // Nobody has logged in.
-    return null;
-  }
-}
+const readToken = (file: string): string | null =>
+  orElse(() => readSmallFile(file), '')
+    .replaceAll(/[\r\n]/g, '')
+    .trim() || null;
 
 function endpointOf(given: string): string {
   const url = URL.canParse(given) ? new URL(given) : null;

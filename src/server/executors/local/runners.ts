@@ -147,13 +147,8 @@ export class Runners {
   hasStarted(directory: string, isNew: boolean): boolean {
     const { claim, record, end } = runFiles(directory);
     if (![claim, record, end].every(isGone)) return true;
-    try {
-      // The app may have removed these files while the runner is still running. This examines every process of the
-      // machine.
-      return !isNew && runnerIn(directory) !== undefined;
-    } catch {
-      return true;
-    }
+    // The app may have removed these files while the runner is still running. This examines every process of the machine.
+    return orElse(() => !isNew && runnerIn(directory) !== undefined, true);
   }
 
   /** Jobs whose runners work in directories directly below this one. */
