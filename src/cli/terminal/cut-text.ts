@@ -34,5 +34,9 @@ export function cutMiddle(text: string, columns: number): string {
  */
 export function cutRow(text: string, columns: number): string {
   const figures = text.search(/\d{1,3}(\.\d+)?\s?%/);
-  return figures < columns - 5 || columns < 15 ? cutToWidth(text, columns) : cutMiddle(text, columns);
+  const head = Math.floor(columns / 3);
+  if (stringWidth(text) <= columns || figures < columns - 5 || head < 5) return cutToWidth(text, columns);
+  // Starts within the bar, so that a part of it is shown before the figures.
+  const tail = text.slice(Math.max(head, figures - Math.floor(columns / 3)));
+  return cutToWidth(`${cutToWidth(text, head)}…${tail}`, columns);
 }

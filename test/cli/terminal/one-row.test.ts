@@ -9,7 +9,7 @@ test.each([
     'the figures of a bar behind a long name',
     'a-very-long-name-of-a-case-which-goes-on [====    ] 45% 3 s',
     30,
-    'a-very-long-nam…=    ] 45% 3 s',
+    'a-very-lon…====    ] 45% 3 s',
   ],
 ])('Of a row shows %s', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
