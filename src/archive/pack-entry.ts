@@ -12,7 +12,7 @@ const readSize = 1024 * 1024;
 
 /**
  * The bytes of pieces of a file, which has to stay as it was when it was opened.
- * @param onFlaw called with what is wrong with them, as a phrase that follows the name of the file; unless it throws, they end there
+ * @param onFlaw called with what is wrong, as a phrase that follows the name of the file. If it does not throw, the bytes end there
  */
 async function* contentOf(
   file: FileHandle,
@@ -128,7 +128,7 @@ export class EntryPacker {
       notes.add(`${quoteName(name)} ${flaw}`);
     };
     const content = contentOf(file, stats, pieces ?? [{ start: 0, end: stats.size }], onFlaw);
-    // What cannot be read there is noticed again when its turn comes.
+    // A part that cannot be read is reported when the content is read.
     const shrinks = () => isCompressible(file, stats.size).catch(() => false);
     const deflates = !isStored && !compressedSuffix.test(name) && (await shrinks());
     await this.zip.addFile(name, stats, this.#counted(content), deflates);

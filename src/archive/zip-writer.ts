@@ -65,8 +65,8 @@ export class ZipWriter {
   }
 
   /**
-   * Adds a file while it is read. If the source throws, the archive has to be abandoned: part of the entry is already written. A
-   * short file is a stream as well, because archiver accepts buffers to store faster than the sink takes them.
+   * Adds a file while it is read. If the source throws, abandon the archive, because part of the entry is already written. Even a
+   * short file is passed on as a stream: archiver takes buffers faster than the sink does, and would keep them in memory.
    */
   async addFile(name: string, stats: Stats, source: AsyncIterable<Buffer>, deflate: boolean): Promise<void> {
     const part = this.#current();

@@ -323,8 +323,8 @@ const filled = (path: string, parameter: string): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(parameter));
 
 /**
- * The same for an app, whose slashes stay as they are, because some proxies reject encoded ones. They are encoded only in an
- * identifier that would otherwise lead to another path.
+ * The same for an app, but its slashes stay as they are, because some proxies reject encoded ones. They are encoded only if a part
+ * of the identifier is `.` or `..`, which would lead to another path.
  */
 const filledWithApp = (path: string, app: string): string => {
   const encoded = encodeURIComponent(app);

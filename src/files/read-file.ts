@@ -46,7 +46,7 @@ const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 /** Bytes that are read at once. A buffer of the largest size would cost more than the reading. */
 const pieceBytes = 64 * 1024;
 
-/** Reads until it has so many bytes or the file ends. */
+/** Reads up to `max` bytes, fewer if the file ends before. */
 function readUpTo(descriptor: number, max: number): Buffer {
   const pieces: Buffer[] = [];
   for (let left = max; left > 0; ) {

@@ -25,7 +25,10 @@ import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
 /** Milliseconds to wait before each retry, 1.5 seconds in all. */
 const waits = [10, 40, 150, 300, 1000];
 
-/** Windows refuses to move or replace a file that a virus scanner or an indexer has open, and a directory with such a file. */
+/**
+ * Whether Windows refuses because another program has the file open, or a file of the directory. Virus scanners and indexers do so
+ * for a moment, so that trying again helps.
+ */
 const isHeld = (cause: unknown): boolean =>
   process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
 

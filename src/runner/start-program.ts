@@ -4,9 +4,8 @@ import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { counted, quoteName, shellQuoted } from '../contract/text.js';
-import { errorCode, faultWithoutPath } from '../files/errors.js';
+import { errorCode, faultWithoutPath, orElse } from '../files/errors.js';
 import { findProgram, startError } from '../files/find-program.js';
-import { orElse } from '../files/index.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
 /** bwrap takes at most 9000 words, including its own. */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { orElse } from '../files/index.js';
+import { orElse } from '../files/errors.js';
 import { isGroupAlive } from '../files/process-status.js';
 import { type Age, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';

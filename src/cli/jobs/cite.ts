@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { type CaseRecord, readFacts, readRecord, serverFacts } from '../../client/case/index.js';
+import { type CaseRecord, devicesOf, readFacts, readRecord, serverFacts } from '../../client/case/index.js';
 import { app as askApp, job as askJob, type Connection } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
 import { bidsRecordEnding, recordName } from '../../client/output-names.js';
@@ -40,9 +40,19 @@ export function citedAt(place: string): CiteDocument {
       `${quotePath(place)} has no record that can be read: name a ${recordName}, a directory with results, or a job`,
     );
   return documentOf(
-    records.map(({ job_id, GeneratedBy: [app], ...record }) => ({
-      jobId: job_id,
-      made: { ...record, display_name: app?.Description ?? record.app },
+    records.map((record) => ({
+      jobId: record.job_id,
+      made: {
+        app: record.app,
+        display_name: record.GeneratedBy[0]?.Description ?? record.app,
+        app_version: record.app_version,
+        operation: record.operation,
+        checkpoints: record.checkpoints,
+        citation: record.citation,
+        server_version: record.server_version,
+        client_version: record.client_version,
+        devices: record.devices,
+      },
     })),
   );
 }
@@ -75,7 +85,7 @@ export async function citedJob(
     citation: app?.citation ?? [],
     server_version: server.version,
     client_version: version,
-    devices: (job.assigned_gpus ?? []).map((id) => server.devices.get(id) ?? String(id)),
+    devices: devicesOf(job, server),
   };
   return documentOf([{ jobId, made }]);
 }
@@ -84,14 +94,10 @@ export async function citedJob(
 function documentOf(jobs: readonly { readonly jobId: string; readonly made: Made }[]): CiteDocument {
   const entries = new Map<string, Cited & { job_ids: string[] }>();
   for (const { jobId, made } of jobs) {
-    const { app, display_name, app_version, operation, checkpoints, citation } = made;
-    const { server_version, client_version, devices } = made;
-    const entry = { app, display_name, app_version, operation, checkpoints, citation };
-    const whole = { ...entry, server_version, client_version, devices };
-    const key = JSON.stringify(whole);
+    const key = JSON.stringify(made);
     const same = entries.get(key);
     if (same) same.job_ids.push(jobId);
-    else entries.set(key, { ...whole, job_ids: [jobId], sentence: sentenceOf(whole) });
+    else entries.set(key, { ...made, job_ids: [jobId], sentence: sentenceOf(made) });
   }
   return { cited: [...entries.values()] };
 }

@@ -12,6 +12,7 @@ import { numbersOf, type ReadNumbers } from './numbers.js';
 import {
   type CaseRecord,
   type Computation,
+  devicesOf,
   digestOf,
   freeRecordName,
   hashOutputs,
@@ -54,14 +55,14 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 
-/** The unit of all images among volumes, as the app names it; null if there is none, or more than one. */
+/** The one unit that the app states for all its images. Null if it states none, or if they differ: a record has room for one. */
 function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
   const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
   const [first, ...others] = new Set(images.map((each) => each.unit));
   return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;
 }
 
-/** The unit of the images that a job wrote; null for scores and uncertainties. */
+/** The unit of the images that a job wrote. Null for operations whose results are not images, such as scores. */
 function outputUnit({ app, computation }: Pick<RecordFacts, 'app' | 'computation'>): string | null {
   const { writesOutputs } = operationOf(computation.operation as OperationName);
   return app?.available && writesOutputs ? unitOf(app.outputs) : null;
@@ -119,7 +120,7 @@ export function makeRecord(
     server: server.address,
     server_version: server.version,
     client_version: facts.clientVersion,
-    devices: (job?.assigned_gpus ?? []).map((id) => server.devices.get(id) ?? String(id)),
+    devices: devicesOf(job, server),
     created_at: job?.created_at ?? null,
     started_at: job?.started_at ?? null,
     finished_at: job?.finished_at ?? null,
@@ -127,7 +128,7 @@ export function makeRecord(
   };
 }
 
-/** What its description says of the app that made a result. */
+/** What a converted file says of the app that made it. */
 function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
   return {
     app: computation.app,

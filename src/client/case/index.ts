@@ -33,6 +33,7 @@ export {
   type CaseRecord,
   type Computation,
   computationOf,
+  devicesOf,
   digestOf,
   hashInputs,
   keyOf,

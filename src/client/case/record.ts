@@ -4,7 +4,7 @@ import path from 'node:path';
 import * as z from 'zod/mini';
 import { type FieldValue, readText } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
-import type { AppAnswer } from '../connection/index.js';
+import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 import type { DeidentifiedNote } from '../outgoing.js';
 import { recordName } from '../output-names.js';
@@ -261,3 +261,7 @@ export interface ServerFacts {
   /** Names of its GPUs, by their ids. */
   readonly devices: ReadonlyMap<number, string>;
 }
+
+/** Names of the GPUs of a job, or their ids where the server does not give names. */
+export const devicesOf = (job: JobAnswer | null, { devices }: ServerFacts): string[] =>
+  (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id));

@@ -9,7 +9,7 @@ import { recordName } from '../output-names.js';
 /** The directory, beside those of the cases, with what is only of use to the next command. */
 export const ownDirectory = '.remote-app';
 
-/** Where the files of a result are: a directory of its own, or among others, as derivatives of BIDS. */
+/** Where the files of a result are: in a directory of their own or, as derivatives of BIDS, beside those of other cases. */
 export interface CasePlace {
   /** The directory with them. */
   readonly directory: string;
@@ -56,7 +56,10 @@ export interface PlacedRecord {
   readonly place: CasePlace;
 }
 
-/** The records of the results that have a directory each. Links are not followed. */
+/**
+ * The records of all results below a directory, each of which has a directory of its own. A link may lead to another study, so it
+ * is not followed.
+ */
 export function* recordsOfDirectories(root: string, below = ''): Generator<PlacedRecord> {
   for (const entry of namesIn(path.join(root, below))) {
     const name = below === '' ? entry : `${below}/${entry}`;

@@ -8,7 +8,7 @@ import type { CasePlace } from './case-place.js';
 const filesOfPlace = ({ directory, prefix }: CasePlace): string[] =>
   namesBelow(directory).filter((name) => name.startsWith(prefix));
 
-/** Whether a file in a directory is an output as its record has it. */
+/** Whether an output still has the size and the hash that its record states. */
 export async function isUnchanged(
   directory: string,
   output: CaseRecord['outputs'][number],
@@ -34,7 +34,7 @@ function editedName(unit: string): string {
   return path.posix.join(path.posix.dirname(unit), `${stem}_edited${base.slice(stem.length)}`);
 }
 
-/** Links a file, or copies it where the file system has no hard links. */
+/** Makes a hard link, which takes no space, or a copy where the file system has no hard links. */
 function link(from: string, to: string): void {
   makeDirectory(path.dirname(to));
   try {
@@ -54,10 +54,10 @@ function isObstructed(directory: string, name: string): boolean {
 }
 
 /**
- * Adds to a complete result what a person has put into its place, or changed there: no file of a person is ever replaced. A
- * changed output gets a name that says so, `mask_edited.nii.gz`, unless the result is the one that it was drawn on: then it keeps
- * its name, or gets it back, in place of the same output as the app made it. Other files keep their names, unless the result needs
- * them.
+ * Adds to a complete result the files that a person has added to the earlier one, or changed there, because no file of a person
+ * is ever replaced. A changed output is renamed to say so (`mask_edited.nii.gz`). If the new result is the one on which the person
+ * worked, the changed output has its old name instead, and the app's version of it is dropped. Added files keep their names unless
+ * the result needs them.
  * @param complete the directory with the new result
  * @param isForced whether the same result is computed once more, because a person wants it as the app makes it
  * @returns what the record of the new result says of changed outputs

@@ -58,7 +58,7 @@ async function describeApp(
   }
 }
 
-const isGone = 'Its input was not found';
+const inputNotFound = 'Its input was not found';
 
 /**
  * The rows of earlier commands for cases that this one does not have: those with a result, and those that failed or were not
@@ -84,14 +84,14 @@ async function otherRows(
     const state = await stateOfResult(results, place, record);
     const orphaned = inputs.has(name)
       ? {}
-      : { status: 'orphaned' as const, reason: [isGone, state.reason].filter(Boolean).join('; ') };
+      : { status: 'orphaned' as const, reason: [inputNotFound, state.reason].filter(Boolean).join('; ') };
     states.push({ name, ...entitiesOf(name), isNew: false, ...state, ...orphaned });
   }
   const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
   for (const { name, status, reason, job } of rows.values()) {
     if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
-    const isMarked = inputs.has(name) || reason.startsWith(isGone);
-    const why = isMarked ? reason : [isGone, reason].filter(Boolean).join('; ');
+    const isMarked = inputs.has(name) || reason.startsWith(inputNotFound);
+    const why = isMarked ? reason : [inputNotFound, reason].filter(Boolean).join('; ');
     states.push({ ...newState, name, ...entitiesOf(name), status, reason: why || null, jobId: job || null });
   }
   return states;
@@ -151,7 +151,7 @@ export async function runCohort(
   };
   const { cases, notes, volumes } = await options.imaging.find(submission, finding);
   for (const note of notes) options.reporter.note(note);
-  // Tells whether the inputs of earlier cases still exist, even those not chosen now.
+  // Cases that only earlier commands had are looked for as well: the table marks those whose input is gone.
   const inputs = new InputLookup(volumes[0]?.groups[0] ?? []);
   bids?.checkCases(cases);
   const preparation = await options.imaging.prepare(

@@ -41,7 +41,7 @@ export interface Checksum {
 /** A body on its way into an upload. */
 export interface ArrivingBody {
   readonly body: Readable;
-  /** Resolves when all of it has arrived; rejects if it breaks off. */
+  /** Resolves when the whole body has arrived. Rejects if it breaks off or falls silent before that. */
   readonly arrived: Promise<void>;
   /** Aborted when its sender may no longer send. */
   readonly refused: AbortSignal;

@@ -131,7 +131,7 @@ async function inspect(
   pause: () => Promise<void>,
 ): Promise<Identity> {
   const tags = new Set<number>();
-  /** The creators of private attributes, by depth, group and block. */
+  /** Who reserved each block of private attributes (PS3.5, 7.8.1), by depth, group and block: the same tag means other things for others. */
   const creators = new Map<string, string>();
   let [isIdentityRemoved, isPadding, isWhole] = [false, false, true];
   let count = 0;

@@ -37,7 +37,7 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   readonly #faults = new Map<string, string>();
   /** Ids of GPUs that other programs have filled. */
   readonly #filled = new Set<number>();
-  /** The most GPUs that were listed at once. */
+  /** How many GPUs were listed when there were most: fewer means that some are lost. */
   #mostGpus = 0;
   #lastLook = performance.now();
   #timer: NodeJS.Timeout | undefined;
@@ -152,7 +152,7 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
       const fault = gpus.faultOf(gpu);
       this.#set(`GPU ${gpu.id}`, fault && `GPU ${gpu.id} does not work (${fault}): it gets no jobs`);
     }
-    // The others may have been given its number, so that none of the list has a fault.
+    // When a GPU is lost, another may get its number. All that are listed then work, and only their count shows the loss.
     this.#mostGpus = Math.max(this.#mostGpus, listed.length);
     const isFewer = listed.length < this.#mostGpus;
     const fewer = `nvidia-smi lists ${listed.length} of ${this.#mostGpus} GPUs: the others are lost, and get no jobs`;
