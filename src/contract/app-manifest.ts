@@ -1,3 +1,5 @@
+import type { AppResources } from './resources.js';
+
 /** What an app reads or writes, as `app.json` declares it. */
 export interface AppVolume {
   readonly display_name: string;
@@ -47,6 +49,7 @@ export interface AppManifest {
   models?: string[] | undefined;
   patch_size: number[] | null;
   parameters?: unknown;
+  resources?: AppResources | undefined;
   command?: string[] | undefined;
   resident?: boolean | undefined;
 }

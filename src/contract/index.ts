@@ -117,6 +117,15 @@ export {
   outputArgument,
 } from './operations.js';
 export {
+  type AppResources,
+  type Capacity,
+  gpuUses,
+  type Needs,
+  needsOf,
+  shortage,
+  unknownNeeds,
+} from './resources.js';
+export {
   appConfigPath,
   appPath,
   jobEnvelope,
@@ -153,6 +162,7 @@ export {
   longestDuration,
   nearest,
   oneLine,
+  parseSize,
   quoteName,
   quotePath,
   readDuration,

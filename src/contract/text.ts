@@ -57,6 +57,19 @@ export function formatBytes(bytes: number): string {
   return `${step === 0 ? value : value.toFixed(1)} ${byteUnits[step]}`;
 }
 
+/**
+ * The number of bytes in a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and
+ * more. A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and its like are powers of 1000.
+ */
+export function parseSize(text: string): number | undefined {
+  const [, digits = '', letter = '', end = ''] =
+    /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?$/i.exec(text.trim()) ?? [];
+  const power = ' KMGT'.indexOf(letter.toUpperCase() || ' ');
+  const base = end.toUpperCase() === 'B' ? 1000 : 1024;
+  const bytes = digits === '' ? Number.NaN : Math.floor(Number(digits) * base ** power);
+  return Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
 /** Seconds of each unit, the largest first. */
 const durationUnits = { d: 86_400, h: 3600, m: 60, s: 1 } as const;
 type Unit = keyof typeof durationUnits;

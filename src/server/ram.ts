@@ -10,10 +10,14 @@ export function shareOfRam(): number {
   return used_gb / total_gb;
 }
 
-/** RAM of the machine; inside a container, its memory limit. */
-export function readRam(): MemoryUse {
+/** RAM of the machine in bytes; inside a container, its memory limit. */
+export function totalRam(): number {
   const limit = process.constrainedMemory();
-  const total = limit > 0 && limit < totalmem() ? limit : totalmem();
+  return limit > 0 && limit < totalmem() ? limit : totalmem();
+}
+
+export function readRam(): MemoryUse {
+  const total = totalRam();
   const used = Math.max(0, total - process.availableMemory());
   return { used_gb: used / gigabyte, total_gb: total / gigabyte };
 }

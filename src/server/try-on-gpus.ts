@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { servicePrefix } from '../contract/index.js';
+import { servicePrefix, unknownNeeds } from '../contract/index.js';
 import { howEnded, type TrialEnd, type TrialJob } from './apps/index.js';
 import { type GpuInventory, inventory } from './devices/index.js';
 import { ServerEvents } from './events.js';
@@ -66,6 +66,7 @@ export class GpuTrial {
       const order = {
         directory: { ...job, id: path.basename(job.path) },
         devices,
+        needs: unknownNeeds,
         owner: null,
         timeLimit: seconds * 1000,
         isAccepted: false,

@@ -1,7 +1,7 @@
 import { Parser } from '@oclif/core';
 import { expect, test } from 'vitest';
-import { parseSize } from '../../src/cli/command/flags.js';
 import { seconds, wholeNumber } from '../../src/cli/command/index.js';
+import { parseSize } from '../../src/contract/index.js';
 
 test.each([
   ['2G', 2 * 1024 ** 3],

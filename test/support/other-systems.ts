@@ -38,6 +38,7 @@ export const leftOut: readonly LeftOut[] = [
       'test/commands/outages.test.ts',
       'test/commands/output-place.test.ts',
       'test/commands/proxy.test.ts',
+      'test/commands/resources.test.ts',
       'test/commands/served.test.ts',
       'test/commands/ssh.test.ts',
       'test/commands/token.test.ts',

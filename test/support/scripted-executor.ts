@@ -211,6 +211,10 @@ export class ScriptedExecutor implements Executor {
     this.#isLeft = true;
   }
 
+  capacity() {
+    return { gpus: this.#gpus.map(({ id }) => ({ id, memory: 24 * 2 ** 30 })), memory: null, cpus: null };
+  }
+
   reconsider(): void {
     this.#scheduler.reconsider();
   }

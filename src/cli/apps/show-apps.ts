@@ -77,6 +77,12 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
+/** What jobs need, as the app declares it. */
+const needs = ({ resources: { operations = {}, ...general } = {} }: AvailableAppAnswer): string =>
+  [general, ...Object.entries(operations).map(([name, own]) => ({ [name]: unknownValue(own) }))]
+    .flatMap((each) => unknownValue(each) ?? [])
+    .join('; ');
+
 /** A value that nobody has checked: `a: 1, b: 2` if it is a flat object. */
 function unknownValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
@@ -126,6 +132,7 @@ const factsOf = (app: AvailableAppAnswer): (readonly [string, string | null])[] 
   ['MC dropout at most', atMost(app.mc_dropout)],
   ['Patch size', app.patch_size?.join(' x ') ?? null],
   ['Memory plan', unknownValue(app.vram_plan)],
+  ['Needs', needs(app)],
   ['Cite', app.citation?.map(referenceText).join('; ') ?? null],
   ['Version', app.version ?? null],
   ['Repository', origin(app)],

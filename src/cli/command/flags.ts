@@ -143,16 +143,3 @@ export const killTimeoutFlag = seconds({
   default: 60,
   description: 'Longest wait for a kill to take effect',
 });
-
-/**
- * The number of bytes in a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and
- * more. A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and its like are powers of 1000.
- */
-export function parseSize(text: string): number | undefined {
-  const [, digits = '', letter = '', end = ''] =
-    /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?$/i.exec(text.trim()) ?? [];
-  const power = ' KMGT'.indexOf(letter.toUpperCase() || ' ');
-  const base = end.toUpperCase() === 'B' ? 1000 : 1024;
-  const bytes = digits === '' ? Number.NaN : Math.floor(Number(digits) * base ** power);
-  return Number.isSafeInteger(bytes) ? bytes : undefined;
-}

@@ -9,7 +9,6 @@ export {
   killTimeoutFlag,
   noZipFlag,
   outputFlags,
-  parseSize,
   pathFlag,
   readPath,
   seconds,

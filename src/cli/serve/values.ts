@@ -1,6 +1,6 @@
 import * as Flags from '@oclif/core/flags';
-import { readDuration } from '../../contract/index.js';
-import { FlagValueError, parseSize, readPath } from '../command/index.js';
+import { parseSize, readDuration } from '../../contract/index.js';
+import { FlagValueError, readPath } from '../command/index.js';
 
 /** Bytes. @throws FlagValueError */
 export function size(flag: string, text: string): number {

@@ -3,8 +3,8 @@ import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import type { LimitTable, TokenDocument, TokenEntry } from '../../access/index.js';
 import { UsageError } from '../../client/errors.js';
-import { readDuration } from '../../contract/index.js';
-import { BaseCommand, FlagValueError, parseSize, pathFlag } from '../command/index.js';
+import { parseSize, readDuration } from '../../contract/index.js';
+import { BaseCommand, FlagValueError, pathFlag } from '../command/index.js';
 
 /** The word that lifts a limit. */
 const none = 'none';

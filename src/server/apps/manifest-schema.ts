@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AppManifest } from '../../contract/index.js';
+import { type AppManifest, gpuUses, operationNames, parseSize } from '../../contract/index.js';
 
 /**
  * `app.json` of an app directory (docs/apps.md). Unknown keys are left alone. The descriptions are those of
@@ -23,6 +23,21 @@ export const volumeSchema = z.object({
     .describe('Unit of its values, such as HU or ms: pictures name it where the file itself does not'),
 });
 const volumes = z.record(z.string(), volumeSchema);
+
+const size = z.string().refine((text) => parseSize(text), 'a size looks like 8GiB');
+
+const resources = z.strictObject({
+  gpu: z
+    .enum(gpuUses)
+    .optional()
+    .describe('required: jobs on the CPU are refused; optional (the default); none: jobs get no GPU'),
+  gpu_memory: size
+    .optional()
+    .describe('GPU memory that a job uses on each of its GPUs at most, such as 8GiB'),
+  memory: size.optional().describe('Memory that a job uses at most, such as 24GiB'),
+  cpus: z.number().int().min(1).optional().describe('CPUs that a job keeps busy'),
+  disk: size.optional().describe('What a job writes at most, such as 20GiB'),
+});
 
 export const appManifestSchema = z.object({
   display_name: z.string().describe("The app's name, for a person"),
@@ -118,6 +133,17 @@ export const appManifestSchema = z.object({
         },
       },
     }),
+  resources: resources
+    .extend({
+      operations: z
+        .partialRecord(z.enum(operationNames as [(typeof operationNames)[number]]), resources)
+        .optional()
+        .describe('What differs for single operations, by their names, such as fine_tune'),
+    })
+    .optional()
+    .describe(
+      'What a job needs. A server that does not have it refuses the job before anything is uploaded. Without it, nothing is known',
+    ),
   command: z
     .array(z.string().min(1))
     .min(1)

@@ -179,7 +179,7 @@ function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional = ['command', 'resident', 'models', 'terminology', 'citation', 'parameters'];
+  const optional = ['command', 'resident', 'models', 'terminology', 'citation', 'parameters', 'resources'];
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

@@ -1,4 +1,4 @@
-import { type JobStart, ServiceError } from '../../contract/index.js';
+import { type Capacity, type JobStart, type Needs, ServiceError } from '../../contract/index.js';
 
 /** Devices that a job asks for (docs/http.md, Submission). */
 export type DeviceRequest =
@@ -141,6 +141,8 @@ export interface RunOrder {
     readonly output: string;
   };
   readonly devices: DeviceRequest;
+  /** What its app says that it needs. */
+  readonly needs: Needs;
   /** Its owner; null for the admin. Owners whose jobs wait get devices in turn. */
   readonly owner: string | null;
   /** Milliseconds that it may run; null for no limit. */
@@ -219,6 +221,8 @@ export interface Executor {
    * @throws ServiceError `unknownGpu`, `gpusUnknown` if it is not known now, or `memoryUnknown` if it never is
    */
   memory(ids: readonly number[]): Promise<DeviceMemory>;
+  /** What one job can have at most. */
+  capacity(): Omit<Capacity, 'disk'>;
   /**
    * The devices that a new job asks for.
    * @throws ServiceError if they are known not to exist

@@ -1,11 +1,14 @@
 import type { Owner, Principal } from '../../access/index.js';
 import {
+  type Capacity,
   FieldError,
   type FieldValue,
   maxDuration,
+  type Needs,
   type OperationName,
   operationOf,
   ServiceError,
+  shortage,
   shuttingDownDetail,
   spellDuration,
 } from '../../contract/index.js';
@@ -174,6 +177,8 @@ export class Admission {
 
 export interface JobTermsDeps {
   readonly executor: Executor;
+  /** Bytes that a job may write. */
+  readonly diskPerJob: number;
   /** Milliseconds that a job is kept at least. */
   readonly grace: number;
   /** Milliseconds that a job is kept at most after its end, if that is more. */
@@ -188,11 +193,31 @@ export interface JobTermsDeps {
 export class JobTerms {
   constructor(private readonly deps: JobTermsDeps) {}
 
-  /** @throws ServiceError if the devices are known not to exist, or are more than their owner may have */
-  devices(principal: Principal, field: string, asked: AskedDevices): DeviceRequest {
+  /** What one job can have at most. */
+  get capacity(): Capacity {
+    return { ...this.deps.executor.capacity(), disk: this.deps.diskPerJob };
+  }
+
+  /**
+   * The devices of a job.
+   * @param app and what it needs
+   * @throws ServiceError if the devices are known not to exist, or to be too small for the app, or are more than their owner
+   * may have
+   */
+  devices(
+    principal: Principal,
+    field: string,
+    asked: AskedDevices,
+    app: string,
+    needs: Needs,
+  ): DeviceRequest {
     const request = this.deps.executor.check(asked);
-    checkGpus(principal, field, request);
-    return request;
+    const lacks = shortage(app, needs, asked, this.capacity);
+    if (lacks !== null) throw new ServiceError('invalidField', lacks);
+    const { workers } = asked;
+    const devices = needs.gpu === 'none' ? ({ kind: 'cpu', workers } as const) : request;
+    checkGpus(principal, field, devices);
+    return devices;
   }
 
   /**

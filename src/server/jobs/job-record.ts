@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import {
+  gpuUses,
   jobStarts,
   jobStates,
   type KillCause,
   killErrors,
   longestDuration,
+  type Needs,
   type OperationName,
   operationNames,
 } from '../../contract/index.js';
@@ -26,11 +28,23 @@ const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()),
 /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
 const jobFiles = z.record(z.string(), z.array(z.array(z.string())));
 
+const size = z.number().min(0).nullable();
+
+/** What its app said that it needs when it was submitted. */
+const needs = z.object({
+  gpu: z.enum(gpuUses),
+  gpuMemory: size,
+  memory: size,
+  cpus: size,
+  disk: size,
+}) satisfies z.ZodType<Needs>;
+
 const jobRequest = z.object({
   app: z.string(),
   operation: z.enum(operationNames as [OperationName, ...OperationName[]]),
   values: z.record(z.string(), value),
   device: deviceRequest,
+  needs,
   acceptedOptions: z.array(z.string()),
   tag: z.string().nullable(),
   /** Whether the client said that nothing sent tells who somebody is. */

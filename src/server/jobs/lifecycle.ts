@@ -202,6 +202,7 @@ export class Lifecycle {
     return {
       directory,
       devices: request.device,
+      needs: request.needs,
       owner: request.owner,
       timeLimit: timeLeft(this.job, clock),
       isAccepted: isRestored,

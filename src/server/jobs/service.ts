@@ -29,7 +29,7 @@ import { Trash } from './trash.js';
 
 export interface JobServiceDeps
   extends JobContext,
-    JobTermsDeps,
+    Omit<JobTermsDeps, 'diskPerJob'>,
     Pick<LifecycleDeps, 'apps'>,
     Pick<AdmissionDeps, 'limits' | 'uploads' | 'isUpgraded'>,
     Pick<RetentionDeps, 'maxKeptJobs'> {
@@ -97,7 +97,7 @@ export class JobService {
     this.#admission = new Admission({ ...deps, jobs, owners, store, retention, trash });
     this.#unreadable = new UnreadableJobs(store, executor, clock, report);
     this.#lifecycleDeps = { ...deps, packer: new Packer(), trash, diskPerJob };
-    this.terms = new JobTerms(deps);
+    this.terms = new JobTerms({ ...deps, diskPerJob });
   }
 
   /**

@@ -69,7 +69,7 @@ export function createRouter(deps: RouteDeps): Router {
     devices: devices(executor, jobs),
     ram,
     vram: vram(executor),
-    limits: limits(deps.limits),
+    limits: limits(deps.limits, () => jobs.terms.capacity),
     metrics: metrics(deps.metrics),
     apps: listApps(catalog, executor),
     app: showApp(catalog),

@@ -14,6 +14,7 @@ import {
   jobEnvelope,
   kindBytes,
   mediaTypes,
+  needsOf,
   type Operation,
   type OperationName,
   operationOf,
@@ -76,20 +77,24 @@ const withNewDirectory = (files: JobFiles, from: string, to: string): JobFiles =
 function askedOf(
   name: OperationName,
   { values, given }: Pick<FormFields, 'values' | 'given'>,
+  app: AvailableApp,
   principal: Principal,
   jobs: JobService,
 ) {
   const operation = operationOf(name);
+  const needs = needsOf(app.resources, operation);
   const { name: gpu } = fieldWithRole(operation, 'gpus');
   const { name: cpu } = fieldWithRole(operation, 'workers');
   const { name: keep } = fieldWithRole(operation, 'keep');
   const { name: timeLimit } = fieldWithRole(operation, 'timeLimit');
+  const asked = {
+    gpus: values[gpu] as readonly number[] | undefined,
+    isCpu: given.has(cpu),
+    workers: Number(values[cpu]),
+  };
   return {
-    device: jobs.terms.devices(principal, gpu, {
-      gpus: values[gpu] as readonly number[] | undefined,
-      isCpu: given.has(cpu),
-      workers: Number(values[cpu]),
-    }),
+    device: jobs.terms.devices(principal, gpu, asked, app.app, needs),
+    needs,
     /** Seconds. */
     keep: jobs.terms.keepFor(keep, values[keep]),
     /** Seconds; null for no limit. */
@@ -187,7 +192,7 @@ async function receiveSubmission(
     const given = Object.entries(fields.values).filter(([field]) => fields.given.has(field));
     const values = { ...Object.fromEntries(given), ...fields.options };
     refuse(described, refusals(described, operation, values, null));
-    askedOf(name, fields, principal, deps.jobs);
+    askedOf(name, fields, described, principal, deps.jobs);
   });
   using uploads = new NamedUploads(deps.uploads?.of(principal.name) ?? null);
   const removeRefused = async (cause: unknown): Promise<never> => {
@@ -211,7 +216,7 @@ async function receiveSubmission(
   const counts = [...form.groups].map(([field, groups]) => [field.name, groups.length]);
   refuse(described, refusals(described, operation, form.values, Object.fromEntries(counts)));
   checkKinds(described, operation, form);
-  askedOf(name, form, principal, deps.jobs);
+  askedOf(name, form, described, principal, deps.jobs);
   const { files, extracted } = await placeFiles(form.groups, directory.input, {
     limits,
     space,
@@ -228,7 +233,7 @@ async function receiveSubmission(
   const { values, acceptedOptions, tag, deidentified, inputs } = form;
   const request = {
     ...{ app, operation: name, values, acceptedOptions, tag, deidentified, inputs, idempotencyKey },
-    ...askedOf(name, form, now, deps.jobs),
+    ...askedOf(name, form, described, now, deps.jobs),
     owner: principal.name,
   };
   return await deps.jobs.accept(slot, request, {

@@ -1,6 +1,7 @@
 import type { RouterContext } from '@koa/router';
 import { mayReach } from '../../access/index.js';
 import {
+  type Capacity,
   type DeviceJob,
   type DeviceList,
   type DrainState,
@@ -114,7 +115,7 @@ export interface ShownLimits extends SubmissionSettings {
 }
 
 /** `GET /limits`: those of the server and of the sender. */
-export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
+export const limits = (shown: ShownLimits, capacity: () => Capacity) => (ctx: RouterContext) => {
   const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
   const own = max_upload?.max ?? Number.POSITIVE_INFINITY;
   ctx.body = {
@@ -131,6 +132,7 @@ export const limits = (shown: ShownLimits) => (ctx: RouterContext) => {
     max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
     require_deidentified: shown.requireDeidentified,
     uploads: shown.keepUploads === 0 ? null : { keep: shown.keepUploads / 1000 },
+    capacity: capacity(),
     of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
   } satisfies Limits;
 };

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
+import { unknownNeeds } from '../../../src/contract/index.js';
 import { signal } from '../../../src/runner/index.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { processesWith } from '../../support/processes.js';
@@ -70,6 +71,7 @@ export class TestJob {
     return {
       directory: this,
       devices: { kind: 'cpu', workers: 1 },
+      needs: unknownNeeds,
       owner: null,
       timeLimit: null,
       isAccepted: false,

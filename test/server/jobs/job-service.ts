@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { noLimits, type Principal } from '../../../src/access/index.js';
+import { unknownNeeds } from '../../../src/contract/index.js';
 import { systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor } from '../../../src/server/executors/index.js';
@@ -20,6 +21,7 @@ const unused = () => {
 export const executor: Executor = {
   devices: unused,
   memory: unused,
+  capacity: unused,
   check: unused,
   run: unused,
   stop: async () => {},
@@ -42,6 +44,7 @@ export const request = {
   operation: 'infer',
   values: {},
   device: { kind: 'cpu', workers: 1 },
+  needs: unknownNeeds,
   acceptedOptions: [],
   tag: null,
   deidentified: false,

@@ -18,16 +18,19 @@ const shown: ShownLimits = {
   requireDeidentified: true,
 };
 
+const capacity = { gpus: [{ id: 0, memory: 8 }], memory: 64, cpus: 4, disk: null };
+
 /** What somebody with limits of their own is told. */
 function told(own: Readonly<Record<string, number>>, more: Partial<ShownLimits> = {}) {
   const all = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
   const given = Object.fromEntries(Object.entries(own).map(([name, max]) => [name, { max, whose: '' }]));
   const ctx = { state: { principal: { limits: { ...all, ...given } } } } as unknown as RouterContext;
-  limits({ ...shown, ...more })(ctx);
+  limits({ ...shown, ...more }, () => capacity)(ctx);
   return ctx.body;
 }
 
 const ofServer = {
+  capacity,
   version: '1.2.3',
   max_file_size: 200,
   max_upload_size: 300,

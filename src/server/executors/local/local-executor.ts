@@ -1,8 +1,10 @@
 import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
 import { ServiceError } from '../../../contract/index.js';
 import { type RunRequest, removedButOpen } from '../../../runner/index.js';
 import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
+import { totalRam } from '../../ram.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import {
@@ -127,6 +129,16 @@ export class LocalExecutor implements Executor {
       const detail = `The GPU memory is not known: ${cause.message}; try again later`;
       throw new ServiceError('gpusUnknown', detail, { cause });
     }
+  }
+
+  capacity() {
+    const { gpus, limits } = this.settings;
+    const total = totalRam();
+    return {
+      gpus: gpus.current?.map((gpu) => ({ id: gpu.id, memory: gpus.useOf(gpu)?.total ?? null })) ?? null,
+      memory: Math.min(total, limits.memory ?? total),
+      cpus: availableParallelism(),
+    };
   }
 
   check(asked: AskedDevices): DeviceRequest {

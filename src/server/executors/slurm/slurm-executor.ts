@@ -74,6 +74,15 @@ export class SlurmExecutor implements Executor {
     throw new ServiceError('memoryUnknown', 'Slurm does not tell the memory of the GPUs of its nodes');
   }
 
+  capacity() {
+    const { cluster } = this.context;
+    return {
+      gpus: cluster.known?.map(({ id }) => ({ id, memory: null })) ?? null,
+      memory: null,
+      cpus: cluster.nodes && cluster.largest.cpus,
+    };
+  }
+
   check(asked: AskedDevices): DeviceRequest {
     return this.context.cluster.check(asked);
   }
