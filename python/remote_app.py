@@ -955,8 +955,10 @@ class Server:
             raise UsageError(f"Name the app, with app=: {_plain(', '.join(apps)) or 'there is none'}")
         # Tells of a wrong token or app before anything is packed.
         self.app(apps[0])
+        asked = {"app": apps[0], "operation": operation, **{key: fields[key] for key in ("gpu", "cpu") if key in fields}}
         try:
-            limits = self._wire.json("GET", "/limits")
+            # Refuses what the app needs and the server does not have.
+            limits = self._wire.json("GET", f"/limits?{urllib.parse.urlencode(asked)}")
         except NotFound:
             # KonfAI's server has none, and knows neither `keep` nor keys.
             limits = {}

@@ -153,19 +153,6 @@ export const schemas = {
       properties: { keep: { ...number, description: 'Seconds after the last use' } },
       description: 'How long uploads are kept that submissions may name; null where there are none',
     },
-    capacity: {
-      ...object({
-        gpus: {
-          type: ['array', 'null'],
-          items: object({ id: integer, memory: integerOrNull }),
-          description: 'The GPUs; null while they are not known',
-        },
-        memory: integerOrNull,
-        cpus: integerOrNull,
-        disk: integerOrNull,
-      }),
-      description: 'What one job can have at most, in bytes; null where that is not known, or not limited',
-    },
     of_server: {
       ...object({ max_jobs: integer, max_upload_size: integer }),
       description: 'What holds for all together, whoever asks: active jobs, and bytes of an upload',

@@ -128,6 +128,10 @@ export const parameters = {
     required: true,
     help: 'GPU ids: the parameter repeated, or separated by commas',
   },
+  app: { name: 'app', in: 'query', kind: 'text', help: 'The app of a submission that is to come' },
+  operation: { name: 'operation', in: 'query', kind: 'text', help: 'Its operation, such as infer' },
+  gpu: { name: 'gpu', in: 'query', kind: 'integers', help: 'Its GPUs' },
+  cpu: { name: 'cpu', in: 'query', kind: 'integer', help: 'Its CPU workers, for a submission without GPUs' },
   tusResumable: {
     name: tus.headers.resumable,
     in: 'header',

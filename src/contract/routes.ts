@@ -166,7 +166,13 @@ export const routes = {
     ['unknownGpu', 'invalidField', 'gpusUnknown', 'memoryUnknown'],
     [parameters.devices],
   ),
-  limits: get('/limits', 'What a submission may have at most', { 200: 'Limits' }),
+  limits: get(
+    '/limits',
+    'What a submission may have at most. Refuses one whose app needs more than the server can give it',
+    { 200: 'Limits' },
+    ['unknownApp', 'invalidField', 'unknownGpu', 'noGpu'],
+    [parameters.app, parameters.operation, parameters.gpu, parameters.cpu],
+  ),
   metrics: get(
     '/metrics',
     "What there is and what has happened, in Prometheus' text format; for an admin",

@@ -1,5 +1,3 @@
-import type { Capacity } from './resources.js';
-
 /** The exact answer of `GET /health`. */
 export const healthy = { status: 'ok' } as const;
 
@@ -61,8 +59,6 @@ export interface Limits {
    * this server takes them in forms alone.
    */
   readonly uploads: { readonly keep: number } | null;
-  /** What one job can have at most. */
-  readonly capacity: Capacity;
   /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
   readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
 }

@@ -37,7 +37,8 @@ const limits = { max_file_size: 1000, max_upload_size: 1500, grace: 120, max_of_
 /** A service with these answers for these paths, and the usual ones for all others. */
 const answering = (answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Fake => ({
   override: ({ method, url }, response) => {
-    const answer = method === 'GET' && Object.hasOwn(answers, url) ? answers[url] : undefined;
+    const [path = ''] = url.split('?');
+    const answer = method === 'GET' && Object.hasOwn(answers, path) ? answers[path] : undefined;
     if (answer) json(response, answer[0], answer[1], answer[0] === 503 ? { 'retry-after': '60' } : {});
     return answer !== undefined;
   },

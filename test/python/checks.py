@@ -270,6 +270,8 @@ class Settings(unittest.TestCase):
         with self.assertRaisesRegex(remote_app.Refused, "'tta'") as caught:
             server().infer(plant("ct.nii"), tta=-1)
         self.assertEqual(caught.exception.status, 422)
+        with self.assertRaisesRegex(remote_app.Refused, "needs 8.0 TiB of GPU memory"):
+            Server(FACTS["greedy"], progress=False).infer(plant("ct.nii"))
         with self.assertRaisesRegex(remote_app.Unreachable, "nothing listens there"):
             Server("http://127.0.0.1:9").health()
         with self.assertRaisesRegex(remote_app.UsageError, "no operation 'segment'"):

@@ -15,7 +15,7 @@ import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
 import { lacks } from '../support/needs.mjs';
 import { freePort } from '../support/ports.mjs';
 import { apps, TestServer } from '../support/server.js';
-import { temporary } from '../support/temporary.js';
+import { plant, temporary } from '../support/temporary.js';
 import { zip } from '../support/zip.mjs';
 
 const here = (file: string): string => fileURLToPath(new URL(file, import.meta.url));
@@ -65,6 +65,10 @@ test.skipIf(lacks('python3', 'openssl'))(
   async () => {
     await using directory = await temporary();
     await using server = await TestServer.start({ gpus: 2, token: 'secret', apps: [apps.probe] });
+    const about = JSON.parse(readFileSync(path.join(apps.probe, 'app.json'), 'utf8'));
+    const needs = { ...about, resources: { gpu_memory: '8192GiB' } };
+    await plant(directory.path, { 'greedy/app.json': JSON.stringify(needs) });
+    await using greedy = await TestServer.start({ gpus: 1, apps: [path.join(directory.path, 'greedy')] });
     const port = await freePort();
     await using mortal = await TestServer.start({ ownProcess: true, flags: ['--port', String(port)] });
     const servicePort = Number(new URL(server.url).port);
@@ -82,6 +86,7 @@ test.skipIf(lacks('python3', 'openssl'))(
       directory: directory.path,
       url: server.url,
       token: server.token,
+      greedy: greedy.url,
       mortal: mortal.url,
       tls: tls.url,
       ca: tls.ca,

@@ -1,10 +1,8 @@
 import * as z from 'zod/mini';
 import {
-  gpuUses,
   healthy,
   jobStates,
   type KillReply,
-  operationNames,
   type RemovedJob,
   uploadNamePattern,
 } from '../../contract/index.js';
@@ -98,14 +96,6 @@ export const devicesAnswer = answer(
 
 export const memoryAnswer = answer('a use of memory', z.object({ used_gb: figure, total_gb: figure }));
 
-const figureOrNull = z.nullable(figure);
-const capacity = z.object({
-  gpus: z.nullable(listOf(z.object({ id: whole, memory: figureOrNull }), maxGpus)),
-  memory: figureOrNull,
-  cpus: figureOrNull,
-  disk: figureOrNull,
-});
-
 const limits = z.object({
   version: textOrNull,
   max_file_size: orNull(figure),
@@ -121,7 +111,6 @@ const limits = z.object({
   require_deidentified: orNull(z.boolean()),
   uploads: orNull(z.object({ keep: figure })),
   of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
-  capacity: z.catch(z.optional(capacity), undefined),
 });
 export type LimitsAnswer = z.infer<typeof limits>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
@@ -249,18 +238,6 @@ const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), unde
 
 const references = z.array(z.object({ text, doi: z.optional(text), licence: z.optional(text) }));
 
-const someText = z.optional(text);
-const declared = z.object({
-  gpu: z.optional(z.enum(gpuUses)),
-  gpu_memory: someText,
-  memory: someText,
-  cpus: z.optional(figure),
-  disk: someText,
-});
-const resources = z.extend(declared, {
-  operations: z.optional(z.partialRecord(z.enum(operationNames), declared)),
-});
-
 /** Unknown keys are kept, because apps report more than we show. */
 const availableApp = z.looseObject({
   app: appId,
@@ -280,7 +257,10 @@ const availableApp = z.looseObject({
   inputs_evaluations: z._default(z.record(z.string(), z.record(z.string(), volumes)), {}),
   terminology: z.optional(z.record(z.string(), z.object({ name: text, color: text, snomed, values }))),
   citation: z.catch(z.optional(references), undefined),
-  resources: z.catch(z.optional(resources), undefined),
+  resources: z.catch(
+    z.optional(z.looseObject({ operations: z.optional(z.record(z.string(), z.unknown())) })),
+    undefined,
+  ),
   task: z.optional(z.unknown()),
   vram_plan: z.optional(z.unknown()),
   parameters: z.optional(z.unknown()),

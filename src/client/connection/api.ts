@@ -18,6 +18,7 @@ import {
   type Usage,
 } from '../../contract/index.js';
 import { HttpError, JobFailed } from '../errors.js';
+import type { Submission } from '../submission.js';
 import type { AppAnswer, JobAnswer, LimitsAnswer, RefreshAnswer } from './answer-schemas.js';
 import type { Answer } from './answers.js';
 import type { Call, Connection } from './connection.js';
@@ -60,9 +61,24 @@ export const devices = async (connection: Connection, limit?: number): Promise<D
 /**
  * `GET /limits`, which only remote-app has: another server may answer 404.
  * @param limit seconds for the whole call
+ * @param submission that is to come
+ * @throws HttpError 422 if the submission's app needs more than the server can give it
  */
-export const limits = async (connection: Connection, limit?: number): Promise<LimitsAnswer> =>
-  ask(connection, routes.limits.path, (answers) => answers.limitsAnswer, { limit });
+export const limits = async (
+  connection: Connection,
+  limit?: number,
+  submission?: Pick<Submission, 'app' | 'operation' | 'fields'>,
+): Promise<LimitsAnswer> => {
+  let path: string = routes.limits.path;
+  if (submission) {
+    const { app, operation, fields } = submission;
+    const query = new URLSearchParams({ app, operation: operation.segment });
+    for (const { name } of [parameters.gpu, parameters.cpu])
+      if (fields[name] !== undefined) query.set(name, fields[name]);
+    path = `${path}?${query}`;
+  }
+  return ask(connection, path, (answers) => answers.limitsAnswer, { limit });
+};
 
 /** `GET /ram`, in GB of 1024^3 bytes. */
 const ram = async (connection: Connection): Promise<MemoryUse> =>

@@ -9,13 +9,11 @@ import {
   fileRefusals,
   flagName,
   kindBytes,
-  needsOf,
   notAvailable,
   type Operation,
   quoteName,
   readText,
   refusals,
-  shortage,
   someOf,
 } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
@@ -25,7 +23,6 @@ import {
   type Connection,
   app as describe,
   devices,
-  type LimitsAnswer,
   limits,
   untilAnswered,
 } from '../connection/index.js';
@@ -43,7 +40,9 @@ function stopsAll(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault === 'unreached';
   if (!(error instanceof HttpError)) return false;
   const hasMoved = error.status < 400;
-  return hasMoved || error.exitCode === exitCodes.notAuthorised;
+  // The app needs more than the server has.
+  const isRefused = error.status === 422;
+  return hasMoved || isRefused || error.exitCode === exitCodes.notAuthorised;
 }
 
 /**
@@ -180,24 +179,6 @@ function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: Foun
   if (problems.length > 0) throw new UsageError(`The app ${quoteName(app.app)} ${someOf(problems)}`);
 }
 
-/**
- * Checks that the server has what the app says that it needs.
- * @throws UsageError for what it can never have
- */
-function checkResources(
-  { operation, fields }: Submission,
-  { app, resources }: AvailableAppAnswer,
-  { capacity }: LimitsAnswer,
-): void {
-  if (!capacity) return;
-  const asked = {
-    gpus: fields[fieldWithRole(operation, 'gpus').name]?.split(',').map(Number),
-    isCpu: fields[fieldWithRole(operation, 'workers').name] !== undefined,
-  };
-  const lacks = shortage(app, needsOf(resources, operation), asked, capacity);
-  if (lacks !== null) throw new UsageError(lacks);
-}
-
 /** What a server's limits mean for a submission. */
 export interface ServerTerms {
   /** Checks the kinds of files against what the app says that it takes. */
@@ -241,7 +222,7 @@ export async function preflight(
   // A server may restart after its first answer.
   const [known, app] = await untilAnswered(connection, connection.patience(reporter), () =>
     Promise.all([
-      ifItCanSay(connection, () => limits(connection, maxWait)),
+      ifItCanSay(connection, () => limits(connection, maxWait, submission)),
       checkApp(connection, submission),
       checkGpus(connection, submission),
     ]),
@@ -252,7 +233,6 @@ export async function preflight(
   if (!known) return { ...unknownTerms, ...ofApp };
   const { server, longestOutage } = connection;
   checkTimes(submission, known, server);
-  if (app) checkResources(submission, app, known);
   return {
     ...ofApp,
     checkSizes: (files) => checkSizes(files, known, server),

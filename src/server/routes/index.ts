@@ -9,7 +9,7 @@ import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './
 import { killJob, listJobs, removeJob, showJob } from './jobs.js';
 import { type LogDeps, sendLog, streamLogs } from './logs.js';
 import { sendResult } from './result.js';
-import { type SubmitDeps, submit } from './submit.js';
+import { checkAnnounced, type SubmitDeps, submit } from './submit.js';
 import {
   devices,
   health,
@@ -69,7 +69,7 @@ export function createRouter(deps: RouteDeps): Router {
     devices: devices(executor, jobs),
     ram,
     vram: vram(executor),
-    limits: limits(deps.limits, () => jobs.terms.capacity),
+    limits: limits(deps.limits, checkAnnounced(deps)),
     metrics: metrics(deps.metrics),
     apps: listApps(catalog, executor),
     app: showApp(catalog),

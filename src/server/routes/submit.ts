@@ -17,10 +17,12 @@ import {
   needsOf,
   type Operation,
   type OperationName,
+  operationNames,
   operationOf,
   optionsField,
   parameters,
   quoteName,
+  readText,
   refusals,
   ServiceError,
 } from '../../contract/index.js';
@@ -101,6 +103,29 @@ function askedOf(
     timeLimit: jobs.terms.timeLimit(name, timeLimit, values[timeLimit]),
   };
 }
+
+/**
+ * Refuses a submission that the query announces, so that its files need not be sent first.
+ * @throws ServiceError as the submission itself would; FieldError for a parameter that cannot be read
+ */
+export const checkAnnounced =
+  ({ catalog, jobs }: Pick<SubmitDeps, 'catalog' | 'jobs'>) =>
+  async (ctx: RouterContext): Promise<void> => {
+    const textOf = ({ name }: { readonly name: string }) => [ctx.query[name] ?? []].flat().join();
+    const app = textOf(parameters.app);
+    if (app === '') return;
+    const name = operationNames.find((each) => operationOf(each).segment === textOf(parameters.operation));
+    if (!name) throw new FieldError(parameters.operation.name, `must be one of ${operationNames.join(', ')}`);
+    const principal = principalOf(ctx);
+    const described = await catalog.available(app, principal.apps);
+    const devices = operationOf(name).fields.filter(({ role }) => role === 'gpus' || role === 'workers');
+    const given = devices.flatMap((field) => {
+      const value = readText(field, textOf(field));
+      return value === undefined ? [] : [[field.name, value] as const];
+    });
+    const asked = { values: Object.fromEntries(given), given: new Set(given.map(([each]) => each)) };
+    askedOf(name, asked, described, principal, jobs);
+  };
 
 /** Files of a submission whose first bytes are read, at most: reading them blocks the event loop. */
 const maxRead = 1000;

@@ -1,7 +1,6 @@
 import type { RouterContext } from '@koa/router';
 import { mayReach } from '../../access/index.js';
 import {
-  type Capacity,
   type DeviceJob,
   type DeviceList,
   type DrainState,
@@ -114,28 +113,32 @@ export interface ShownLimits extends SubmissionSettings {
   readonly maxFineTuneTime: number | null;
 }
 
-/** `GET /limits`: those of the server and of the sender. */
-export const limits = (shown: ShownLimits, capacity: () => Capacity) => (ctx: RouterContext) => {
-  const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
-  const own = max_upload?.max ?? Number.POSITIVE_INFINITY;
-  ctx.body = {
-    version: shown.version,
-    max_file_size: Math.min(own, shown.maxFileSize),
-    max_upload_size: Math.min(own, shown.maxUploadSize),
-    max_dataset_size: shown.maxDatasetSize && Math.min(own, shown.maxDatasetSize),
-    max_jobs: max_jobs?.max ?? null,
-    max_gpus: max_gpus?.max ?? null,
-    max_kept: max_kept?.max ?? null,
-    grace: shown.grace / 1000,
-    max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
-    max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
-    max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
-    require_deidentified: shown.requireDeidentified,
-    uploads: shown.keepUploads === 0 ? null : { keep: shown.keepUploads / 1000 },
-    capacity: capacity(),
-    of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
-  } satisfies Limits;
-};
+/**
+ * `GET /limits`: those of the server and of the sender.
+ * @param check refuses the submission that the query announces
+ */
+export const limits =
+  (shown: ShownLimits, check: (ctx: RouterContext) => Promise<void>) => async (ctx: RouterContext) => {
+    await check(ctx);
+    const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
+    const own = max_upload?.max ?? Number.POSITIVE_INFINITY;
+    ctx.body = {
+      version: shown.version,
+      max_file_size: Math.min(own, shown.maxFileSize),
+      max_upload_size: Math.min(own, shown.maxUploadSize),
+      max_dataset_size: shown.maxDatasetSize && Math.min(own, shown.maxDatasetSize),
+      max_jobs: max_jobs?.max ?? null,
+      max_gpus: max_gpus?.max ?? null,
+      max_kept: max_kept?.max ?? null,
+      grace: shown.grace / 1000,
+      max_keep: Math.max(shown.grace, shown.maxKeep) / 1000,
+      max_run_time: shown.maxRunTime && shown.maxRunTime / 1000,
+      max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
+      require_deidentified: shown.requireDeidentified,
+      uploads: shown.keepUploads === 0 ? null : { keep: shown.keepUploads / 1000 },
+      of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
+    } satisfies Limits;
+  };
 
 /** A date, or a time with its zone: without a zone, the time would be read in the server's. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;

@@ -211,7 +211,7 @@ test.each([
     if (conditions.add(condition).size === wanted.length) open();
   };
   const override: Fake['override'] = async (request, response, raw) => {
-    if (limits !== null && request.url === '/limits') {
+    if (limits !== null && request.url?.startsWith('/limits')) {
       json(response, 200, limits);
       return true;
     }

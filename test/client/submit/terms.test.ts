@@ -26,11 +26,13 @@ type Answers = Readonly<Record<string, readonly [status: number, body: unknown]>
 /** Asks a server that answers so, and 404 to anything else; tells what came of it, and what was asked. */
 async function ask<T>(answers: Answers, question: (connection: ReturnType<typeof connectTo>) => Promise<T>) {
   await using server = await ScriptedServer.start(({ url }, response) =>
-    json(response, ...(answers[url] ?? [404, { detail: 'Not Found' }]), { location: 'http://else/' }),
+    json(response, ...(answers[url.split('?')[0] ?? ''] ?? [404, { detail: 'Not Found' }]), {
+      location: 'http://else/',
+    }),
   );
   await using connection = connectTo(server.url, { patience: 600 });
   const end = await question(connection).catch((error: Error) => error);
-  return { end, url: server.url, asked: server.received.map(({ url }) => url).sort() };
+  return { end, url: server.url, asked: server.received.map(({ url }) => url.split('?')[0]).sort() };
 }
 
 describe('what a server says of itself', () => {

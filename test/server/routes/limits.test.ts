@@ -18,19 +18,16 @@ const shown: ShownLimits = {
   requireDeidentified: true,
 };
 
-const capacity = { gpus: [{ id: 0, memory: 8 }], memory: 64, cpus: 4, disk: null };
-
 /** What somebody with limits of their own is told. */
-function told(own: Readonly<Record<string, number>>, more: Partial<ShownLimits> = {}) {
+async function told(own: Readonly<Record<string, number>>, more: Partial<ShownLimits> = {}) {
   const all = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
   const given = Object.fromEntries(Object.entries(own).map(([name, max]) => [name, { max, whose: '' }]));
   const ctx = { state: { principal: { limits: { ...all, ...given } } } } as unknown as RouterContext;
-  limits({ ...shown, ...more }, () => capacity)(ctx);
+  await limits({ ...shown, ...more }, async () => {})(ctx);
   return ctx.body;
 }
 
 const ofServer = {
-  capacity,
   version: '1.2.3',
   max_file_size: 200,
   max_upload_size: 300,
@@ -47,10 +44,13 @@ const ofServer = {
   of_server: { max_jobs: 7, max_upload_size: 300 },
 };
 
-test('Limits are those of the server, in bytes and seconds', () => {
-  expect(told({})).toEqual(ofServer);
+test('Limits are those of the server, in bytes and seconds', async () => {
+  expect(await told({})).toEqual(ofServer);
   expect(
-    told({}, { maxDatasetSize: null, maxRunTime: null, maxFineTuneTime: null, keepUploads: 0, maxKeep: 1 }),
+    await told(
+      {},
+      { maxDatasetSize: null, maxRunTime: null, maxFineTuneTime: null, keepUploads: 0, maxKeep: 1 },
+    ),
   ).toEqual({
     ...ofServer,
     max_dataset_size: null,
@@ -62,17 +62,17 @@ test('Limits are those of the server, in bytes and seconds', () => {
   });
 });
 
-test('Limits of a token are told, and bound what one may send', () => {
+test('Limits of a token are told, and bound what one may send', async () => {
   const own = { max_jobs: 2, max_gpus: 3, max_kept: 4 };
-  expect(told({ ...own, max_upload: 100 })).toEqual({
+  expect(await told({ ...own, max_upload: 100 })).toEqual({
     ...ofServer,
     ...own,
     max_file_size: 100,
     max_upload_size: 100,
     max_dataset_size: 100,
   });
-  expect(told({ max_upload: 400 })).toEqual({ ...ofServer, max_dataset_size: 400 });
-  expect(told({ max_jobs: 0, max_gpus: 0, max_kept: 0 })).toMatchObject({
+  expect(await told({ max_upload: 400 })).toEqual({ ...ofServer, max_dataset_size: 400 });
+  expect(await told({ max_jobs: 0, max_gpus: 0, max_kept: 0 })).toMatchObject({
     max_jobs: 0,
     max_gpus: 0,
     max_kept: 0,

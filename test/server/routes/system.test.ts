@@ -43,12 +43,6 @@ describe('a machine with GPUs', () => {
       max_fine_tune_time: null,
       require_deidentified: false,
       uploads: { keep: 86_400 },
-      capacity: {
-        gpus: [0, 1, 2].map((id) => ({ id, memory: 143_771 * 1024 ** 2 })),
-        memory: expect.any(Number),
-        cpus: expect.any(Number),
-        disk: expect.any(Number),
-      },
       of_server: { max_jobs: 256, max_upload_size: 6 * gigabyte },
     });
   });
