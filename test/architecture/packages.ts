@@ -1,4 +1,4 @@
-import { modules } from './edges.js';
+import { modules, names } from './edges.js';
 
 /** Which modules may import a package, and why no other module may. */
 export interface PackageRule {
@@ -6,17 +6,8 @@ export interface PackageRule {
   readonly reason: string;
 }
 
-const cli = [
-  'commands',
-  'commands/token',
-  'cli/tokens',
-  'cli/serve',
-  'cli/completion',
-  'cli/submit',
-  'cli/jobs',
-  'cli/command',
-  'cli/terminal',
-];
+const cli = names`commands commands/token cli/tokens cli/serve cli/completion cli/submit cli/jobs
+  cli/command cli/terminal`;
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
 const commandLine = 'Only the command line knows oclif.';
@@ -29,19 +20,10 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   ora: { modules: ['cli/terminal'], reason: terminal },
   chalk: { modules: ['cli/terminal'], reason: terminal },
   'fast-string-width': { modules: ['cli/terminal'], reason: terminal },
-  undici: {
-    modules: ['client/connection'],
-    reason: 'One module of the client makes requests.',
-  },
+  undici: { modules: ['client/connection'], reason: 'One module of the client makes requests.' },
   '@remote-app/volumes': {
-    modules: [
-      'imaging/inputs',
-      'imaging/matching',
-      'imaging/convert',
-      'imaging/deidentify',
-      'imaging/pictures',
-      'volumes.ts',
-    ],
+    modules: names`imaging/inputs imaging/matching imaging/convert imaging/deidentify imaging/pictures
+      volumes.ts`,
     reason: 'Only imaging reads volumes; the server moves files.',
   },
   '@remote-app/volumes/headers': {
@@ -57,10 +39,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
     reason: 'Only de-identification decides what may leave.',
   },
   'fast-png': { modules: ['imaging/pictures'], reason: 'Pictures are drawn in one place.' },
-  '@jsquash/jpeg': {
-    modules: ['imaging/pictures'],
-    reason: 'Slices of a page are written with it.',
-  },
+  '@jsquash/jpeg': { modules: ['imaging/pictures'], reason: 'Slices of a page are written with it.' },
   picomatch: { modules: ['imaging/inputs'], reason: 'Only what is sent is searched for.' },
   koa: { modules: ['server/app.ts', 'server/http', 'server/submissions'], reason: koa },
   'koa-body': { modules: ['server/submissions'], reason: 'Only submissions have a body of JSON.' },
@@ -83,20 +62,8 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
-    modules: [
-      'cli/apps',
-      'client/connection',
-      'imaging/matching',
-      'client/case',
-      'imaging/inputs',
-      'server/apps',
-      'server/hub',
-      'server/jobs',
-      'server/executors',
-      'server/executors/resident',
-      'access',
-      'server/usage',
-    ],
+    modules: names`cli/apps client/connection imaging/matching client/case imaging/inputs server/apps
+      server/hub server/jobs server/executors server/executors/resident access server/usage`,
     reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },
   'node:http': {

@@ -175,10 +175,7 @@ test('An environment is made in three steps, the last of which downloads what is
   const packages = 'Installing the packages of requirements.txt';
   const steps = ['begins', 'Making the environment', 'begins', packages];
   const lines = [`${packages}: Collecting a`, `${packages}: Collecting b`];
-  expect(await environment(script, false)).toEqual({
-    error: null,
-    told: [...steps, ...lines, 'ends', null],
-  });
+  expect(await environment(script, false)).toEqual({ error: null, told: [...steps, ...lines, 'ends', null] });
   const fetched = ['begins', 'Downloading the weights', 'Downloading the weights: fetched'];
   expect((await environment(script, true)).told).toEqual([...steps, ...lines, ...fetched, 'ends', null]);
 });

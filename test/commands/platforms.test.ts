@@ -11,10 +11,7 @@ const hook = fileURLToPath(new URL('../fixtures/programs/imitate-platform.cjs', 
 
 const result = zip(
   ['T1:mask.nii', 'what?.txt', 'a*b', 'aux.json', 'Mask.nii', 'mask.nii', 'd/e/f.txt', 'dot.'].map(
-    (name) => ({
-      name,
-      content: name,
-    }),
+    (name) => ({ name, content: name }),
   ),
 );
 

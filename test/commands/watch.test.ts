@@ -59,9 +59,7 @@ describe('jobs --watch', () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
-    await using terminal = new ScreenTerminal(cli, ['jobs', ...quick, '--server', server.url], {
-      rows: 10,
-    });
+    await using terminal = new ScreenTerminal(cli, ['jobs', ...quick, '--server', server.url], { rows: 10 });
     await terminal.shows(/^\.\.\. and 34 lines more$/);
     terminal.type('\u0003');
     expect(await terminal.ended()).toBe(0);

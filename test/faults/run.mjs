@@ -118,30 +118,9 @@ function table(contexts, figures) {
 
 /** Lanes that take about the same time, side by side: a case mostly waits. */
 const lanes = [
-  {
-    'server-death': serverDeath,
-    'runner-death': runnerDeath,
-    disk,
-    'power-cut': powerCut,
-    residents,
-  },
-  {
-    network,
-    input,
-    load,
-    secrets,
-    kill,
-    requests,
-    json: jsonSubmissions,
-    apps: strangeApps,
-  },
-  {
-    removal,
-    descriptors,
-    uploads,
-    'break-out': breakOut,
-    cohort,
-  },
+  { 'server-death': serverDeath, 'runner-death': runnerDeath, disk, 'power-cut': powerCut, residents },
+  { network, input, load, secrets, kill, requests, json: jsonSubmissions, apps: strangeApps },
+  { removal, descriptors, uploads, 'break-out': breakOut, cohort },
 ];
 const families = Object.assign({}, ...lanes);
 const all = Object.keys(families);

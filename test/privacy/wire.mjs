@@ -252,9 +252,7 @@ export async function judgeWire(workshop, { ask, check }) {
     await newServer(),
     kept,
     [['infer', root, ...full, '--detach']],
-    {
-      cutAfter: 3 << 20,
-    },
+    { cutAfter: 3 << 20 },
   );
   await silent(
     'again with retry',

@@ -24,13 +24,7 @@ import { plant } from '../support/temporary.js';
 const run = promisify(execFile);
 const withoutPython = lacks('python3');
 
-const manifest = {
-  display_name: 'x',
-  description: 'x',
-  short_description: 'x',
-  tta: 0,
-  mc_dropout: 0,
-};
+const manifest = { display_name: 'x', description: 'x', short_description: 'x', tta: 0, mc_dropout: 0 };
 
 /** Apps with a fault each, by the line that must be said of it. */
 const faulty = {
@@ -296,9 +290,7 @@ describe('serve --check', () => {
       }
       expect(stdout).toMatch(/ has no module 'no_such_module'/);
 
-      await using server = await TestServer.start({
-        apps: [path.join(cli.directory, 'apps')],
-      });
+      await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
       for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
       expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
     },
@@ -507,12 +499,7 @@ describe('check', () => {
 });
 
 /** Files for the settings below. */
-const planted = {
-  file: '',
-  'data/usage': '',
-  'linked/usage': '',
-  'konfai-apps': '#!/bin/sh\nexit 0\n',
-};
+const planted = { file: '', 'data/usage': '', 'linked/usage': '', 'konfai-apps': '#!/bin/sh\nexit 0\n' };
 
 /** Settings that no start takes, by a part of the sentence that says so. */
 const refusals: Readonly<Record<string, readonly [words: readonly string[], sentence: string]>> = {

@@ -47,11 +47,7 @@ test('A queued job whose app is gone when its turn comes fails with one sentence
   const kept = { name: 'probe', source: apps.probe };
   const torn = { name: 'torn', source: path.join(shelf, 'torn') };
   write(kept, torn, { name: 'gone', source: apps.probe });
-  await using server = await TestServer.start({
-    runners: true,
-    apps: [list],
-    flags: ['--cpu-slots', '1'],
-  });
+  await using server = await TestServer.start({ runners: true, apps: [list], flags: ['--cpu-slots', '1'] });
   const { api } = server;
   const { gate } = await server.heldJob();
   const queued = await Promise.all(

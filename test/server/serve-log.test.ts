@@ -38,10 +38,7 @@ test("serve says each step of a job's way", async () => {
 });
 
 test('serve says each refusal, and no name of a file', async () => {
-  await using server = await TestServer.start({
-    token: 'right',
-    flags: ['--max-file-size', '10'],
-  });
+  await using server = await TestServer.start({ token: 'right', flags: ['--max-file-size', '10'] });
   await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer wrong' } });
   const form = { inputs: file('anna-smith.nii', 'x'.repeat(1000)) };
   const [status, detail] = await server.api.refused('infer', form);

@@ -142,10 +142,7 @@ export class Cli {
    */
   start(args: readonly string[], env: NodeJS.ProcessEnv = {}, wrapper: readonly string[] = []): Running {
     const [program = process.execPath, ...more] = [...wrapper, process.execPath, ...nodeFlags, bin, ...args];
-    const child = spawn(program, more, {
-      cwd: this.directory,
-      env: this.#environment(env),
-    });
+    const child = spawn(program, more, { cwd: this.directory, env: this.#environment(env) });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));

@@ -49,11 +49,7 @@ export interface Slice {
   readonly privateBytes?: number;
 }
 
-const directions = {
-  axial: '1\\0\\0\\0\\1\\0',
-  coronal: '1\\0\\0\\0\\0\\-1',
-  sagittal: '0\\1\\0\\0\\0\\-1',
-};
+const directions = { axial: '1\\0\\0\\0\\1\\0', coronal: '1\\0\\0\\0\\0\\-1', sagittal: '0\\1\\0\\0\\0\\-1' };
 const places = {
   axial: (at: number) => `0\\0\\${at}`,
   coronal: (at: number) => `0\\${at}\\0`,

@@ -6,10 +6,7 @@ import { gzipSync } from 'node:zlib';
 /** A directory for one test, removed afterwards. */
 export async function temporary(parent = tmpdir()): Promise<{ path: string } & AsyncDisposable> {
   const directory = await mkdtemp(path.join(parent, 'test-'));
-  return {
-    path: directory,
-    [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
-  };
+  return { path: directory, [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }) };
 }
 
 /** Writes files by their relative names, texts packed if the name says so. A name that ends with a slash makes an empty directory. */

@@ -201,11 +201,7 @@ test('Decoders print nothing and add no listeners to the process.', () => {
   j2k.writeUInt32BE(2, 12);
   j2k.writeUInt16BE(1, 40);
   const [first = '', second = '', third = ''] = names;
-  const files = {
-    [first]: j2k.toString('base64'),
-    [second]: jpeg(0xf7),
-    [third]: jpeg(0xc0),
-  };
+  const files = { [first]: j2k.toString('base64'), [second]: jpeg(0xf7), [third]: jpeg(0xc0) };
   const args = ['--input-type=module', '-e', script, JSON.stringify(files)];
   const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });

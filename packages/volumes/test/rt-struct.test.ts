@@ -196,10 +196,7 @@ test('Regions of several layers may overlap.', async () => {
   const any = labels.map((value) => Number(value > 0));
   const layers = [
     { mask: await maskOn(source), segments },
-    {
-      mask: await maskOn(source, any),
-      segments: [{ value: 1, name: 'All', color: null, snomed: null }],
-    },
+    { mask: await maskOn(source, any), segments: [{ value: 1, name: 'All', color: null, snomed: null }] },
   ];
   const { set, written } = await structures(layers, source);
   expect(written.segments.map(({ name }) => name)).toEqual(['Liver', 'Label 2', 'Tumour', 'All']);

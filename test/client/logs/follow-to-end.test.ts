@@ -26,10 +26,7 @@ async function follow(fake: Fake, options: Partial<Options> = {}, isRead = true)
   };
   await using server = await fakeService(fake);
   await using connection = connectTo(server.url);
-  const end = await followToEnd(connection, jobId, {
-    reporter,
-    ...options,
-  }).catch((error: unknown) => error);
+  const end = await followToEnd(connection, jobId, { reporter, ...options }).catch((error: unknown) => error);
   return { told, end, asked: server.to(`/jobs/${jobId}/logs`).map(({ url }) => url.split('?')[1]) };
 }
 

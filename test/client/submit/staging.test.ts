@@ -68,11 +68,7 @@ describe('staging', () => {
 
   test('Staging packs a series without, and a store with, its hidden files, and removes the archives', async () => {
     await using directory = await temporary();
-    await plant(directory.path, {
-      'in/ct/1.dcm': dicom,
-      'in/ct/.DS_Store': '',
-      ...zarrStore('in/mr.zarr'),
-    });
+    await plant(directory.path, { 'in/ct/1.dcm': dicom, 'in/ct/.DS_Store': '', ...zarrStore('in/mr.zarr') });
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'in')]] }];
     const staged = await stage(submission('evaluate', { files }), memoryReporter(), undefined);
     expect(staged.fields).toEqual({ inputs_groups: '2' });

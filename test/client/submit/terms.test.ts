@@ -123,9 +123,7 @@ test('An app is described, unless the server cannot, and one that it lacks is re
   expect((await check({ '/repo_apps/x': [200, unavailable] })).end).toMatchObject(accepted);
   expect(
     (await check({ '/repo_apps/x': [200, { ...unavailable, reason: 'It is broken' }] })).end,
-  ).toMatchObject({
-    message: "The app 'x' is not available: It is broken",
-  });
+  ).toMatchObject({ message: "The app 'x' is not available: It is broken" });
   expect((await check({ '/repo_apps/x': [500, {}] })).asked).toEqual(['/limits', '/repo_apps/x']);
   const missing = await check({ '/repo_apps_list': [200, { apps: ['y'] }] });
   expect([missing.end, missing.asked]).toMatchObject([

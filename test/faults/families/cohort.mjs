@@ -52,10 +52,7 @@ async function runUnderDeaths(context, server, study) {
   const deaths = random.shuffle(['client', 'client', 'client', 'server']);
   const moments = deaths.map(() => random.integer(1, Math.floor(study.scans.size * 0.9)));
   moments.sort((a, b) => a - b);
-  const start = () => ({
-    ...startRemoteApp(context, study.words(), { url: server.url }),
-    since: Date.now(),
-  });
+  const start = () => ({ ...startRemoteApp(context, study.words(), { url: server.url }), since: Date.now() });
   let client = start();
   const hasEnded = () => client.child.exitCode !== null;
   // A command that never reached its server does not wait for it. The table is written when it has.

@@ -106,10 +106,7 @@ export class Server {
     this.#isEndedByUs = false;
     const child = spawn(all[0], all.slice(1), {
       cwd: this.context.scratch,
-      env: {
-        ...serverEnvironment({ home: this.context.scratch, gpus, token: this.token }),
-        ...environment,
-      },
+      env: { ...serverEnvironment({ home: this.context.scratch, gpus, token: this.token }), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     running.add(child);

@@ -189,11 +189,7 @@ describe('the series of a result', () => {
 
 test('Masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {
   const blocks = (from: number) => labels.map((_, at) => Number(at >= from && at < from + 9));
-  const given = {
-    'liver.nii.gz': blocks(0),
-    'spleen.nii.gz': blocks(20),
-    'notes.txt': 'x',
-  };
+  const given = { 'liver.nii.gz': blocks(0), 'spleen.nii.gz': blocks(20), 'notes.txt': 'x' };
   const { directory } = await converted(given, []);
   for (const name of ['liver', 'spleen'])
     await writeVolume(

@@ -30,10 +30,7 @@ async function prepared(
   const names = new NeutralNames(found, mode === 'full', new Set());
   const deidentifier = new Deidentifier(mode, new Set(), Buffer.alloc(32, 7));
   let made = 0;
-  const work = {
-    newFile: async () => path.join(directory.path, `made-${++made}`),
-    onBytes: () => {},
-  };
+  const work = { newFile: async () => path.join(directory.path, `made-${++made}`), onBytes: () => {} };
   const told: (readonly string[])[] = [];
   const tally = { add: ({ removed }: { removed: readonly string[] }) => told.push(removed) };
   const sent = new Map<string, Buffer | null>();

@@ -292,10 +292,7 @@ describe('the volumes that paths name', () => {
 
   test('A Zarr store is one, by its name and by its metadata', async () => {
     await using directory = await temporary();
-    await plant(directory.path, {
-      ...zarrStore('a.ome.zarr'),
-      ...zarrStore('b'),
-    });
+    await plant(directory.path, { ...zarrStore('a.ome.zarr'), ...zarrStore('b') });
     expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
   });
 

@@ -163,10 +163,7 @@ test('A segmentation that lies elsewhere is drawn nowhere, and a note asks', asy
   const drawn = await view(scan, mask);
   expect(drawn.notes.at(-1)).toBe('No label of mask.nii lies within scan.nii: do they belong together?');
   expect(drawn.labels.map(({ voxels }) => voxels)).toEqual([512]);
-  const empty = volumeOf(new Uint8Array(512), size, {
-    affine: affineAt(500, 0, 0),
-    path: '/data/mask.nii',
-  });
+  const empty = volumeOf(new Uint8Array(512), size, { affine: affineAt(500, 0, 0), path: '/data/mask.nii' });
   expect((await view(scan, empty)).notes.join()).toBe(
     [...drawn.notes.slice(0, -1), 'mask.nii is empty: no voxel has a label'].join(),
   );

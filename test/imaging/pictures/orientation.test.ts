@@ -146,9 +146,7 @@ test('The sheet is a PNG, with the same bytes each time', async () => {
 test.each([2, 5, 26])('A sheet of %i cases is about as wide as it is high', async (count) => {
   const { scan, mask } = phantom({ layout: layouts[0] ?? [], spacing: [8, 8, 8] });
   const view = await viewCase({ name: 'phantom', scan, mask }, { slices: 2, maxPixels: 64 });
-  const drawn = Array.from({ length: count - 1 }, (_, at) => ({
-    ...drawnCase(`case ${at}`, view),
-  }));
+  const drawn = Array.from({ length: count - 1 }, (_, at) => ({ ...drawnCase(`case ${at}`, view) }));
   const failed = { ...drawnCase('failed'), notes: ['It failed: no head'] };
   // What a PNG says of itself first.
   const png = Buffer.from(sheetOf([...drawn, failed]));

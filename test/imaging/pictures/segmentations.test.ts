@@ -73,10 +73,7 @@ describe('Labels of a header with a slope', () => {
     ['a map around 1', (x) => 1 + (x - 4) / 100],
     ['probabilities', (x, y) => (x * y) / 49],
   ])('Labels of a header with a slope are not %s', async (_, value) => {
-    const folder = await folderOf({
-      'c1.nii': nifti(noise, 'int16'),
-      'c1_map.nii': nifti(value, 'float32'),
-    });
+    const folder = await folderOf({ 'c1.nii': nifti(noise, 'int16'), 'c1_map.nii': nifti(value, 'float32') });
     const { shown } = await only([folder]);
     expect(maskOf(shown)).toBeNull();
     expect(shown.maps).toHaveLength(1);

@@ -46,10 +46,7 @@ describe('named tokens', () => {
   tokens.create('ana');
   tokens.create('root', { role: 'admin' });
   afterAll(() => tokens[Symbol.asyncDispose]());
-  const server = sharedServer({
-    token: 'of-the-environment',
-    flags: ['--tokens', tokens.file],
-  });
+  const server = sharedServer({ token: 'of-the-environment', flags: ['--tokens', tokens.file] });
 
   test('Named tokens are accepted beside the token of the environment, and no others are', async () => {
     for (const token of [tokens.of('ana'), tokens.of('root'), 'of-the-environment'])

@@ -122,9 +122,7 @@ test('A user has half of the connections at most, so that slow bodies do not kee
     const more = await tokens.api(server, 'ana').fetch('/health');
     expect([more.status, await more.json()]).toEqual([
       503,
-      {
-        detail: `Server busy: token 'ana' already has ${half} requests in progress; try again soon`,
-      },
+      { detail: `Server busy: token 'ana' already has ${half} requests in progress; try again soon` },
     ]);
     expect((await tokens.api(server, 'bob').fetch('/health')).status).toBe(200);
     slow[0]?.write('0 of ana'.slice(1));

@@ -72,10 +72,7 @@ export async function serviceWith(
     writeFileSync(path.join(directory.output, 'mask.nii'), 'x'.repeat(10_000));
     writeFileSync(directory.logFile, '');
     const time = new Date(Date.now() - 60_000 + index * 1000).toISOString();
-    const record = {
-      ...newRecord(directory.id, { ...request, owner: 'ana' }, time, 0),
-      finishedAt: time,
-    };
+    const record = { ...newRecord(directory.id, { ...request, owner: 'ana' }, time, 0), finishedAt: time };
     directory.saveFirst({ ...record, state: 'done', ...end }, {});
   }
   mkdirSync(jobs, { recursive: true });

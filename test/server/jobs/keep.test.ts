@@ -69,10 +69,7 @@ describe('a job is kept after its end', () => {
 
 test('A job is removed when its own time is over, independent of the grace period', async () => {
   const clock = new TestClock();
-  await using server = await TestServer.start({
-    clock,
-    flags: ['--grace', '1', '--max-keep', '4s'],
-  });
+  await using server = await TestServer.start({ clock, flags: ['--grace', '1', '--max-keep', '4s'] });
   const { api } = server;
   const long = await api.run('infer', { ...least.infer, keep: 'max' });
   const short = await api.run('infer', least.infer);

@@ -116,14 +116,7 @@ test.for([
   expect(told).toEqual([away]);
 });
 
-const succeeded: Ended = {
-  kind: 'ended',
-  exitCode: 0,
-  signal: null,
-  fault: null,
-  error: null,
-  lostLines: 0,
-};
+const succeeded: Ended = { kind: 'ended', exitCode: 0, signal: null, fault: null, error: null, lostLines: 0 };
 
 /** A job whose command ends like this, once `during` is over. */
 async function jobThatEnds(

@@ -16,10 +16,7 @@ const dataset = { dataset: file('data.zip', zipOf({ a: 'b' })), ...onCpu };
 
 describe('a server with --max-run-time and --max-fine-tune-time', () => {
   const clock = new TestClock();
-  const server = sharedServer({
-    clock,
-    flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'],
-  });
+  const server = sharedServer({ clock, flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'] });
   const { api } = server;
 
   test('A server with --max-run-time and --max-fine-tune-time ends a job that runs for longer, with a sentence of its own, and keeps what it left', async () => {

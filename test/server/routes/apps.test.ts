@@ -73,9 +73,7 @@ const broken = (key: string, value: unknown) =>
   app(`broken-${key}`, { 'app.json': { ...plain, [key]: value } });
 const brokenTta = broken('tta', 'many');
 const brokenInputs = broken('inputs', { CT: { volume_type: 'VOLUME' } });
-const stealer = app('stealer', {
-  'app.json': { ...plain, command: ['node', '../probe-copy/main.mjs'] },
-});
+const stealer = app('stealer', { 'app.json': { ...plain, command: ['node', '../probe-copy/main.mjs'] } });
 cpSync(apps.probe, path.join(root, 'probe-copy'), { recursive: true });
 
 /** Apps whose files would block a server that reads or parses them without limits. */

@@ -150,11 +150,7 @@ test.runIf(sandbox)('A server does not warn of the environment that the engine i
     VIRTUAL_ENV: path.dirname(bin),
     HF_HOME: root.path,
   };
-  await using server = await TestServer.start({
-    runners: true,
-    environment,
-    flags: ['--sandbox', 'auto'],
-  });
+  await using server = await TestServer.start({ runners: true, environment, flags: ['--sandbox', 'auto'] });
   expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
   expect(server.stderr).not.toContain('VIRTUAL_ENV');
 });

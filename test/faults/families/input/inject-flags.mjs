@@ -120,11 +120,7 @@ function* cases(random, others) {
   for (const { operation, least, texts, settings } of forms) {
     for (const name of texts) {
       for (const value of [...worst, ...random.shuffle(nastyValues).slice(0, others)]) {
-        yield {
-          operation,
-          what: `${name}=${JSON.stringify(value)}`,
-          form: { ...least, [name]: value },
-        };
+        yield { operation, what: `${name}=${JSON.stringify(value)}`, form: { ...least, [name]: value } };
       }
     }
     for (const name of settings) {
