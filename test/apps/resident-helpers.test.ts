@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { list } from '../support/list.mjs';
 import { lacks } from '../support/needs.mjs';
 import { isRunning } from '../support/processes.mjs';
 import { ResidentWorker } from '../support/resident-worker.mjs';
@@ -75,16 +76,7 @@ for (const name of names)
 
     test(`A ${name} helper gives a job its directory, environment and arguments, and puts back what was there`, async () => {
       await using started = await startWorker(name, { KEPT: 'worker', CHANGED: 'worker' });
-      const words = [
-        'infer',
-        '/app',
-        'argv',
-        'where',
-        'env=CHANGED',
-        'set=MADE:here',
-        'set=KEPT:job',
-        'chdir=/',
-      ];
+      const words = list`infer /app argv where env=CHANGED set=MADE:here set=KEPT:job chdir=/`;
       const environment = { TMPDIR: '/tmp', CHANGED: 'größer\u2028 ' };
       const { log, directory } = await started.worker.run(words, { environment });
       const said = log.replaceAll("'", '"').replaceAll('", "', '","');

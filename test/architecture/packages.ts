@@ -1,4 +1,5 @@
-import { modules, names } from './edges.js';
+import { list } from '../support/list.mjs';
+import { modules } from './edges.js';
 
 /** Which modules may import a package, and why no other module may. */
 export interface PackageRule {
@@ -6,7 +7,7 @@ export interface PackageRule {
   readonly reason: string;
 }
 
-const cli = names`commands commands/token cli/tokens cli/serve cli/completion cli/submit cli/jobs
+const cli = list`commands commands/token cli/tokens cli/serve cli/completion cli/submit cli/jobs
   cli/command cli/terminal`;
 
 const koa = 'Only the HTTP side of the server knows Koa: jobs and the client do not.';
@@ -22,7 +23,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   'fast-string-width': { modules: ['cli/terminal'], reason: terminal },
   undici: { modules: ['client/connection'], reason: 'One module of the client makes requests.' },
   '@remote-app/volumes': {
-    modules: names`imaging/inputs imaging/matching imaging/convert imaging/deidentify imaging/pictures
+    modules: list`imaging/inputs imaging/matching imaging/convert imaging/deidentify imaging/pictures
       volumes.ts`,
     reason: 'Only imaging reads volumes; the server moves files.',
   },
@@ -62,7 +63,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   archiver: { modules: ['archive'], reason: archives },
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
-    modules: names`cli/apps client/connection imaging/matching client/case imaging/inputs server/apps
+    modules: list`cli/apps client/connection imaging/matching client/case imaging/inputs server/apps
       server/hub server/jobs server/executors server/executors/resident access server/usage`,
     reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },

@@ -5,6 +5,7 @@ import * as canary from '../support/canary-volumes.js';
 import { Cli } from '../support/cli.js';
 import { dicomFile, element } from '../support/dicom-files.js';
 import { konfaiServer } from '../support/konfai-server.js';
+import { list } from '../support/list.mjs';
 import { sharedServer, type TestServer } from '../support/server.js';
 import { plant } from '../support/temporary.js';
 import { WireTap } from '../support/wire-tap.js';
@@ -94,19 +95,9 @@ describe('nothing that identifies a person is on the wire', () => {
       ...steps.flatMap((each) => ['--set', each]),
     );
     expect(sent.code, sent.stderr).toBe(0);
-    expect(here.tap.files.map(([name]) => name)).toEqual([
-      'case-0001.nii',
-      'case-0002.nii.gz',
-      'case-0003.nrrd',
-      'case-0004.nrrd',
-      'case-0005.mha',
-      'case-0006.mgz',
-      'case-0007.mhd',
-      'case-0007.raw',
-      'case-0008.konfaidir.zip',
-      'case-0008.konfaidir.zip/0001.dcm',
-      'case-0008.konfaidir.zip/0002.dcm',
-    ]);
+    expect(here.tap.files.map(([name]) => name)).toEqual(list`case-0001.nii case-0002.nii.gz
+      case-0003.nrrd case-0004.nrrd case-0005.mha case-0006.mgz case-0007.mhd case-0007.raw
+      case-0008.konfaidir.zip case-0008.konfaidir.zip/0001.dcm case-0008.konfaidir.zip/0002.dcm`);
     expect(here.tap.everything).not.toContain(word);
     expect(sent.stdout).toContain(`reading ${word}-a.nii`);
     expect(here.read('Output', `${word}-a.nii`)).toBe('mask');

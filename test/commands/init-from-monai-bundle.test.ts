@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
+import { list } from '../support/list.mjs';
 import { bundleName, inference, metadata, monaiBundle, withData } from '../support/monai-bundle.js';
 import { lacks } from '../support/needs.mjs';
 import { checkpoint, written } from '../support/nnunet-folder.js';
@@ -116,25 +117,10 @@ describe('init --from monai-bundle', () => {
       .filter((each) => each.isFile())
       .map((each) => path.relative(cli.directory, path.join(each.parentPath, each.name)));
     expect(found.sort()).toEqual(Object.keys(monaiBundle()).sort());
-    expect((await readdir(app, { recursive: true })).sort()).toEqual([
-      'Evaluation.yml',
-      'README.md',
-      'Uncertainty.yml',
-      'app.json',
-      'app.schema.json',
-      'bundle',
-      'bundle/LICENSE',
-      'bundle/configs',
-      'bundle/configs/inference.json',
-      'bundle/configs/metadata.json',
-      'bundle/models',
-      'bundle/models/model.pt',
-      'cases.py',
-      'evaluation.py',
-      'main.py',
-      'requirements.txt',
-      'resident.py',
-    ]);
+    expect((await readdir(app, { recursive: true })).sort()).toEqual(list`Evaluation.yml README.md
+      Uncertainty.yml app.json app.schema.json bundle bundle/LICENSE bundle/configs
+      bundle/configs/inference.json bundle/configs/metadata.json bundle/models bundle/models/model.pt
+      cases.py evaluation.py main.py requirements.txt resident.py`);
   });
 
   test('init --from monai-bundle copies the weights with --copy, and follows links inside the bundle', async () => {
@@ -319,13 +305,7 @@ describe('init --from monai-bundle', () => {
       .trim()
       .split('\n');
     expect(lines).toEqual(
-      expect.arrayContaining([
-        'monai>=1.10.0',
-        'torch>=2.12.0,<3',
-        'einops>=0.7.0',
-        'pandas',
-        'scikit-image',
-      ]),
+      expect.arrayContaining(list`monai>=1.10.0 torch>=2.12.0,<3 einops>=0.7.0 pandas scikit-image`),
     );
     for (const line of lines) expect(line).toMatch(/^[\w-]+([<>=]=?[\d.]+,?)*$/);
   });

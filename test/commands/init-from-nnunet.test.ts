@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
+import { list } from '../support/list.mjs';
 import { lacks } from '../support/needs.mjs';
 import { checkpoint, dataset, nnunetFolder, plans, resultsName, written } from '../support/nnunet-folder.js';
 import { ScreenTerminal } from '../support/screen-terminal.js';
@@ -82,29 +83,11 @@ describe('init --from nnunet', () => {
     expect((await stat(path.join(app, 'model/fold_0.pth'))).ino).toBe(before.ino);
     const { mtimeMs, size, mode } = await stat(weights);
     expect([mtimeMs, size, mode]).toEqual([before.mtimeMs, before.size, before.mode]);
-    expect((await readdir(path.join(cli.directory, resultsName))).sort()).toEqual([
-      'dataset.json',
-      'fold_0',
-      'fold_1',
-      'plans.json',
-    ]);
-    expect((await readdir(app, { recursive: true })).sort()).toEqual([
-      'Evaluation.yml',
-      'README.md',
-      'Uncertainty.yml',
-      'app.json',
-      'app.schema.json',
-      'cases.py',
-      'evaluation.py',
-      'main.py',
-      'model',
-      'model/dataset.json',
-      'model/fold_0.pth',
-      'model/fold_1.pth',
-      'model/plans.json',
-      'requirements.txt',
-      'resident.py',
-    ]);
+    expect((await readdir(path.join(cli.directory, resultsName))).sort()).toEqual(list`dataset.json
+      fold_0 fold_1 plans.json`);
+    expect((await readdir(app, { recursive: true })).sort()).toEqual(list`Evaluation.yml README.md
+      Uncertainty.yml app.json app.schema.json cases.py evaluation.py main.py model model/dataset.json
+      model/fold_0.pth model/fold_1.pth model/plans.json requirements.txt resident.py`);
   });
 
   test('init --from nnunet copies the weights with --copy; --json says which it was, and what was left out', async () => {

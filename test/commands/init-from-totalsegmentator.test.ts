@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Cli } from '../support/cli.js';
+import { list } from '../support/list.mjs';
 import { lacks } from '../support/needs.mjs';
 import { checkpoint, written } from '../support/nnunet-folder.js';
 import { smallDisk } from '../support/small-disk.js';
@@ -93,20 +94,8 @@ describe('init --from totalsegmentator', () => {
     expect((await stat(path.join(app, 'weights', checkpointOf(293)))).ino).toBe(before.ino);
     const { mtimeMs, size, mode } = await stat(file);
     expect([mtimeMs, size, mode]).toEqual([before.mtimeMs, before.size, before.mode]);
-    expect((await readdir(app)).sort()).toEqual([
-      '.totalsegmentator',
-      'Evaluation.yml',
-      'README.md',
-      'app.json',
-      'app.schema.json',
-      'cases.py',
-      'evaluation.py',
-      'main.py',
-      'requirements.txt',
-      'resident.py',
-      'task.json',
-      'weights',
-    ]);
+    expect((await readdir(app)).sort()).toEqual(list`.totalsegmentator Evaluation.yml README.md app.json
+      app.schema.json cases.py evaluation.py main.py requirements.txt resident.py task.json weights`);
   });
 
   test('init --from totalsegmentator takes the networks that a task crops with, and copies them with --copy', async () => {

@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Config } from '@oclif/core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
+import { list } from '../support/list.mjs';
 
 interface Flag {
   readonly helpValue?: string;
@@ -62,15 +63,8 @@ test('The help of a command begins with examples, and that of infer lists the mo
   const { stdout } = await cli.run(['infer', '--help']);
   const sections = stdout.split(/\n(?=[A-Z ]+\n)/);
   const flags = sections.find((each) => each.startsWith('FLAGS\n')) ?? '';
-  expect([...flags.matchAll(/^ {2,6}(?:-\w, )?--(?:\[no-\])?([\w-]+)/gm)].map(([, name]) => name)).toEqual([
-    'app',
-    'inputs',
-    'gpu',
-    'cpu',
-    'set',
-    'output',
-    'detach',
-  ]);
+  const named = [...flags.matchAll(/^ {2,6}(?:-\w, )?--(?:\[no-\])?([\w-]+)/gm)].map(([, name]) => name);
+  expect(named).toEqual(list`app inputs gpu cpu set output detach`);
   const rest = sections.slice(sections.indexOf(flags) + 1).map((each) => each.slice(0, each.indexOf('\n')));
   expect(rest).toEqual([
     'APP FLAGS',
@@ -88,15 +82,7 @@ test('The page of the command line describes the error document once', () => {
 });
 
 /** Files of the app, named by their place in it; and what is read as a path later. */
-const noPaths = [
-  'prediction-file',
-  'evaluation-file',
-  'uncertainty-file',
-  'config-file',
-  'dataset',
-  'bind',
-  'bind-rw',
-];
+const noPaths = list`prediction-file evaluation-file uncertainty-file config-file dataset bind bind-rw`;
 
 test.each([...names, 'serve'])(
   "%s expands '~/' to the home directory in each flag that names a path",

@@ -1,17 +1,9 @@
 import { expect, test } from 'vitest';
 import { bareHost, isLoopback } from '../../src/contract/http.js';
+import { list } from '../support/list.mjs';
 
-test.each([
-  'localhost',
-  'LOCALHOST.',
-  'a.localhost',
-  '127.0.0.1',
-  '127.9.9.9',
-  '::1',
-  '0:0:0:0:0:0:0:1',
-  '::ffff:127.0.0.1',
-  '::ffff:7f00:1',
-])('%s is this machine', (host) => {
+test.each(list`localhost LOCALHOST. a.localhost 127.0.0.1 127.9.9.9 ::1 0:0:0:0:0:0:0:1
+  ::ffff:127.0.0.1 ::ffff:7f00:1`)('%s is this machine', (host) => {
   expect(isLoopback(host)).toBe(true);
 });
 

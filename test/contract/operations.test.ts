@@ -15,6 +15,7 @@ import {
   operationOf,
   operations,
 } from '../../src/contract/operations.js';
+import { list } from '../support/list.mjs';
 
 /** The fields that clients rely on, written by hand: name, default; `!` if it is required. */
 const specified: Record<string, Record<string, unknown>> = {
@@ -156,15 +157,7 @@ describe('the operations table', () => {
   test.for(operationNames)('The operations table has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual([
-      'deidentified',
-      'gpus',
-      'keep',
-      'paths',
-      'tag',
-      'timeLimit',
-      'workers',
-    ]);
+    expect(roles.toSorted()).toEqual(list`deidentified gpus keep paths tag timeLimit workers`);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);

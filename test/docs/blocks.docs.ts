@@ -4,6 +4,7 @@ import { writeNifti, writeVolume } from '@remote-app/volumes';
 import { afterAll, expect, test } from 'vitest';
 import { SERIES } from '../apps/brain/program.js';
 import { dicomFile, dicomSeries } from '../support/dicom.js';
+import { list } from '../support/list.mjs';
 import { monaiBundle } from '../support/monai-bundle.js';
 import { nnunetFolder, resultsName } from '../support/nnunet-folder.js';
 import { apps } from '../support/server.js';
@@ -98,13 +99,8 @@ const settings: Readonly<Record<string, Setting>> = {
 };
 
 const pages = [
-  ...[
-    'README.md',
-    'AGENTS.md',
-    'examples/apps/brain/README.md',
-    'examples/apps/tissue/README.md',
-    'python/README.md',
-  ],
+  ...list`README.md AGENTS.md examples/apps/brain/README.md examples/apps/tissue/README.md
+    python/README.md`,
   ...readdirSync(path.join(repository, 'docs'))
     .filter((each) => each.endsWith('.md'))
     .map((each) => `docs/${each}`),
@@ -175,12 +171,8 @@ async function plantFiles(directory: string): Promise<void> {
   symlinkSync(path.join(repository, 'examples'), at('examples'));
   // In one directory, since a sandbox shows an app no other.
   cpSync(apps.bright, at('bright'), { recursive: true });
-  for (const name of [
-    '@remote-app/volumes/dist',
-    '@remote-app/volumes/package.json',
-    'dicom-parser',
-    'dicom-character-set',
-  ])
+  for (const name of list`@remote-app/volumes/dist @remote-app/volumes/package.json dicom-parser
+    dicom-character-set`)
     cpSync(path.join(repository, 'node_modules', name), at(`bright/node_modules/${name}`), {
       recursive: true,
     });

@@ -7,6 +7,7 @@ import { Cli } from '../support/cli.js';
 import { dicomSeries } from '../support/dicom.js';
 import { fakeService, jobId } from '../support/fake-service.js';
 import { konfaiJobId, konfaiServer } from '../support/konfai-server.js';
+import { list } from '../support/list.mjs';
 import { freePort } from '../support/ports.mjs';
 import { ScreenTerminal } from '../support/screen-terminal.js';
 import { json, type Received } from '../support/scripted-server.js';
@@ -28,19 +29,10 @@ test('Each volume is a job with a directory, a record and a row, and the same co
     expect.stringMatching(/^done sub-03_T1w \(\d+ s\)$/),
   ]);
   expect(first.stderr).toContain(`3 cases: 3 done\nThe table is '${study.at('Out', 'cases.csv')}'\n`);
-  expect(readdirSync(study.at('Out')).sort()).toEqual([
-    '.remote-app',
-    'cases.csv',
-    'sub-01_T1w',
-    'sub-02_T1w',
-    'sub-03_T1w',
-  ]);
-  expect(readdirSync(study.at('Out', 'sub-02_T1w')).sort()).toEqual([
-    'mask.nii',
-    'measurements.json',
-    'remote-app-log.txt',
-    'remote-app-record.json',
-  ]);
+  expect(readdirSync(study.at('Out')).sort()).toEqual(list`.remote-app cases.csv sub-01_T1w sub-02_T1w
+    sub-03_T1w`);
+  expect(readdirSync(study.at('Out', 'sub-02_T1w')).sort()).toEqual(list`mask.nii measurements.json
+    remote-app-log.txt remote-app-record.json`);
   expect(readFileSync(study.at('Out', 'sub-02_T1w', 'mask.nii'), 'utf8')).toBe('mask of two');
   const record = JSON.parse(readFileSync(study.at('Out', 'sub-02_T1w', 'remote-app-record.json'), 'utf8'));
   expect(record).toMatchObject({

@@ -24,6 +24,7 @@ import {
   writeReservedJson,
   writeTextFile,
 } from '../../src/files/whole-file.js';
+import { list } from '../support/list.mjs';
 import { plant, temporary } from '../support/temporary.js';
 
 const modeOf = (file: string) => statSync(file).mode & 0o777;
@@ -84,14 +85,8 @@ test('What a killed process left of a file is removed, and nothing else', async 
     'b.json.12.partial': '',
   });
   removePartials(path.join(root.path, 'a.json'));
-  expect(readdirSync(root.path)).toEqual([
-    'a.json',
-    'a.json.12.partial.gz',
-    'a.json.partial',
-    'a.json.x.partial',
-    'a.jsonx12.partial',
-    'b.json.12.partial',
-  ]);
+  expect(readdirSync(root.path)).toEqual(list`a.json a.json.12.partial.gz a.json.partial a.json.x.partial
+    a.jsonx12.partial b.json.12.partial`);
 });
 
 test('A JSON file is saved and read; a missing one is undefined, and a broken one an error', async () => {

@@ -3,6 +3,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { list } from '../support/list.mjs';
 import { freePort } from '../support/ports.mjs';
 import { addressIn, hasEnded } from '../support/serve.mjs';
 import { until } from '../support/until.mjs';
@@ -107,17 +108,7 @@ test('The Debian package is installed, upgraded over a running job, and removed'
 
   let service = await startService(root);
   expect(root.run(['remote-app', 'jobs'], server).code).toBe(4);
-  const words = [
-    'infer',
-    '--detach',
-    '--keep',
-    '1h',
-    '--set',
-    'print=begun',
-    '--set',
-    'wait=/mnt/gate',
-    '/mnt/ct.nii',
-  ];
+  const words = list`infer --detach --keep 1h --set print=begun --set wait=/mnt/gate /mnt/ct.nii`;
   const id = root.output(['remote-app', ...words], env).trim();
   await until('it runs', () => logOf(root, id).includes('begun'));
 

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { list } from '../support/list.mjs';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,19 +19,8 @@ test('The package installs globally, and runs on Node 20, 22 and 24', { timeout:
     const [{ filename, files }] = JSON.parse(packed) as [{ filename: string; files: { path: string }[] }];
     const folders = new Set(files.map((file) => file.path.split('/')[0]));
     expect([...folders].sort()).toEqual(
-      [
-        'CHANGELOG.md',
-        'LICENSE',
-        'README.md',
-        'bin',
-        'dist',
-        'docs',
-        'engines',
-        'node_modules',
-        'oclif.manifest.json',
-        'package.json',
-        'templates',
-      ].sort(),
+      list`CHANGELOG.md LICENSE README.md bin dist docs engines node_modules oclif.manifest.json
+        package.json templates`.sort(),
     );
     const viewer = ['niivue.umd.js', 'LICENCES.txt'].map((name) => `dist/niivue/${name}`);
     expect(files.map((file) => file.path)).toEqual(expect.arrayContaining(viewer));

@@ -3,6 +3,7 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { list } from '../support/list.mjs';
 import { until } from '../support/until.mjs';
 import { DebianRoot, emptyPackage, releaseRoot, releases } from './debian-root.js';
 
@@ -131,18 +132,9 @@ test.for(systems)(title, async (system, context) => {
   const said = root.output(['journalctl', '-u', 'remote-app', '-o', 'cat', '--no-pager']);
   expect(said).toContain(`\nJob ${id}: done after `);
   expect(said).not.toMatch(/<\d>|^\d{4}-\d\d-\d\dT/m);
-  expect(
-    root.output([
-      'journalctl',
-      '_SYSTEMD_UNIT=remote-app.service',
-      '-p',
-      'warning',
-      '-q',
-      '-o',
-      'cat',
-      '--no-pager',
-    ]),
-  ).toBe('');
+  expect(root.output(list`journalctl _SYSTEMD_UNIT=remote-app.service -p warning -q -o cat --no-pager`)).toBe(
+    '',
+  );
 
   root.output(['dpkg', '-r', 'remote-app']);
   expect(root.run(['systemctl', 'is-active', 'remote-app']).stdout).toBe('inactive\n');

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
+import { list } from '../support/list.mjs';
 import { TestServer } from '../support/server.js';
 import { temporary } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
@@ -114,17 +115,7 @@ describe('a process that systemd has started', () => {
 
 test('With --log-format json the reason why a start fails is a line of JSON as well', async () => {
   await using cli = await Cli.create();
-  const words = [
-    'serve',
-    '--log-format',
-    'json',
-    '--port',
-    '0',
-    '--data-dir',
-    'data',
-    '--on-end',
-    '/nowhere',
-  ];
+  const words = list`serve --log-format json --port 0 --data-dir data --on-end /nowhere`;
   const { code, stderr, stdout } = await cli.runProcess(words);
   expect([code, stdout]).toEqual([2, '']);
   const last = documents(stderr).at(-1);

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { least, steps } from '../support/form.js';
+import { list } from '../support/list.mjs';
 import { linesOf } from '../support/log-lines.mjs';
 import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
@@ -57,13 +58,7 @@ describe('serve', () => {
 
 test('A start that is refused ends with exit code 2, with one line', async () => {
   await using cli = await Cli.create();
-  const { code, stdout, stderr } = await cli.runProcess([
-    'serve',
-    '--port',
-    '0',
-    '--data-dir',
-    '/dev/null/data',
-  ]);
+  const { code, stdout, stderr } = await cli.runProcess(list`serve --port 0 --data-dir /dev/null/data`);
   expect([code, stdout, stderr]).toEqual([
     2,
     '',

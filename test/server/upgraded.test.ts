@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { refusal } from '../support/api.js';
 import { least, steps } from '../support/form.js';
+import { list } from '../support/list.mjs';
 import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
 import { TestServer } from '../support/server.js';
@@ -122,14 +123,7 @@ test('Jobs and downloads end with their results when the program is replaced und
   const told = server.stderr.match(/The program was upgraded while the server runs: restart the server/g);
   expect(told).toHaveLength(1);
 
-  for (const where of [
-    '/repo_apps/probe',
-    '/repo_apps_config/probe',
-    '/repo_apps_list',
-    '/metrics',
-    '/usage',
-    '/jobs',
-  ])
+  for (const where of list`/repo_apps/probe /repo_apps_config/probe /repo_apps_list /metrics /usage /jobs`)
     expect([where, (await api.fetch(where)).status]).toEqual([where, 200]);
   for (const where of ['/nothing', '/jobs/0123456789ab/result'])
     expect((await refusal(await api.fetch(where)))[0]).toBe(404);

@@ -1,6 +1,7 @@
 import { copyFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { list } from '../../support/list.mjs';
 import { readJson } from './images.js';
 import { copyApp, operate, phantom, tissue, workspace } from './program.js';
 
@@ -86,21 +87,7 @@ test('Several checkpoints are each tuned and keep their names', async () => {
   const cwd = await workspace();
   await phantom(['--out', 'data', '--cases', '1', '--size', '20', '--layout', 'dataset'], cwd);
   const log = await operate(
-    [
-      'fine-tune',
-      'Pair',
-      '--epochs',
-      '1',
-      '--models',
-      'CV_1',
-      'CV_2.json',
-      '--lr',
-      '0.001',
-      '--dataset',
-      'data',
-      '--output',
-      'O',
-    ],
+    list`fine-tune Pair --epochs 1 --models CV_1 CV_2.json --lr 0.001 --dataset data --output O`,
     cwd,
   );
   expect(log).toContain('head_001 is the only case');

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { list } from '../../support/list.mjs';
 import { readImage, readJson, writeImage } from './images.js';
 import { operate, phantom, workspace } from './program.js';
 
@@ -17,15 +18,7 @@ test('The uncertainty is 0 where the members agree, and their standard deviation
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'case_stack.nii.gz'), halfAgreed(0.25, 0.75), { frames: 2 });
   await operate(
-    [
-      'uncertainty',
-      '--uncertainty_file',
-      'Uncertainty.yml',
-      '--output',
-      'U',
-      '--inputs',
-      'case_stack.nii.gz',
-    ],
+    list`uncertainty --uncertainty_file Uncertainty.yml --output U --inputs case_stack.nii.gz`,
     cwd,
   );
 
@@ -53,14 +46,8 @@ test('The operation pipeline writes a folder for each operation that was asked f
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
   const inputs = ['--inputs', 'image/head_001.nii.gz', 'image/head_002.nii.gz'];
-  const files = [
-    '--prediction_file',
-    'Prediction.yml',
-    '--evaluation_file',
-    'Evaluation.yml',
-    '--uncertainty_file',
-    'Uncertainty.yml',
-  ];
+  const files = list`--prediction_file Prediction.yml --evaluation_file Evaluation.yml --uncertainty_file
+    Uncertainty.yml`;
   const truth = ['--gt', 'label/head_001.nii.gz', 'label/head_002.nii.gz'];
 
   await operate(
@@ -83,19 +70,11 @@ test('The operation pipeline writes a folder for each operation that was asked f
     ],
     cwd,
   );
-  expect((await readdir(path.join(cwd, 'All'), { recursive: true })).sort()).toEqual([
-    'Evaluations',
-    'Evaluations/Evaluation.json',
-    'Predictions',
-    'Predictions/head_001.nii.gz',
-    'Predictions/head_001_stack.nii.gz',
-    'Predictions/head_002.nii.gz',
-    'Predictions/head_002_stack.nii.gz',
-    'Uncertainties',
-    'Uncertainties/Uncertainty.json',
-    'Uncertainties/head_001_uncertainty.nii.gz',
-    'Uncertainties/head_002_uncertainty.nii.gz',
-  ]);
+  expect((await readdir(path.join(cwd, 'All'), { recursive: true })).sort()).toEqual(list`Evaluations
+    Evaluations/Evaluation.json Predictions Predictions/head_001.nii.gz Predictions/head_001_stack.nii.gz
+    Predictions/head_002.nii.gz Predictions/head_002_stack.nii.gz Uncertainties
+    Uncertainties/Uncertainty.json Uncertainties/head_001_uncertainty.nii.gz
+    Uncertainties/head_002_uncertainty.nii.gz`);
   const { cases } = await readJson<Summary>(cwd, 'All/Uncertainties/Uncertainty.json');
   for (const one of cases) expect(one.max).toBeGreaterThan(0.01);
 

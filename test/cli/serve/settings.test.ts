@@ -7,6 +7,7 @@ import { type ServeFlags, serveFlags } from '../../../src/cli/serve/flags.js';
 import { usableProcessors } from '../../../src/cli/serve/processors.js';
 import { serverSettings } from '../../../src/cli/serve/settings.js';
 import { longestDuration } from '../../../src/contract/index.js';
+import { list } from '../../support/list.mjs';
 import { temporary } from '../../support/temporary.js';
 
 const place = { version: '1.2.3', root: '/package', dataDir: '/home/me/.local/share/remote-app' };
@@ -41,15 +42,8 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
     ...['--host=0.0.0.0', '--port=9', '--metrics-port=10', '--metrics-host=::1', '--token-env=MINE'],
     ...['--tokens=tokens.json', '--audit-log=audit.log', '--trusted-proxy=10.0.0.1', '--apps=a', '--apps=b'],
     ...['--network=a', '--engine=./bin/engine  --fast', '--engine-resident', '--resident-idle=1m'],
-    ...[
-      '--download',
-      '--data-dir=data',
-      '--max-jobs=7',
-      '--user-max-jobs=3',
-      '--user-max-kept=5GiB',
-      '--disk-per-job=3GiB',
-      '--max-file-size=1GiB',
-    ],
+    ...list`--download --data-dir=data --max-jobs=7 --user-max-jobs=3 --user-max-kept=5GiB
+      --disk-per-job=3GiB --max-file-size=1GiB`,
     ...['--max-upload-size=2GiB', '--max-dataset-size=4GiB', '--require-deidentified', '--grace=5'],
     ...['--max-keep=2h', '--keep-uploads=3h', '--max-run-time=4h', '--max-fine-tune-time=5h'],
     ...['--keepalive=6', '--cpu-slots=3', '--on-exit=keep', '--on-end=notify --all', '--sandbox=bwrap'],

@@ -8,6 +8,7 @@ import { operationOf } from '../../../src/contract/index.js';
 import { translateResult } from '../../../src/imaging/deidentify/index.js';
 import { NeutralNames, namesLikeNeutral } from '../../../src/imaging/deidentify/names.js';
 import { findFiles } from '../../../src/imaging/inputs/index.js';
+import { list } from '../../support/list.mjs';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** The neutral names of the files of an evaluation, by group, and what they stand for. */
@@ -56,14 +57,8 @@ describe('neutral names', () => {
       'in/bo.rec': 'x',
     };
     const { names } = await namesOf(files, { inputs: [Object.keys(files)] }, true);
-    expect(names[0]?.toSorted()).toEqual([
-      'case-0001+orig.BRIK.gz',
-      'case-0001+orig.HEAD',
-      'case-0002.bval',
-      'case-0002.nii.gz',
-      'case-0003.par',
-      'case-0003.rec',
-    ]);
+    expect(names[0]?.toSorted()).toEqual(list`case-0001+orig.BRIK.gz case-0001+orig.HEAD case-0002.bval
+      case-0002.nii.gz case-0003.par case-0003.rec`);
   });
 
   test('Neutral names are never shared by two files, also where endings are unknown or differ in case alone', async () => {
@@ -107,16 +102,8 @@ test('A result gets the names that a person knows where these can be', async () 
   expect(notes).toEqual([
     `Kept under neutral names, since the names of your files are taken or cannot be used here: ${kept}`,
   ]);
-  expect((await readdir(directory.path, { recursive: true })).sort()).toEqual([
-    'case-0003.txt',
-    'case-0004.txt',
-    'latin.txt',
-    'scores.csv',
-    'scores.json',
-    'taken.txt',
-    'zoë',
-    'zoë/zoë_mask.nii',
-  ]);
+  expect((await readdir(directory.path, { recursive: true })).sort()).toEqual(list`case-0003.txt
+    case-0004.txt latin.txt scores.csv scores.json taken.txt zoë zoë/zoë_mask.nii`);
   const read = (name: string) => readFileSync(path.join(directory.path, name));
   expect(read('zoë/zoë_mask.nii')).toEqual(binary);
   expect(JSON.parse(read('scores.json').toString())).toEqual({ case: 'a"b,c' });

@@ -9,6 +9,7 @@ import { collect } from '../../client/support/collect.js';
 import { stageInputs } from '../../client/support/stage-inputs.js';
 import { dicomFile, dicomSeries, type Slice } from '../../support/dicom.js';
 import { type Element, element, dicomFile as elementFile } from '../../support/dicom-files.js';
+import { list } from '../../support/list.mjs';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** Files below a directory. */
@@ -423,14 +424,8 @@ describe('other files beside volumes', () => {
       'in/stimuli/a.png': 'x',
     });
     expect(found.volumes).toEqual(['file in/sub-01/anat/sub-01_T1w.nii.gz 1']);
-    expect(found.skipped.toSorted()).toEqual([
-      'in/code',
-      'in/dataset_description.json',
-      'in/derivatives',
-      'in/sourcedata',
-      'in/stimuli',
-      'in/sub-01/func/sub-01_physio.tsv.gz',
-    ]);
+    expect(found.skipped.toSorted()).toEqual(list`in/code in/dataset_description.json in/derivatives
+      in/sourcedata in/stimuli in/sub-01/func/sub-01_physio.tsv.gz`);
   });
 
   test.each([
@@ -462,14 +457,7 @@ describe('other files beside volumes', () => {
   );
 
   test('Other files beside volumes are the probabilities of nnU-Net beside its segmentations', async () => {
-    const names = [
-      'case_01.nii.gz',
-      'case_01.npz',
-      'case_01.pkl',
-      'case_02.nii.gz',
-      'case_02.npz',
-      'alone.npz',
-    ];
+    const names = list`case_01.nii.gz case_01.npz case_01.pkl case_02.nii.gz case_02.npz alone.npz`;
     const found = await sortedOut(Object.fromEntries(names.map((name) => [`in/${name}`, 'x'])));
     expect(found.volumes).toEqual([
       'file in/alone.npz 1',

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { collect } from '../../client/support/collect.js';
+import { list } from '../../support/list.mjs';
 import { scansOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
 
@@ -67,29 +68,15 @@ describe('files of scanners', () => {
   test.skipIf(!pydicom)(
     'Files of scanners without an image are objects, which are sent only by themselves',
     async () => {
-      const names = [
-        'rtplan.dcm',
-        'rtstruct.dcm',
-        'rtdose.dcm',
-        'test-SR.dcm',
-        'reportsi.dcm',
-        'waveform_ecg.dcm',
-      ];
+      const names = list`rtplan.dcm rtstruct.dcm rtdose.dcm test-SR.dcm reportsi.dcm waveform_ecg.dcm`;
       await using root = await temporary();
       for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
         copyFileSync(path.join(pydicom ?? '', name), path.join(root.path, name));
       }
       const { units, objects } = await collect([root.path]);
       expect(units).toMatchObject([{ kind: 'series', series: { modality: 'CT', images: 1 } }]);
-      expect(objects.map(({ modality }) => modality).toSorted()).toEqual([
-        'ECG',
-        'RTDOSE',
-        'RTPLAN',
-        'RTSTRUCT',
-        'SEG',
-        'SR',
-        'SR',
-      ]);
+      expect(objects.map(({ modality }) => modality).toSorted()).toEqual(list`ECG RTDOSE RTPLAN RTSTRUCT
+        SEG SR SR`);
       const alone = await formatsOf(pydicom ?? '', names);
       expect(Object.values(alone)).toEqual(names.map(() => 'DICOM'));
     },
@@ -179,12 +166,8 @@ describe('files of research', () => {
         'tiny.mnc': 'MINC',
       });
       await using root = await temporary();
-      const both = [
-        'example4d+orig.BRIK.gz',
-        'example4d+orig.HEAD',
-        'phantom_truncated.PAR',
-        'phantom_truncated.REC',
-      ];
+      const both = list`example4d+orig.BRIK.gz example4d+orig.HEAD phantom_truncated.PAR
+        phantom_truncated.REC`;
       for (const name of both) copyFileSync(path.join(directory, name), path.join(root.path, name));
       const { units } = await collect([root.path]);
       expect(units.map((unit) => unit.format)).toEqual([

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { UsageError } from '../../../src/client/errors.js';
 import { stageInputs } from '../../client/support/stage-inputs.js';
 import { dicomFile } from '../../support/dicom-files.js';
+import { list } from '../../support/list.mjs';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 
 const study = {
@@ -40,14 +41,7 @@ describe('files that go with volumes', () => {
 
   test('Files that go with volumes are recognised in data sets of BIDS and FreeSurfer, and beside what people write themselves', async () => {
     await using root = await temporary();
-    const others = [
-      'sub-01_physio.tsv.gz',
-      'sub-01_stim.tsv.gz',
-      'convert.py',
-      'a.nii.md5',
-      'notes.docx',
-      'aseg.lut',
-    ];
+    const others = list`sub-01_physio.tsv.gz sub-01_stim.tsv.gz convert.py a.nii.md5 notes.docx aseg.lut`;
     await plant(root.path, {
       'in/a.nii': '1',
       ...Object.fromEntries(others.map((name) => [`in/${name}`, 'x'])),
@@ -60,14 +54,8 @@ describe('files that go with volumes', () => {
   test('Files that go with volumes are left out of a directory, and named in one line', async () => {
     const { names, skipped, notes, sent } = await send([['in']]);
     expect(names.toSorted()).toEqual(volumes);
-    expect(skipped).toEqual([
-      'in/README',
-      'in/participants.tsv',
-      'in/sub-01/T1w.json',
-      'in/sub-02/dwi.bval',
-      'in/sub-02/dwi.bvec',
-      'in/sub-02/series/notes.txt',
-    ]);
+    expect(skipped).toEqual(list`in/README in/participants.tsv in/sub-01/T1w.json in/sub-02/dwi.bval
+      in/sub-02/dwi.bvec in/sub-02/series/notes.txt`);
     expect(notes).toEqual([
       `6 files that are not volumes were not sent (${skipped.slice(0, 5).join(', ')} and 1 more); --all-files sends them`,
       'in/sub-01/T1w.nii.gz -> sub-01_T1w.nii.gz',

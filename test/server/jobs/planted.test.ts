@@ -10,6 +10,7 @@ import {
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { least, steps } from '../../support/form.js';
+import { list } from '../../support/list.mjs';
 import { sharedServer, TestServer } from '../../support/server.js';
 import { TestClock } from '../../support/test-clock.js';
 import { until } from '../../support/until.mjs';
@@ -41,15 +42,9 @@ function victim(): { directory: string; file: string } {
 }
 
 describe('a job that replaces files of the server', () => {
-  test.for([
-    'log',
-    'exit.json',
-    'exit.json.reserved',
-    'runner.json',
-    'result.zip',
-    'result.zip.partial',
-    'job.json.reserved',
-  ])('A link named %s is not written through', async (name) => {
+  const names = list`log exit.json exit.json.reserved runner.json result.zip result.zip.partial
+    job.json.reserved`;
+  test.for(names)('A link named %s is not written through', async (name) => {
     const { directory, file } = victim();
     await api.run('infer', shell(`rm -rf ../${name}; ln -s ${file} ../${name}`));
     expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);

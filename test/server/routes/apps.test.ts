@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
 import { least, steps } from '../../support/form.js';
 import { type FormValues, file } from '../../support/form.mjs';
+import { list } from '../../support/list.mjs';
 import { apps, sharedServer } from '../../support/server.js';
 import { unzip } from '../../support/unzip.mjs';
 import { zipOf } from '../../support/zip.mjs';
@@ -126,18 +127,8 @@ const { api } = server;
 describe('the list of apps', () => {
   test('The list of apps has their identifiers', async () => {
     expect(await api.json('/repo_apps_list')).toEqual({
-      apps: [
-        'probe',
-        'broken',
-        'no-json',
-        'plain',
-        'loose',
-        'broken-tta',
-        'broken-inputs',
-        'tuned',
-        'stealer',
-        'VBoussot/ImpactSynth:MR',
-      ],
+      apps: list`probe broken no-json plain loose broken-tta broken-inputs tuned stealer
+        VBoussot/ImpactSynth:MR`,
     });
   });
 });
@@ -389,30 +380,16 @@ describe("an app's configuration", () => {
     const response = await api.fetch('/repo_apps_config/probe');
     expect(response.headers.get('content-type')).toBe('application/zip');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
-    expect([...files.keys()].sort()).toEqual([
-      'Config.yml',
-      'Evaluation.yml',
-      'Prediction.yml',
-      'Uncertainty.yml',
-      'app.json',
-      'configs/extra.yml',
-      'extra.yml',
-      'main.mjs',
-      'play.mjs',
-    ]);
+    expect([...files.keys()].sort()).toEqual(list`Config.yml Evaluation.yml Prediction.yml
+      Uncertainty.yml app.json configs/extra.yml extra.yml main.mjs play.mjs`);
     expect(String(files.get('configs/extra.yml'))).toBe('depth: 3\n');
   });
 
   test("An app's configuration also has the files of its directories at the top, where KonfAI looks for them", async () => {
     const response = await api.fetch('/repo_apps_config/loose');
     const files = await unzip(Buffer.from(await response.arrayBuffer()));
-    expect([...files.keys()].sort()).toEqual([
-      'Prediction.yml',
-      'app.json',
-      'deep/Prediction.yml',
-      'deep/extra.yml',
-      'extra.yml',
-    ]);
+    expect([...files.keys()].sort()).toEqual(list`Prediction.yml app.json deep/Prediction.yml
+      deep/extra.yml extra.yml`);
     expect(String(files.get('Prediction.yml'))).toContain('Patch');
     expect(String(files.get('extra.yml'))).toBe('nested: 2\n');
   });

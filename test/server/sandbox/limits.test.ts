@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { serveFlags } from '../../../src/cli/serve/flags.js';
 import { type JobLimits, limitWords } from '../../../src/server/sandbox/index.js';
+import { list } from '../../support/list.mjs';
 import { lacks } from '../../support/needs.mjs';
 import { sandbox } from '../../support/sandbox.js';
 import { localSubject } from '../executors/local-subject.js';
@@ -91,14 +92,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
   test.runIf(isRoot)(
     'A job in its sandbox is refused more of them by the kernel where the server is not root',
     async () => {
-      const words = [
-        'setpriv',
-        '--reuid=65534',
-        '--regid=65534',
-        '--clear-groups',
-        'bwrap',
-        '--unshare-user',
-      ];
+      const words = list`setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user`;
       const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
       const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
       const script = 'for each in $(seq 60); do sleep 5 & done; echo all';

@@ -5,6 +5,7 @@ import { blindSpots, findSandbox } from '../../../src/server/sandbox/find-sandbo
 import { problemOf } from '../../../src/server/sandbox/job-mounts.js';
 import { linkedPackages, packagesAbove } from '../../../src/server/sandbox/program-places.js';
 import { isWithin } from '../../../src/server/sandbox/visible-files.js';
+import { list } from '../../support/list.mjs';
 import { plant, temporary } from '../../support/temporary.js';
 
 const root = await temporary();
@@ -49,20 +50,10 @@ test('Of the packages above an app those are seen that it names, as npm would in
     places.filter((each) => isWithin(at('work'), each)).map((each) => path.relative(at('work'), each));
   expect(below(packagesAbove(at('work/apps/app')))).toEqual(['node_modules']);
   expect(below(packagesAbove(at('work/apps/app/below')))).toEqual(['apps/app/node_modules', 'node_modules']);
-  expect(below(linkedPackages(at('work/apps/app')))).toEqual([
-    'members/listed/package.json',
-    'members/listed/lib',
-    'members/node_modules',
-    'node_modules',
-    'members/whole/package.json',
-    'members/whole',
-    'members/node_modules',
-    'node_modules',
-    'members/inner/package.json',
-    'members/inner/dist',
-    'members/node_modules',
-    'node_modules',
-  ]);
+  expect(below(linkedPackages(at('work/apps/app')))).toEqual(list`members/listed/package.json
+    members/listed/lib members/node_modules node_modules members/whole/package.json members/whole
+    members/node_modules node_modules members/inner/package.json members/inner/dist members/node_modules
+    node_modules`);
   expect([linkedPackages(at('work/apps/bare')), linkedPackages(at('work/apps/broken'))]).toEqual([[], []]);
 });
 

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { carriesFiles } from '../../../../dist/contract/fields.js';
 import { operations } from '../../../../dist/contract/operations.js';
 import { file, formOf } from '../../../support/form.mjs';
+import { list } from '../../../support/list.mjs';
 import { zipOf } from '../../../support/zip.mjs';
 import { ended, kill, request, steps, submit } from '../../support/api.mjs';
 import { nastyValues } from './nasty.mjs';
@@ -92,19 +93,7 @@ const forms = Object.entries(operations).map(([operation, { fields }]) => ({
   texts: fields.filter((field) => !field.option && !carriesFiles(field)).map(({ name }) => name),
   settings: fields.filter(({ option, kind }) => option && kind === 'overrides').map(({ name }) => name),
 }));
-const flags = [
-  '--output',
-  '--inputs',
-  '--set',
-  '-uncertainty',
-  '--',
-  '-x',
-  '-1',
-  '--output=/tmp',
-  '\u2010x',
-  'constructor',
-  '__proto__',
-];
+const flags = list`--output --inputs --set -uncertainty -- -x -1 --output=/tmp ‐x constructor __proto__`;
 const worst = [
   ...flags,
   ...flags.map((each) => `a,${each}`),

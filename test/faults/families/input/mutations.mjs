@@ -1,4 +1,5 @@
 import { operations as contract } from '../../../../dist/contract/operations.js';
+import { list } from '../../../support/list.mjs';
 import {
   boundary,
   fieldPart,
@@ -93,24 +94,9 @@ function pathRequest(random) {
 }
 
 function headerRequest(random) {
-  const names = [
-    'Authorization',
-    'Content-Type',
-    'Idempotency-Key',
-    'Last-Event-ID',
-    'Range',
-    'If-Range',
-    'Accept',
-    'If-None-Match',
-    'Expect',
-    'Connection',
-    'Transfer-Encoding',
-    'Content-Length',
-    'Content-Encoding',
-    'Host',
-    'X-Forwarded-For',
-    'Upgrade',
-  ];
+  const names = list`Authorization Content-Type Idempotency-Key Last-Event-ID Range If-Range Accept
+    If-None-Match Expect Connection Transfer-Encoding Content-Length Content-Encoding Host X-Forwarded-For
+    Upgrade`;
   const value = () =>
     random
       .pick(nastyValues)
