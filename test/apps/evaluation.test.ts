@@ -20,6 +20,8 @@ options = SimpleNamespace(evaluation_file='Evaluation.yml', gt=[[truth]], mask=N
 evaluation.evaluate([file], options, file.parent / 'E', [(1, 'liver', [1, 2]), (2, 'tumour', [2])])
 `;
 
+import { straight } from '../support/affine.js';
+
 test.skipIf(lacksPackages)(
   'Apps made by init refuse or report ground truth with values that are not their labels',
   async () => {
@@ -33,11 +35,7 @@ test.skipIf(lacksPackages)(
       const [file, truth] = ['prediction.mha', 'truth.mha'].map((name) => path.join(directory.path, name));
       const grid = {
         size: [4, 1, 1],
-        affine: [
-          [-1, 0, 0, 0],
-          [0, -1, 0, 0],
-          [0, 0, 1, 0],
-        ],
+        affine: straight([-1, -1, 1]),
       } as const;
       await writeVolume(file as string, { ...grid, data: Uint8Array.of(0, 1, 2, 0) });
       await writeVolume(truth as string, { ...grid, data: Float32Array.from(values) });

@@ -12,6 +12,7 @@ import { convert as convertOnCli } from '../../src/cli/convert/index.js';
 import { CommandIo } from '../../src/cli/terminal/index.js';
 import { recordName } from '../../src/client/output-names.js';
 import type { ConvertOptions } from '../../src/imaging/index.js';
+import { straight } from '../support/affine.js';
 import { plant } from '../support/temporary.js';
 
 const count = size[0] * size[1] * size[2];
@@ -145,11 +146,7 @@ test('Regions of the record become segments that overlap, and no map of one labe
 
 test('A time series becomes the fourth dimension of a NIfTI file, with its seconds from volume to volume', async () => {
   const { directory, convert } = await withVolumes({});
-  const affine = [
-    [2, 0, 0, 0],
-    [0, 2, 0, 0],
-    [0, 0, 2, 0],
-  ] as const;
+  const affine = straight([2, 2, 2]);
   const data = Int16Array.from({ length: 3 * 24 }, (_, at) => at);
   const series = {
     size: [2, 3, 4] as const,

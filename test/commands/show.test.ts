@@ -7,6 +7,7 @@ import { decode } from 'fast-png';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { appPath } from '../../src/contract/index.js';
 import { layouts, phantom } from '../imaging/pictures/phantom.js';
+import { straight } from '../support/affine.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { metaHeader } from '../support/headers.js';
@@ -207,11 +208,7 @@ describe('show', () => {
 
   test('show draws the volume of a file and the number of slices that are asked for', async () => {
     await using cli = await Cli.create();
-    const affine = [
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-    ] as const;
+    const affine = straight();
     const data = Float32Array.from({ length: 3 * 216 }, (_, at) => at / 2);
     const target = path.join(cli.directory, 'several.nii');
     await writeNifti(target, { size: [6, 6, 6], affine, data, frames: 3 });

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { writeNifti, writeVolume } from '@remote-app/volumes';
 import { afterAll, expect, test } from 'vitest';
 import { SERIES } from '../apps/brain/program.js';
+import { straight } from '../support/affine.js';
 import { dicomFile, dicomSeries } from '../support/dicom.js';
 import { list } from '../support/list.mjs';
 import { monaiBundle } from '../support/monai-bundle.js';
@@ -106,11 +107,7 @@ const pages = [
     .map((each) => `docs/${each}`),
 ];
 
-const affine = [
-  [1, 0, 0, 0],
-  [0, 1, 0, 0],
-  [0, 0, 1, 0],
-] as const;
+const affine = straight();
 
 /** A volume with a bright half. */
 const volume = (bright: number, size = 8) => ({

@@ -7,6 +7,7 @@ import { isSameGeometry, readVolume, writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { appVariables } from '../../src/server/jobs/job-directory.js';
 import { ball } from '../apps/brain/program.js';
+import { straight } from '../support/affine.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const execute = promisify(execFile);
@@ -22,14 +23,7 @@ test('The program of docs/models.md runs a real network, and writes a mask in th
   await symlink(root('node_modules'), at('node_modules'));
   await copyFile(root('templates/resident/javascript/resident.mjs'), at('resident.mjs'));
   await copyFile(root('examples/apps/brain/model/box.onnx'), at('network.onnx'));
-  const scan = ball(
-    [128, 128, 128],
-    [
-      [-1, 0, 0, 60],
-      [0, 1, 0, -50],
-      [0, 0, 2, -40],
-    ],
-  );
+  const scan = ball([128, 128, 128], straight([-1, 1, 2], [60, -50, -40]));
   await writeNifti(at('scan.nii'), scan);
   const words = 'main.mjs infer APP --output Output --cpu 1 --inputs scan.nii --quiet'.split(' ');
   const env = { ...process.env, ...appVariables };

@@ -20,16 +20,13 @@ import {
   writeReservedJson,
 } from '../../src/files/index.js';
 import { JobDirectory } from '../../src/server/jobs/job-directory.js';
+import { straight } from '../support/affine.js';
 import { openBelow } from '../support/open-files.js';
 import { plant, temporary } from '../support/temporary.js';
 
 const volume = {
   size: [2, 2, 2],
-  affine: [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ],
+  affine: straight(),
   data: new Uint8Array(8),
 } as const;
 

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeNifti } from '@remote-app/volumes';
 import { beforeAll, expect, test } from 'vitest';
+import { straight } from '../support/affine.js';
 import { dicomSeries } from '../support/dicom.js';
 import { lacks } from '../support/needs.mjs';
 import { plant, temporary } from '../support/temporary.js';
@@ -71,11 +72,7 @@ beforeAll(async () => {
   execFileSync(process.execPath, [tool, path.join(shared, 'kit')], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   const data = Uint8Array.from({ length: 512 }, (_, at) => at % 2);
   await writeNifti(path.join(shared, 'scan.nii.gz'), { size: [8, 8, 8], affine, data });
   const slices = Object.entries(dicomSeries(6, { patient: 'PLANTED' }));

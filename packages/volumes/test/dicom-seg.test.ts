@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { type Encoding, element } from '../../../test/support/dicom-files.js';
 import { openVolume, VolumeError, type Voxels } from '../src/index.js';
 import {
@@ -31,11 +32,7 @@ test.each<[string, Encoding]>([
     size: [columns, rows, 2],
     components: 1,
     frames: 1,
-    affine: [
-      [-1.5, 0, 0, -10],
-      [0, -2, 0, -20],
-      [0, 0, 3, 30],
-    ],
+    affine: straight([-1.5, -2, 3], [-10, -20, 30]),
     labels: [
       { value: 1, name: 'Liver', colour: '#ffffff' },
       { value: 3, name: 'Tumour', colour: '#ff0000' },

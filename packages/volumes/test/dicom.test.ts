@@ -2,6 +2,7 @@ import { appendFile, copyFile, mkdir, readFile, rm, stat, truncate, writeFile } 
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { dicomFile, type Encoding, element, type Slice } from '../../../test/support/dicom-files.js';
 import { temporary } from '../../../test/support/temporary.js';
 import { openDicom, openVolume, type VolumeFile, type Voxels } from '../src/index.js';
@@ -78,11 +79,7 @@ async function expectSeries(target: string): Promise<void> {
     frames: 1,
     modality: 'MR',
     hasOrientation: true,
-    affine: [
-      [-1.5, 0, 0, 100],
-      [0, -2, 0, 90],
-      [0, 0, 3, -80],
-    ],
+    affine: straight([-1.5, -2, 3], [100, 90, -80]),
   });
   expect(await valuesOf(volume)).toEqual(Array.from({ length: count }, (_, k) => pixelsOf(k)));
 }

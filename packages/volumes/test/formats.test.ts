@@ -1,6 +1,7 @@
 import { rename } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { openVolume, readVolume } from '../src/index.js';
 import {
   bytesOf,
@@ -53,11 +54,7 @@ const meta = (...more: string[]) =>
     ...more,
   );
 /** Where both of these lie: to the left and to the back. */
-const affine = [
-  [-2, 0, 0, -10],
-  [0, -3, 0, -20],
-  [0, 0, 4, 30],
-];
+const affine = straight([-2, -3, 4], [-10, -20, 30]);
 
 describe.each(cases)('Values of %s, %s endian,', (type, endian) => {
   const values = valuesOf(type);
@@ -200,11 +197,7 @@ describe('A NIfTI volume', () => {
 
   test('A NIfTI volume without both forms is centred, and has no orientation.', async () => {
     const { affine, hasOrientation } = await open({ size, pixelSizes });
-    expect(affine).toEqual([
-      [-2, 0, 0, 2],
-      [0, 3, 0, -1.5],
-      [0, 0, 4, -6],
-    ]);
+    expect(affine).toEqual(straight([-2, 3, 4], [2, -1.5, -6]));
     expect(hasOrientation).toBe(false);
   });
 
@@ -389,11 +382,9 @@ test.each([
   const file = await write(await workspace(), 'a.nrrd', header, '\n', bytesOf(counting(count), 'int16'));
   expect(await openVolume(file)).toMatchObject({
     hasOrientation: true,
-    affine: [
-      [2 * x, 0, 0, 10 * x],
-      [0, 3 * y, 0, 20 * y],
-      [0, 0, 4 * z, 30 * z],
-    ].map((row) => row.map((value) => expect.closeTo(value, 9))),
+    affine: straight([2 * x, 3 * y, 4 * z], [10 * x, 20 * y, 30 * z]).map((row) =>
+      row.map((value) => expect.closeTo(value, 9)),
+    ),
   });
 });
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import {
   type Affine,
   inverseOf,
@@ -14,11 +15,7 @@ import { placeOnGrid } from '../src/onto-grid.js';
 /** A grid of 100 voxels of 1 x 2 x 3 mm along each axis, moved along the first by this part of a voxel, and enlarged by this factor. */
 const grid = (moved: number, factor = 1, size: readonly [number, number, number] = [100, 100, 100]) => ({
   size,
-  affine: [
-    [factor, 0, 0, moved],
-    [0, 2, 0, 0],
-    [0, 0, 3, 0],
-  ] as Affine,
+  affine: straight([factor, 2, 3], [moved, 0, 0]) as Affine,
 });
 
 test.each([
@@ -38,11 +35,7 @@ test.each([
 test.each([0.1, 10])('Grids with voxels of %s mm are the same up to a fraction of a voxel.', (side) => {
   const of = (moved: number) => ({
     size: [9, 9, 9] as const,
-    affine: [
-      [side, 0, 0, moved * side],
-      [0, side, 0, 0],
-      [0, 0, side, 0],
-    ] as Affine,
+    affine: straight([side, side, side], [moved * side, 0, 0]) as Affine,
   });
   expect([0.04, 0.06].map((moved) => isSameGeometry(of(0), of(moved)))).toEqual([true, false]);
 });
@@ -71,11 +64,7 @@ test('The inverse affine leads from positions to voxels, and a flat grid has non
 });
 
 test('A label map with swapped axes is turned, even if its rows are as long as its columns.', async () => {
-  const plain: Affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ];
+  const plain: Affine = straight();
   const swapped = [plain[1], plain[0], plain[2]] as unknown as Affine;
   const mask: VolumeFile = {
     ...{ path: 'mask.nii', format: 'NIfTI', size: [3, 3, 1], affine: swapped, components: 1, frames: 1 },

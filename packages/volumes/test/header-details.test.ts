@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { openVolume, readVolume, type VolumeFile } from '../src/index.js';
 import { bytesOf, counting, lines, refusalOf, workspace, write, zlib } from './written.js';
 
@@ -101,11 +102,7 @@ describe('NRRD', () => {
       'space units: "um" "um" "um"',
     );
     expect((await opened('a.nrrd', micro, bytes)).affine).toEqual(
-      [
-        [0.002, 0, 0, 1],
-        [0, 0.003, 0, 0],
-        [0, 0, 0.004, 0],
-      ].map((row) => row.map((value) => expect.closeTo(value, 12))),
+      straight([0.002, 0.003, 0.004], [1, 0, 0]).map((row) => row.map((value) => expect.closeTo(value, 12))),
     );
     const line = await opened('a.nrrd', nrrd('sizes: 24', 'space: RAS', 'space directions: (2,0,0)'), bytes);
     expect(line.affine).toEqual([

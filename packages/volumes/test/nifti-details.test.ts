@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { dicomFile, element } from '../../../test/support/dicom-files.js';
 import { guessesOnNifti } from '../src/headers/index.js';
 import { openVolume, readVolume, type VolumeFile, type WritableVolume, writeNifti } from '../src/index.js';
@@ -57,11 +58,9 @@ describe('NIfTI and FreeSurfer', () => {
   test('A quaternion of a half turn is read exactly, even if it was rounded.', async () => {
     const affineOf = async (qform: number[]) =>
       (await opened('a.nii', niftiHeader({ size, qform, pixelSizes: [0, 2, 3, 4] }), bytes)).affine;
-    const turned = [
-      [-2, 0, 0, 1],
-      [0, 3, 0, 2],
-      [0, 0, -4, 3],
-    ].map((row) => row.map((value) => expect.closeTo(value, 6)));
+    const turned = straight([-2, 3, -4], [1, 2, 3]).map((row) =>
+      row.map((value) => expect.closeTo(value, 6)),
+    );
     expect(await affineOf([0, 1, 0, 1, 2, 3])).toEqual(turned);
     expect(await affineOf([0, 1.00001, 0, 1, 2, 3])).toEqual(turned);
     const diagonal = [
@@ -74,11 +73,7 @@ describe('NIfTI and FreeSurfer', () => {
 
   test('A voxel size of 0 becomes one millimetre, and colours are not scaled.', async () => {
     const { affine } = await opened('a.nii', niftiHeader({ size, pixelSizes: [1, -2, 0, 4] }), bytes);
-    expect(affine).toEqual([
-      [-2, 0, 0, 2],
-      [0, 1, 0, -0.5],
-      [0, 0, 4, -6],
-    ]);
+    expect(affine).toEqual(straight([-2, 1, 4], [2, -0.5, -6]));
     const header = niftiHeader({ size: [1, 1, 2], code: 128, slope: 2, intercept: 1 });
     const file = await write(await workspace(), 'a.nii', header, Buffer.from(counting(6)));
     expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
@@ -195,11 +190,7 @@ test('What is written for a volume whose qform is another than its sform has bot
 test('A time series is written into the fourth dimension with its seconds, and vectors into the fifth.', async () => {
   const directory = await workspace();
   const volume = { ...{ size: [3, 2, 4] as const, frames: 5 }, data: new Int16Array(120) };
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   const written = async (name: string, more: Partial<WritableVolume>) => {
     const file = path.join(directory, name);
     await writeNifti(file, { ...volume, affine, ...more });

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { DataSet } from 'dicom-parser';
 import { expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { element } from '../../../test/support/dicom-files.js';
 import {
   inverseOf,
@@ -272,11 +273,7 @@ test('A label map without labels, or on another grid if that is refused, writes 
   const empty = await maskOn(source, new Uint8Array(labels.length));
   const other = await writeMask('other.nii', {
     size,
-    affine: [
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-    ],
+    affine: straight(),
     data: labels,
   });
   await expect(writeRtStruct(file, [{ mask: empty, segments }], source, { maker })).rejects.toThrow(NoLabels);

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import { dicomFile, type Element, element, type Slice } from '../../../test/support/dicom-files.js';
 import { isDicom } from '../src/dicom.js';
 import { openDicom, openVolume, readSourceSeries, VolumeError } from '../src/index.js';
@@ -145,11 +146,7 @@ describe('A source series', () => {
     const { slices, identity, ...facts } = source;
     expect(facts).toEqual({
       size: [5, 3, 4],
-      affine: [
-        [-0.75, 0, 0, 20],
-        [0, -1.5, 0, -30],
-        [0, 0, 2.5, 40],
-      ],
+      affine: straight([-0.75, -1.5, 2.5], [20, -30, 40]),
       ...{
         name: path.basename(path.dirname(source.files[0] as string)),
         studyUid: '1.2.3',

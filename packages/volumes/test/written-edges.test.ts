@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { straight } from '../../../test/support/affine.js';
 import {
   type Affine,
   type LabelLayer,
@@ -14,11 +15,7 @@ import {
 } from '../src/index.js';
 import { counting, refusalOf, workspace } from './written.js';
 
-const affine: Affine = [
-  [-2, 0, 0, 10],
-  [0, -3, 0, 20],
-  [0, 0, 4, 30],
-];
+const affine: Affine = straight([-2, -3, 4], [10, 20, 30]);
 const size = [2, 1, 2] as const;
 
 /** A label map in memory. */

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { isSameGeometry, readVolume, type Volume, writeNifti } from '@remote-app/volumes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { straight } from '../../support/affine.js';
 import { ResidentWorker } from '../../support/resident-worker.mjs';
 import { APP, ball, brain, load, SERIES } from './program.js';
 
@@ -86,11 +87,7 @@ test('A worker runs job after job, with the result of one that is started for it
 test('A file of several volumes is read by its first, which is said; a bad one is told at the end', async () => {
   const { readScan, eachCase, requireAll } = await load('lib/cases.mjs');
   const size = [4, 4, 4] as const;
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   await writeNifti(at('series.nii'), { size, affine, data: new Float32Array(192), frames: 3 });
   await writeFile(at('bad.nii'), 'no volume');
   const lines: string[] = [];
@@ -103,14 +100,7 @@ test('A file of several volumes is read by its first, which is said; a bad one i
 });
 
 test('Evaluation compares masks and brains without all else, and measures the distance of their surfaces', async () => {
-  const scan = ball(
-    [20, 24, 16],
-    [
-      [2, 0, 0, 0],
-      [0, 2, 0, 0],
-      [0, 0, 2, 0],
-    ],
-  );
+  const scan = ball([20, 24, 16], straight([2, 2, 2]));
   const bright = scan.data.map((value) => (value > 50 ? value : 0));
   const shifted = bright.map((_, index) => (index % 20 === 0 ? 0 : Number(bright[index - 1])));
   await plant('truth.nii', { ...scan, data: bright });
@@ -166,14 +156,7 @@ test.each([
 
 test('One sentence names a file that cannot be used, also for the person who has sent it', async () => {
   await writeFile(at('text.nii.gz'), 'hello');
-  const scan = ball(
-    [4, 4, 4],
-    [
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-    ],
-  );
+  const scan = ball([4, 4, 4], straight());
   await plant('flat.nii', { ...scan, data: new Uint8Array(64) });
   await plant('small.nii', scan);
   const sentences: [string[], string][] = [

@@ -1,15 +1,12 @@
 import type { Affine } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
+import { straight } from '../../support/affine.js';
 import { ball, brightness, load, type Scan } from './program.js';
 import { orientations, reoriented } from './rotations.mjs';
 
 const { findBrain, orient, nearest } = await load('lib/brain.mjs');
 
-const plain: Affine = [
-  [1.5, 0, 0, -40],
-  [0, 2, 0, -30],
-  [0, 0, 3, -20],
-];
+const plain: Affine = straight([1.5, 2, 3], [-40, -30, -20]);
 /** Turned by 20 degrees around the axis from left to right, and by 10 around the one upwards. */
 const oblique = turned(plain, 20, 10);
 

@@ -9,6 +9,7 @@ import { namesOfApp, type ShowOptions, showCases, showResult } from '../../../sr
 import { CommandIo } from '../../../src/cli/terminal/index.js';
 import { Interrupted, UsageError } from '../../../src/client/errors.js';
 import { hashFile } from '../../../src/files/index.js';
+import { straight } from '../../support/affine.js';
 import { temporary } from '../../support/temporary.js';
 
 const start = process.cwd();
@@ -20,11 +21,7 @@ let other: Buffer;
 let cut: Buffer;
 beforeAll(async () => {
   await using directory = await temporary();
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   const write = async (data: Float32Array | Uint8Array) => {
     const file = path.join(directory.path, 'volume.nii');
     await writeNifti(file, { size: [6, 6, data.length / 36], affine, data });
@@ -262,11 +259,7 @@ test('Each segmentation is counted on its scan, with the names of its record, wh
 test('Windows have the units of the record, of the scan and of a map, and of several volumes one is shown', async () => {
   await using it = await withScans([], true);
   mkdirSync(it.place('Out/s'), { recursive: true });
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   const data = Float32Array.from({ length: 432 }, (_, at) => at * 1.5);
   await writeNifti(it.place('s.nii'), { size: [6, 6, 6], affine, data, frames: 2 });
   writeFileSync(it.place('Out/s/mask.nii'), mask);
@@ -284,11 +277,7 @@ test('Windows have the units of the record, of the scan and of a map, and of sev
 
 test('A region that overlaps others is counted with all of its values', async () => {
   await using it = await withScans([]);
-  const affine = [
-    [1, 0, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ] as const;
+  const affine = straight();
   // 100 voxels of 1, 40 of 2, 10 of 3.
   const data = Uint8Array.from({ length: 1000 }, (_, at) => (at < 100 ? 1 : at < 140 ? 2 : at < 150 ? 3 : 0));
   await writeNifti(it.place('brats.nii'), { size: [10, 10, 10], affine, data });

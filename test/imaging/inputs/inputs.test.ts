@@ -6,6 +6,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import { remarksOn, type Unit } from '../../../src/client/found-files.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { collect } from '../../client/support/collect.js';
+import { straight } from '../../support/affine.js';
 import { dicom, plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 
@@ -44,11 +45,7 @@ describe('the volumes that paths name', () => {
       string,
       string,
     ];
-    const affine = [
-      [-1, 0, 0, 0],
-      [0, -1, 0, 0],
-      [0, 0, 1, 0],
-    ] as const;
+    const affine = straight([-1, -1, 1]);
     await writeNifti(plain, { size: [1, 1, 2], affine, data: Uint8Array.of(1, 2) });
     const bytes = await readFile(plain);
     bytes[123] = 0;

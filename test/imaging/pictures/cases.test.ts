@@ -4,6 +4,7 @@ import { type Affine, writeNifti } from '@remote-app/volumes';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashFile } from '../../../src/files/index.js';
 import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
+import { straight } from '../../support/affine.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** What a volume of a test holds. */
@@ -35,11 +36,7 @@ function dataOf(kind: Kind) {
   return fill(new Uint8Array(count), (at) => (kind === 'mask' && inBall(at) ? (at % side < 12 ? 1 : 2) : 0));
 }
 
-const affine = (left: number): Affine => [
-  [1, 0, 0, left],
-  [0, 1, 0, 0],
-  [0, 0, 1, 0],
-];
+const affine = (left: number): Affine => straight([1, 1, 1], [left, 0, 0]);
 
 describe('cases', () => {
   let root: Awaited<ReturnType<typeof temporary>>;

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { millilitresText } from '../../../src/client/case/index.js';
 import { htmlPage } from '../../../src/imaging/pictures/html.js';
 import type { DrawnCase, LayerView } from '../../../src/imaging/pictures/picture.js';
+import { straight } from '../../support/affine.js';
 import { readJpeg } from '../../support/jpeg.js';
 import { lacks, placesOf } from '../../support/needs.mjs';
 import { temporary } from '../../support/temporary.js';
@@ -57,11 +58,7 @@ test('Labels have their voxels and their millilitres', async () => {
   const data = Uint8Array.from({ length: 16 ** 3 }, (_, at) => (at < 1956 ? 1 : at < 2000 ? 2 : 0));
   const spaced = (x: number, y: number, z: number) =>
     ({
-      affine: [
-        [x, 0, 0, 0],
-        [0, y, 0, 0],
-        [0, 0, z, 0],
-      ],
+      affine: straight([x, y, z]),
     }) as const;
   const labelsOf = async (voxel: ReturnType<typeof spaced>) => {
     const [scan, mask] = [new Uint8Array(16 ** 3), data].map((each) => volumeOf(each, [16, 16, 16], voxel));

@@ -2,6 +2,7 @@ import type { Affine, VolumeFile, Voxels } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { drawSlice } from '../../../src/imaging/pictures/draw.js';
 import { sheetOf } from '../../../src/imaging/pictures/sheet.js';
+import { straight } from '../../support/affine.js';
 import { drawnCase, layouts, phantom, viewOf as viewCase, volumeOf } from './phantom.js';
 
 const options = { slices: 3, maxPixels: 64 };
@@ -16,21 +17,13 @@ function cube<T extends Voxels>(data: T, value: (i: number, j: number, k: number
 const size = [8, 8, 8] as const;
 
 /** Voxels of 1 mm that begin at a place. */
-const affineAt = (x: number, y: number, z: number): Affine => [
-  [1, 0, 0, x],
-  [0, 1, 0, y],
-  [0, 0, 1, z],
-];
+const affineAt = (x: number, y: number, z: number): Affine => straight([1, 1, 1], [x, y, z]);
 
 test('A slice has the contours of its labels in their colours, at the places of their voxels', async () => {
   const rows = ['........', '.aaaa...', '.aaaa...', '.aaaa...', '.aaaa.b.', '........'];
   const data = Uint8Array.from([...rows.join('')].map((letter) => '.ab'.indexOf(letter)));
   // The first axis runs to the left, and the second to the back, as the picture does.
-  const affine: Affine = [
-    [-1, 0, 0, 0],
-    [0, -1, 0, 0],
-    [0, 0, 1, 0],
-  ];
+  const affine: Affine = straight([-1, -1, 1]);
   const terminology = { 1: { name: 'a', color: '#fa0001' }, 2: { name: 'b', color: '#00fa02' } };
   const drawn = await viewCase({ mask: volumeOf(data, [8, 6, 1], { affine }), terminology });
   const [plane] = drawn.planes;
@@ -192,11 +185,7 @@ test('A volume of one value is drawn in grey', async () => {
 test('The size of small volumes is that of their voxels, and long ones are reduced', async () => {
   const drawn = await view(
     volumeOf(new Uint8Array(4 * 4 * 100), [4, 4, 100], {
-      affine: [
-        [0.5, 0, 0, 0],
-        [0, 0.5, 0, 0],
-        [0, 0, 2, 0],
-      ],
+      affine: straight([0.5, 0.5, 2]),
     }),
   );
   const [axial, coronal] = drawn.planes;

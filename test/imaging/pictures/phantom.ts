@@ -1,6 +1,7 @@
 import type { Affine, Slice, VolumeFile, Voxels } from '@remote-app/volumes';
 import type { CaseView, DrawnCase } from '../../../src/imaging/pictures/picture.js';
 import { type CaseVolumes, type ViewOptions, viewCase } from '../../../src/imaging/pictures/view-case.js';
+import { straight } from '../../support/affine.js';
 
 /** A picture of volumes, by default of one slice of each plane. */
 export const viewOf = (volumes: Partial<CaseVolumes>, options: Partial<ViewOptions> = {}) =>
@@ -26,11 +27,7 @@ export function volumeOf(
   return {
     path: '/data/phantom.nii',
     format: 'NIfTI',
-    affine: [
-      [1, 0, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-    ],
+    affine: straight(),
     hasOrientation: true,
     modality: null,
     labels: null,

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { writeNifti } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
 import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
+import { straight } from '../../support/affine.js';
 import { dicomSeries } from '../../support/dicom.js';
 import { dicomFile, element } from '../../support/dicom-files.js';
 import { metaHeader } from '../../support/headers.js';
@@ -23,11 +24,7 @@ async function write(volumes: Readonly<Record<string, 'scan' | 'mask' | 'labels'
     };
     await writeNifti(at(name), {
       size: [8, 1, 1],
-      affine: [
-        [1, 0, 0, 0],
-        [0, 1, 0, 0],
-        [0, 0, 1, 0],
-      ],
+      affine: straight(),
       data: Uint8Array.from(values[kind]),
     });
   }
