@@ -71,7 +71,6 @@ test('The disk space that an archive needs is known before it is written, and ma
 });
 
 test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
-  ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
   [
     'bytes behind the end of a deflated entry',
     [{ name: 'a', content: 'A'.repeat(99), deflated: true, statedPacked: 9 }],
@@ -82,13 +81,7 @@ test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
   ['a file and a directory', [a, { name: 'a/' }], {}, "unsafe: it has two entries named 'a/'"],
   ['a link', [{ ...a, mode: 0o120777 }], {}, "unsafe: its entry 'a' is a link or a device, not a file"],
   ['a reserved name', [a], { reserved: ['a'] }, "unsafe: its entry 'a' has a name that cannot be extracted"],
-  ['a way out', [{ name: '../a' }], {}, "unsafe: its entry '../a' has a name that cannot be extracted"],
-  [
-    'itself, with content',
-    [{ name: './', content: 'x' }],
-    {},
-    "unsafe: its entry './' has a name that cannot be extracted",
-  ],
+  ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
 ])('An archive with %s is refused in these words', async ([, entries, options, words]) => {
   const { file, out } = await archived(entries);
   expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);

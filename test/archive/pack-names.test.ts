@@ -36,20 +36,6 @@ function plantNamed(root: string, names: readonly string[]) {
   }
 }
 
-test('Every name without control characters is unchanged after packing and extracting', async () => {
-  await using root = await temporary();
-  const source = path.join(root.path, 'source');
-  const names = nasty.filter((name) => !controls.includes(name));
-  plantNamed(source, names);
-  const archive = path.join(root.path, 'result.zip');
-  const { notes, files } = await packDirectory(source, archive);
-  expect(notes).toEqual([]);
-  expect(files).toBe(names.length);
-  const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
-  expect(extracted.notes).toEqual([]);
-  execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
-});
-
 test.skipIf(lacks('python3'))('Python finds no error in it, and the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
@@ -84,6 +70,7 @@ test('A name that archiver would change is changed to one that no other file has
     'T1:mask.nii',
     'T2:mask.nii',
     'T1_mask.nii',
+    'T1:mask_1.nii',
     'a\\b',
     'C:\\x',
     'd\\',
@@ -96,6 +83,7 @@ test('A name that archiver would change is changed to one that no other file has
   const expected = {
     'T1_mask.nii': 'T1_mask.nii',
     'T1_mask_1.nii': 'T1:mask.nii',
+    'T1_mask_1_1.nii': 'T1:mask_1.nii',
     'T2_mask.nii': 'T2:mask.nii',
     a_b: 'a\\b',
     C__x: 'C:\\x',
@@ -113,32 +101,12 @@ test('A name that archiver would change is changed to one that no other file has
   const archive = path.join(root.path, 'a.zip');
   const { notes } = await packDirectory(source, archive);
   expect(await members(archive)).toEqual(expected);
-  expect(notes).toHaveLength(9);
+  expect(notes).toHaveLength(10);
   expect(notes).toContain("A name that zip cannot carry was changed to 'T1_mask_1.nii'");
 
   const listed = names.map((name) => ({ name, path: path.join(source, name) }));
-  expect((await packListed(listed, archive)).notes).toHaveLength(8);
+  expect((await packListed(listed, archive)).notes).toHaveLength(9);
   expect(await members(archive)).toEqual(expected);
-});
-
-test('Two changed names stay different, even if one looks like a numbered form of the other', async () => {
-  await using root = await temporary();
-  const names = ['a_b', 'a:b', 'a\\b', 'a:b_1', 'd/x', 'd/x\\'];
-  for (const [at] of names.entries()) writeFileSync(path.join(root.path, `${at}`), `${at}`);
-  const archive = path.join(root.path, 'a.zip');
-  await packListed(
-    names.map((name, at) => ({ name, path: path.join(root.path, `${at}`) })),
-    archive,
-  );
-  const members = [...(await unzip(readFileSync(archive)))].map(([name, content]) => [name, `${content}`]);
-  expect(members).toEqual([
-    ['a_b', '0'],
-    ['a_b_1', '1'],
-    ['a_b_2', '2'],
-    ['a_b_1_1', '3'],
-    ['d/x', '4'],
-    ['d/x_', '5'],
-  ]);
 });
 
 test('A name that is not UTF-8 is replaced by a readable one that no other file has', async () => {

@@ -37,6 +37,7 @@ describe('packing a directory', () => {
     const files = {
       'a.txt': 'text',
       'deep/er/é 頭🧠.nii': 'umlaut',
+      ' a/aux: trailing. ': 'an odd name',
       'empty.bin': '',
       'noise.bin': noise,
       'text.csv': 'value,'.repeat(50_000),
@@ -47,7 +48,7 @@ describe('packing a directory', () => {
     await plant(source, files);
     const archive = path.join(root.path, 'result.zip');
     const packed = await packDirectory(source, archive);
-    expect(packed.files).toBe(7);
+    expect(packed.files).toBe(8);
     const extracted = await extractArchive(archive, path.join(root.path, 'copy'), limits);
     expect(extracted).toEqual({ ...packed, unplaced: 0 });
     expect(packed.notes).toEqual([]);
