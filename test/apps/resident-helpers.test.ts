@@ -147,17 +147,14 @@ for (const name of names)
     });
   });
 
-test.skipIf(lacks('python3'))(
-  'The helper in Python has what C printed in the log, and counts sys.exit as Python does',
-  async () => {
-    await using started = await startWorker('python');
-    expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
-    const quit = await started.run('quit=the mask is empty');
-    expect([quit.answer, quit.log]).toMatchObject([{ exit_code: 1 }, 'use 2\nthe mask is empty\n']);
-    expect((await started.run('replace=elsewhere')).log).toBe('use 3\n');
-    expect((await started.run('print=here')).log).toBe('use 4\nhere');
-  },
-);
+test.skipIf(lacks('python3'))('The helper in Python logs what C printed, and counts sys.exit', async () => {
+  await using started = await startWorker('python');
+  expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
+  const quit = await started.run('quit=the mask is empty');
+  expect([quit.answer, quit.log]).toMatchObject([{ exit_code: 1 }, 'use 2\nthe mask is empty\n']);
+  expect((await started.run('replace=elsewhere')).log).toBe('use 3\n');
+  expect((await started.run('print=here')).log).toBe('use 4\nhere');
+});
 
 test.skipIf(lacks('python3'))(
   'The helper in Python goes on after every exception of a job, and a forked process ends with its own code',

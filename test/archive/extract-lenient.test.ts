@@ -140,17 +140,14 @@ describe('a result', () => {
     expect(notes).toHaveLength(4);
   });
 
-  test.for(['../a', '/a', 'a/../../b', 'a//b', ''])(
-    'A result that leads out of its directory is refused: %o',
-    async (name) => {
-      await using root = await temporary();
-      await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
-      await expect(extract(root.path, named('first', name), 'win32')).rejects.toMatchObject({
-        fault: 'unsafe',
-      });
-      expect(readdirSync(path.join(root.path, 'out'))).toEqual(['result.zip']);
-    },
-  );
+  test.for(['../a', '/a', 'a/../../b', 'a//b', ''])('A result that leads out fails: %o', async (name) => {
+    await using root = await temporary();
+    await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
+    await expect(extract(root.path, named('first', name), 'win32')).rejects.toMatchObject({
+      fault: 'unsafe',
+    });
+    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['result.zip']);
+  });
 
   test('A result with two entries of one name, or with a link, is refused', async () => {
     await using root = await temporary();

@@ -293,18 +293,15 @@ describe('small entries', () => {
     expectContents(root.path, entries);
   });
 
-  test.for([
+  test.for<[string, Entry]>([
     ['corrupt', { ...deflated('bad', 'bad'), crc: 7 }],
     ['corrupt', { ...deflated('bad', 'bad'), statedSize: 4 }],
     ['unplaced', { name: '1/bad', content: 'below a file' }],
-  ] as [string, Entry][])(
-    'Small entries are refused as %s where one of them is at fault: %o',
-    async ([fault, bad]) => {
-      await using root = await temporary();
-      const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
-      await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
-    },
-  );
+  ])('Small entries are refused as %s if one is at fault: %o', async ([fault, bad]) => {
+    await using root = await temporary();
+    const archive = zip([...many.slice(0, 40), bad, ...many.slice(40, 80)]);
+    await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
+  });
 
   test('Small entries are named where a large one is damaged in its middle', async () => {
     await using root = await temporary();
@@ -437,20 +434,17 @@ describe('the number of entries', () => {
     await expect(extract(root.path, archive)).rejects.toThrow("make it again, with 'zip -r' for instance");
   });
 
-  test.for([
+  test.for<[string, Buffer]>([
     ['fewer', zip([a, { name: 'b' }], { statedCount: 1 })],
     ['none', zip([a, { name: 'b' }], { statedCount: 0 })],
     ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
     ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
     ['one that begins where no file has bytes', beginsAt(zip([a]), 2n ** 60n)],
-  ] as [string, Buffer][])(
-    'The number of entries is not believed where the directory has another one: %s',
-    async ([, archive]) => {
-      await using root = await temporary();
-      await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
-      expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
-    },
-  );
+  ])('The number of entries is that of the directory, or refused: %s', async ([, archive]) => {
+    await using root = await temporary();
+    await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
+    expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
+  });
 
   test('The number of entries is that of the last of two archives in one file, which is refused', async () => {
     await using root = await temporary();

@@ -257,21 +257,18 @@ describe('packing pieces of files', () => {
       },
       /'x' changed while it was packed/,
     ],
-  ] as const)(
-    'Packing pieces of files fails if the file %s than when they were chosen',
-    async ([, change, why]) => {
-      await using root = await temporary();
-      await plant(root.path, { x: '0123456789' });
-      const file = path.join(root.path, 'x');
-      const pieces = async () => {
-        change(file);
-        return [{ start: 0, end: 10 }];
-      };
-      const archive = path.join(root.path, 'x.zip');
-      await expect(packListed([{ name: 'x', path: file, pieces }], archive)).rejects.toThrow(why);
-      expect(existsSync(archive)).toBe(false);
-    },
-  );
+  ] as const)('Packing pieces fails if the file %s than when they were chosen', async ([, change, why]) => {
+    await using root = await temporary();
+    await plant(root.path, { x: '0123456789' });
+    const file = path.join(root.path, 'x');
+    const pieces = async () => {
+      change(file);
+      return [{ start: 0, end: 10 }];
+    };
+    const archive = path.join(root.path, 'x.zip');
+    await expect(packListed([{ name: 'x', path: file, pieces }], archive)).rejects.toThrow(why);
+    expect(existsSync(archive)).toBe(false);
+  });
 
   test('Packing pieces of files fails with the error of what chooses them', async () => {
     await using root = await temporary();

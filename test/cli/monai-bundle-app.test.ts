@@ -63,7 +63,7 @@ test.each([
   [{ format: 'segmentation', type: 'probabilities', spatial_shape: [] }, true],
   [{ format: 'image' }, false],
 ])(
-  'A bundle whose output is %j is a segmentation: %j',
+  'A bundle with the output %j is a segmentation: %j',
   async (changes: { readonly format: string; readonly type?: string }, isOne) => {
     const why = refusal(await bundle({ [about]: withData('outputs', changes) }));
     expect(why).toBe(

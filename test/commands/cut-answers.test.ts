@@ -37,14 +37,11 @@ describe.each([
   ['kill', killed],
   ['rm', removed],
 ] as const)('%s, whose answer is cut', (command, answer) => {
-  test.each(['cut head', 'cut body'] as const)(
-    'A request whose answer is cut in the middle is made again: %s',
-    async (cut) => {
-      const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
-      expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
-      expect(stderr).toMatch(/^The connection to .* broke: .*; trying again for another .*\n$/);
-    },
-  );
+  test.each(['cut head', 'cut body'] as const)('A request with a cut answer is repeated: %s', async (cut) => {
+    const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
+    expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
+    expect(stderr).toMatch(/^The connection to .* broke: .*; trying again for another .*\n$/);
+  });
 
   test('A request whose answer is always cut fails when the patience is over', async () => {
     const { code, asked, stderr } = await run([command, jobId, '--patience', '1'], ['cut body']);
@@ -71,13 +68,10 @@ describe('rm, whose first answer is cut,', () => {
   test.each([
     ['410', expired],
     ['404', unknown],
-  ])(
-    'rm, whose first answer is cut, rm takes %s after a cut answer to mean that the job is removed',
-    async (_, answer) => {
-      const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
-      expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
-    },
-  );
+  ])('rm takes %s after a cut answer to mean that the job is removed', async (_, answer) => {
+    const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
+    expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
+  });
 
   test('rm, whose first answer is cut, rm does not take a page without a job to mean that the job is removed', async () => {
     const { code, stdout } = await run(['rm', jobId], ['cut body', [404, {}]]);

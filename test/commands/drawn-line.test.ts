@@ -98,19 +98,16 @@ describe('an upload', () => {
     [120, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
     [80, /^Uploading \[=+-+\] \d+% [\d.]+ [KM]iB\/s [\d.]+ MiB of 64\.0 MiB ETA \d.*$/],
     [40, /^Uploading (\[=*-+\] )?\d+% .*ETA \d.*$/],
-  ])(
-    'At %d columns an upload is drawn as one line with the bytes of the files, and Ctrl-C removes it',
-    async (columns, bar) => {
-      await withUpload(leaveIt, { columns }, async (terminal) => {
-        await terminal.shows(bar);
-        expect(terminal.rows).toHaveLength(1);
-        terminal.type(interrupt);
-        expect(await terminal.ended()).toBe(130);
-        expect(terminal.rows).toEqual(['Error: Interrupted']);
-        expectWhole(terminal);
-      });
-    },
-  );
+  ])('At %d columns an upload is drawn as one line, which Ctrl-C removes', async (columns, bar) => {
+    await withUpload(leaveIt, { columns }, async (terminal) => {
+      await terminal.shows(bar);
+      expect(terminal.rows).toHaveLength(1);
+      terminal.type(interrupt);
+      expect(await terminal.ended()).toBe(130);
+      expect(terminal.rows).toEqual(['Error: Interrupted']);
+      expectWhole(terminal);
+    });
+  });
 
   test('An upload stays on one line when the terminal becomes narrower and wider again', async () => {
     await withUpload(leaveIt, { columns: 100, isReal: true }, async (terminal) => {

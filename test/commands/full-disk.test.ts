@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   });
 
   test.each([['--detach'], ['-o', 'there']])(
-    'If there is no room for what infer %s prints, the job is named',
+    'Without room for what infer %s prints, it names the job',
     async (...flags) => {
       const args = ['infer', 'a.nii', '--app', 'tissue', ...flags];
       const { stderr, code } = await onFullDevice({ lines: ['one', 'two'] }, ...args);
@@ -94,15 +94,12 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
     ['a list', ['jobs']],
     ['a document', ['jobs', '--json']],
     ['a log', ['logs', jobId]],
-  ])(
-    'If there is no room for %s on stdout, the command says so and does not exit with 0',
-    async (_, args) => {
-      const { stderr, code, asked } = await onFullDevice({ result: stored, lines: ['one', 'two'] }, ...args);
-      expect(stderr).toMatch(
-        /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
-      );
-      expect(code).toBe(1);
-      expect(asked).toBeLessThan(2);
-    },
-  );
+  ])('If there is no room for %s on stdout, the command says so and fails', async (_, args) => {
+    const { stderr, code, asked } = await onFullDevice({ result: stored, lines: ['one', 'two'] }, ...args);
+    expect(stderr).toMatch(
+      /^Error: Cannot write (?:to stdout|'stdout'): no space left on device \(ENOSPC\).*\n$/,
+    );
+    expect(code).toBe(1);
+    expect(asked).toBeLessThan(2);
+  });
 });

@@ -474,15 +474,12 @@ describe('init --from monai-bundle', () => {
 });
 
 describe('check, of an app of a bundle', () => {
-  test.skipIf(lacks('python3'))(
-    'check, of an app of a bundle finds missing packages and missing weights',
-    async () => {
-      await using cli = await withBundle();
-      await init(cli);
-      await rm(path.join(cli.directory, 'spleen/bundle/models/model.pt'));
-      const { stdout } = await cli.run(['check', 'spleen', '--no-run']);
-      expect(stdout).toMatch(/not installed for .*python.*: .*monai.*pip install -r requirements\.txt/);
-      expect(stdout).toContain('the file model.pt is not there');
-    },
-  );
+  test.skipIf(lacks('python3'))('check finds missing packages and weights of an app of MONAI', async () => {
+    await using cli = await withBundle();
+    await init(cli);
+    await rm(path.join(cli.directory, 'spleen/bundle/models/model.pt'));
+    const { stdout } = await cli.run(['check', 'spleen', '--no-run']);
+    expect(stdout).toMatch(/not installed for .*python.*: .*monai.*pip install -r requirements\.txt/);
+    expect(stdout).toContain('the file model.pt is not there');
+  });
 });

@@ -174,26 +174,19 @@ describe('init --from nnunet', () => {
   });
 
   const disk = smallDisk(1);
-  test.skipIf(disk === null)(
-    'init --from nnunet leaves nothing behind on a full disk, so that it can be run again',
-    async () => {
-      const large = Buffer.concat([
-        checkpoint.subarray(0, 4),
-        Buffer.alloc(2 << 20),
-        checkpoint.subarray(-22),
-      ]);
-      await using cli = await withFolder({ [`${resultsName}/fold_1/checkpoint_final.pth`]: large });
-      const target = path.join(disk ?? '', 'liver');
-      const { code, stderr } = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
-      expect([code, stderr]).toEqual([1, expect.stringMatching(/no space left.*run the command again/i)]);
-      expect(await readdir(target)).toEqual([]);
-      // Another file system, where no link is possible.
-      await plant(cli.directory, nnunetFolder());
-      const again = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
-      expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('The weights are copied.')]);
-      expect(await readFile(path.join(target, 'model/fold_1.pth'))).toEqual(checkpoint);
-    },
-  );
+  test.skipIf(disk === null)('init --from nnunet leaves nothing behind on a full disk', async () => {
+    const large = Buffer.concat([checkpoint.subarray(0, 4), Buffer.alloc(2 << 20), checkpoint.subarray(-22)]);
+    await using cli = await withFolder({ [`${resultsName}/fold_1/checkpoint_final.pth`]: large });
+    const target = path.join(disk ?? '', 'liver');
+    const { code, stderr } = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/no space left.*run the command again/i)]);
+    expect(await readdir(target)).toEqual([]);
+    // Another file system, where no link is possible.
+    await plant(cli.directory, nnunetFolder());
+    const again = await cli.run(['init', target, '--from', 'nnunet', resultsName]);
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('The weights are copied.')]);
+    expect(await readFile(path.join(target, 'model/fold_1.pth'))).toEqual(checkpoint);
+  });
 
   for (const [name, tta] of [
     ['nnUNetTrainer__nnUNetPlans__2d', 3],
@@ -444,61 +437,52 @@ describe('init --from nnunet --venv', () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining(bring)]);
   });
 
-  test.skipIf(lacks('python3'))(
-    'init --from nnunet --venv check names the command that makes a missing environment',
-    async () => {
-      await using cli = await withFolder();
-      expect((await init(cli)).code).toBe(0);
-      const manifest = path.join(cli.directory, 'liver/app.json');
-      const all = await json(manifest);
-      await plant(cli.directory, {
-        'liver/app.json': JSON.stringify({ ...all, command: ['venv/bin/python', 'main.py'] }),
-      });
-      const { code, stdout } = await cli.run(['check', 'liver', '--no-run']);
-      expect([code, stdout]).toEqual([
-        1,
-        expect.stringContaining(
-          "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
-        ),
-      ]);
-    },
-  );
+  test.skipIf(lacks('python3'))('check names the command that makes a missing environment', async () => {
+    await using cli = await withFolder();
+    expect((await init(cli)).code).toBe(0);
+    const manifest = path.join(cli.directory, 'liver/app.json');
+    const all = await json(manifest);
+    await plant(cli.directory, {
+      'liver/app.json': JSON.stringify({ ...all, command: ['venv/bin/python', 'main.py'] }),
+    });
+    const { code, stdout } = await cli.run(['check', 'liver', '--no-run']);
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringContaining(
+        "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
+      ),
+    ]);
+  });
 });
 
 describe('check, of an app of nnU-Net', () => {
-  test.skipIf(lacks('python3'))(
-    'check, of an app of nnU-Net finds missing packages and missing weights',
-    async () => {
-      await using cli = await withFolder();
-      await init(cli);
-      await rm(path.join(cli.directory, 'liver/model/fold_1.pth'));
-      const { stdout } = await cli.run(['check', 'liver', '--no-run']);
-      expect(stdout).toMatch(/not installed for .*python.*: .*nnunetv2/);
-      expect(stdout).toContain('the file fold_1.pth is not there');
-    },
-  );
+  test.skipIf(lacks('python3'))('check finds missing packages and weights of an app of nnU-Net', async () => {
+    await using cli = await withFolder();
+    await init(cli);
+    await rm(path.join(cli.directory, 'liver/model/fold_1.pth'));
+    const { stdout } = await cli.run(['check', 'liver', '--no-run']);
+    expect(stdout).toMatch(/not installed for .*python.*: .*nnunetv2/);
+    expect(stdout).toContain('the file fold_1.pth is not there');
+  });
 
-  test.skipIf(lacks('python3'))(
-    'check, of an app of nnU-Net finds a PyTorch without CUDA on a machine with GPUs, and on no other',
-    async () => {
-      await using cli = await withFolder();
-      await init(cli);
-      for (const [cuda, gpus, isTold] of [
-        ['None', 1, true],
-        ["'13.2'", 1, false],
-        ['None', 0, false],
-      ] as const) {
-        await plant(cli.directory, {
-          'modules/torch/__init__.py': 'raise Exception("this is not imported")',
-          'modules/torch/version.py': `__version__ = '2.15.0'\ncuda: Optional[str] = ${cuda}\n`,
-        });
-        const { stdout } = await cli.run(['check', 'liver', '--no-run'], {
-          PATH: `${path.resolve('test/fixtures/bin')}:${process.env.PATH}`,
-          FAKE_GPUS: String(gpus),
-          PYTHONPATH: path.join(cli.directory, 'modules'),
-        });
-        expect(/PyTorch without CUDA.*H200.*pip install --force-reinstall torch/.test(stdout)).toBe(isTold);
-      }
-    },
-  );
+  test.skipIf(lacks('python3'))('check finds a PyTorch without CUDA where there are GPUs', async () => {
+    await using cli = await withFolder();
+    await init(cli);
+    for (const [cuda, gpus, isTold] of [
+      ['None', 1, true],
+      ["'13.2'", 1, false],
+      ['None', 0, false],
+    ] as const) {
+      await plant(cli.directory, {
+        'modules/torch/__init__.py': 'raise Exception("this is not imported")',
+        'modules/torch/version.py': `__version__ = '2.15.0'\ncuda: Optional[str] = ${cuda}\n`,
+      });
+      const { stdout } = await cli.run(['check', 'liver', '--no-run'], {
+        PATH: `${path.resolve('test/fixtures/bin')}:${process.env.PATH}`,
+        FAKE_GPUS: String(gpus),
+        PYTHONPATH: path.join(cli.directory, 'modules'),
+      });
+      expect(/PyTorch without CUDA.*H200.*pip install --force-reinstall torch/.test(stdout)).toBe(isTold);
+    }
+  });
 });

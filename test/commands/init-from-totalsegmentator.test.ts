@@ -181,23 +181,16 @@ describe('init --from totalsegmentator', () => {
   });
 
   const disk = smallDisk(1);
-  test.skipIf(disk === null)(
-    'init --from totalsegmentator leaves nothing behind on a full disk, so that it can be run again',
-    async () => {
-      const large = Buffer.concat([
-        checkpoint.subarray(0, 4),
-        Buffer.alloc(2 << 20),
-        checkpoint.subarray(-22),
-      ]);
-      await using cli = await withWeights([299, 300]);
-      await plant(cli.directory, { [`weights/${checkpointOf(300)}`]: large });
-      const target = path.join(disk ?? '', 'organs');
-      const { code } = await cli.run([
-        ...['init', target, '--from', 'totalsegmentator', '--task', 'body', '--weights', 'weights'],
-      ]);
-      expect([code, await readdir(target)]).toEqual([1, []]);
-    },
-  );
+  test.skipIf(disk === null)('init --from totalsegmentator leaves nothing on a full disk', async () => {
+    const large = Buffer.concat([checkpoint.subarray(0, 4), Buffer.alloc(2 << 20), checkpoint.subarray(-22)]);
+    await using cli = await withWeights([299, 300]);
+    await plant(cli.directory, { [`weights/${checkpointOf(300)}`]: large });
+    const target = path.join(disk ?? '', 'organs');
+    const { code } = await cli.run([
+      ...['init', target, '--from', 'totalsegmentator', '--task', 'body', '--weights', 'weights'],
+    ]);
+    expect([code, await readdir(target)]).toEqual([1, []]);
+  });
 
   test('init --from totalsegmentator makes an app of every task of the table', async () => {
     await using cli = await Cli.create();

@@ -84,21 +84,18 @@ test('The page of the command line describes the error document once', () => {
 /** Files of the app, named by their place in it; and what is read as a path later. */
 const noPaths = list`prediction-file evaluation-file uncertainty-file config-file dataset bind bind-rw`;
 
-test.each([...names, 'serve'])(
-  "%s expands '~/' to the home directory in each flag that names a path",
-  async (name) => {
-    const { default: command } = await import(
-      pathToFileURL(path.join(commands, `${name.replace(' ', '/')}.ts`)).href
-    );
-    const paths = Object.entries<Flag>({ ...command.baseFlags, ...command.flags }).filter(
-      ([flag, { helpValue }]) => /^(FILE|DIR|PATH)$/.test(String(helpValue)) && !noPaths.includes(flag),
-    );
-    for (const [flag, { parse }] of paths) {
-      expect([flag, await parse('~/x', {}, { name: flag })]).toEqual([flag, path.join(os.homedir(), 'x')]);
-      await expect(parse('~somebody/x', {}, { name: flag }), flag).rejects.toThrow("only '~/' stands for");
-    }
-  },
-);
+test.each([...names, 'serve'])("%s expands '~/' to the home directory in each path", async (name) => {
+  const { default: command } = await import(
+    pathToFileURL(path.join(commands, `${name.replace(' ', '/')}.ts`)).href
+  );
+  const paths = Object.entries<Flag>({ ...command.baseFlags, ...command.flags }).filter(
+    ([flag, { helpValue }]) => /^(FILE|DIR|PATH)$/.test(String(helpValue)) && !noPaths.includes(flag),
+  );
+  for (const [flag, { parse }] of paths) {
+    expect([flag, await parse('~/x', {}, { name: flag })]).toEqual([flag, path.join(os.homedir(), 'x')]);
+    await expect(parse('~somebody/x', {}, { name: flag }), flag).rejects.toThrow("only '~/' stands for");
+  }
+});
 
 test('Eval is an alias of evaluate', async () => {
   await using cli = await Cli.create();

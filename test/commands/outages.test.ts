@@ -298,31 +298,28 @@ describe('Ctrl-C during a download', () => {
   test.each([
     ['infer', ['infer', 'ct.nii']],
     ['result', ['result', jobId]],
-  ])(
-    'Ctrl-C during a download of %s leaves the finished job alone and says how to fetch its result',
-    async (_, args) => {
-      await using cli = await cliWithScan();
-      let killed = 0;
-      await using server = await fakeService({
-        lines: ['one'],
-        onKill: () => killed++,
-        override: ({ url }, response) => {
-          if (!url.endsWith('/result')) return false;
-          response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
-          response.write(zip.subarray(0, 10));
-          return true;
-        },
-      });
-      const running = cli.begin([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
-      await until('the first bytes are on the disk', () => hasBegun(cli.directory));
-      running.signal('SIGINT');
-      const { code, stderr } = await running.ended;
-      expect([code, killed]).toEqual([130, 0]);
-      const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;
-      expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
-      expect(stderr).not.toMatch(/kill/);
-    },
-  );
+  ])('Ctrl-C during a download of %s says how to fetch the result of the finished job', async (_, args) => {
+    await using cli = await cliWithScan();
+    let killed = 0;
+    await using server = await fakeService({
+      lines: ['one'],
+      onKill: () => killed++,
+      override: ({ url }, response) => {
+        if (!url.endsWith('/result')) return false;
+        response.writeHead(200, { 'content-type': 'application/zip', 'content-length': zip.length });
+        response.write(zip.subarray(0, 10));
+        return true;
+      },
+    });
+    const running = cli.begin([...args, '-o', path.join(cli.directory, 'out'), '--server', server.url]);
+    await until('the first bytes are on the disk', () => hasBegun(cli.directory));
+    running.signal('SIGINT');
+    const { code, stderr } = await running.ended;
+    expect([code, killed]).toEqual([130, 0]);
+    const again = `remote-app result ${jobId} -o ${path.join(cli.directory, 'out')} --server ${server.url}`;
+    expect(stderr).toContain(`Job ${jobId} is done; '${again}' fetches its result\n`);
+    expect(stderr).not.toMatch(/kill/);
+  });
 });
 
 test('Ctrl-C ends the wait for a lost server at once', async () => {

@@ -66,21 +66,18 @@ describe('the built program, before a server that is none', () => {
   test.for([
     [['drain'], false, 'accepts new jobs'],
     [['drain', '--undo'], true, 'still accepts no new job'],
-  ] as const)(
-    'The command does not believe that %s was received if the answer says otherwise',
-    async ([args, draining, words]) => {
-      await using server = await fakeService({
-        override: (_, response) => {
-          json(response, 200, { draining, active: 0 });
-          return true;
-        },
-      });
-      await using cli = await Cli.create();
-      const { code, stdout, stderr } = await cli.run([...args, '--server', server.url]);
-      expect([code, stdout]).toEqual([5, '']);
-      expect(stderr).toContain(words);
-    },
-  );
+  ] as const)('The command trusts no answer that does not confirm %s', async ([args, draining, words]) => {
+    await using server = await fakeService({
+      override: (_, response) => {
+        json(response, 200, { draining, active: 0 });
+        return true;
+      },
+    });
+    await using cli = await Cli.create();
+    const { code, stdout, stderr } = await cli.run([...args, '--server', server.url]);
+    expect([code, stdout]).toEqual([5, '']);
+    expect(stderr).toContain(words);
+  });
 
   test('A wait for the end of a drain fails if somebody undoes the drain meanwhile', async () => {
     let asked = 0;

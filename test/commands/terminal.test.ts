@@ -55,7 +55,7 @@ describe('at a terminal', () => {
     expect(screen).toContain('plain');
   });
 
-  test.each([
+  test.each<[string, string[], Fake]>([
     [
       'the reason of a failure',
       ['logs', jobId],
@@ -64,14 +64,11 @@ describe('at a terminal', () => {
     ['the state of a job', ['status', jobId], { error: hostile }],
     ['a list of apps', ['apps'], { apps: [hostile, `b\n${hostile}`] }],
     ['a choice of apps', ['infer', 'ct.nii'], { apps: [hostile, 'b'] }],
-  ] as [string, string[], Fake][])(
-    'At a terminal, %s contains no control sequences',
-    async (_, args, fake) => {
-      const { screen } = await atTerminalOf(fake, args);
-      expectTame(screen);
-      expect(screen).toContain('end');
-    },
-  );
+  ])('At a terminal, %s has no control sequences', async (_, args, fake) => {
+    const { screen } = await atTerminalOf(fake, args);
+    expectTame(screen);
+    expect(screen).toContain('end');
+  });
 
   test.each([
     ['a detail', ['health'], 500, { detail: hostile }, {}],
@@ -91,18 +88,15 @@ describe('at a terminal', () => {
       },
       {},
     ],
-  ])(
-    'At a terminal, %s of a server contains no control sequences',
-    async (_, args, status, body, headers) => {
-      const override: Fake['override'] = ({ url }, response) => {
-        if (url.includes('ram')) return false;
-        json(response, status, body, headers);
-        return true;
-      };
-      const { screen } = await atTerminalOf({ override }, args);
-      expectTame(screen);
-    },
-  );
+  ])('At a terminal, %s of a server has no control sequences', async (_, args, status, body, headers) => {
+    const override: Fake['override'] = ({ url }, response) => {
+      if (url.includes('ram')) return false;
+      json(response, status, body, headers);
+      return true;
+    };
+    const { screen } = await atTerminalOf({ override }, args);
+    expectTame(screen);
+  });
 
   test.each([
     ['in colour', {}, true],

@@ -34,69 +34,60 @@ const health = (cli: Cli, server: string, ...more: string[]) =>
   cli.run(['health', '--timeout', '10', '--server', server, ...more]);
 
 describe('a certificate', () => {
-  test.skipIf(withoutOpenssl)(
-    'A self-signed certificate is refused with advice, and trusted with --ca, REMOTE_APP_CA and a profile',
-    async () => {
-      await using cli = await Cli.create();
-      const pair = await selfSigned(cli.directory, 'gpu', 'localhost');
-      await using server = await TlsServer.start(pair);
-      const url = `https://localhost:${server.port}`;
-      const refused = await health(cli, url);
-      expect(refused.code).toBe(5);
-      expect(refused.stderr).toMatch(
-        /^Error: https:\S+ shows a certificate 'gpu' that it has signed itself; get it .* --ca FILE \(its SHA-256 is (\w\w:){31}\w\w\)\n$/,
-      );
-      const unchecked = { NODE_TLS_REJECT_UNAUTHORIZED: '0', SERVICE_API_TOKEN: 'secret' };
-      expect((await cli.run(['health', '--server', url], unchecked)).code).toBe(5);
-      expect((await health(cli, url, '--ca', pair.file)).code).toBe(0);
-      expect((await cli.run(['health', '--server', url], { REMOTE_APP_CA: pair.file })).code).toBe(0);
-      // The profile works from anywhere.
-      const login = await cli.run(['login', '--server', url, '--ca', path.basename(pair.file)]);
-      expect([login.code, login.stderr]).toEqual([0, '']);
-      expect((await cli.run(['health'])).stdout).toBe(`${url} is ok\n`);
-    },
-  );
+  test.skipIf(withoutOpenssl)('A self-signed certificate is refused, and trusted with --ca', async () => {
+    await using cli = await Cli.create();
+    const pair = await selfSigned(cli.directory, 'gpu', 'localhost');
+    await using server = await TlsServer.start(pair);
+    const url = `https://localhost:${server.port}`;
+    const refused = await health(cli, url);
+    expect(refused.code).toBe(5);
+    expect(refused.stderr).toMatch(
+      /^Error: https:\S+ shows a certificate 'gpu' that it has signed itself; get it .* --ca FILE \(its SHA-256 is (\w\w:){31}\w\w\)\n$/,
+    );
+    const unchecked = { NODE_TLS_REJECT_UNAUTHORIZED: '0', SERVICE_API_TOKEN: 'secret' };
+    expect((await cli.run(['health', '--server', url], unchecked)).code).toBe(5);
+    expect((await health(cli, url, '--ca', pair.file)).code).toBe(0);
+    expect((await cli.run(['health', '--server', url], { REMOTE_APP_CA: pair.file })).code).toBe(0);
+    // The profile works from anywhere.
+    const login = await cli.run(['login', '--server', url, '--ca', path.basename(pair.file)]);
+    expect([login.code, login.stderr]).toEqual([0, '']);
+    expect((await cli.run(['health'])).stdout).toBe(`${url} is ok\n`);
+  });
 
-  test.skipIf(withoutOpenssl)(
-    'A certificate of an unknown authority is refused with the names of both, and trusted only with the right --ca',
-    async () => {
-      await using cli = await Cli.create();
-      const authority = await selfSigned(cli.directory, 'authority');
-      const other = await selfSigned(cli.directory, 'other');
-      await using server = await TlsServer.start(
-        await signed(cli.directory, 'gpu', { by: 'authority', host: 'localhost' }),
-      );
-      const url = `https://localhost:${server.port}`;
-      const words = "shows the certificate 'gpu', issued by 'authority', which this machine does not know";
-      expect((await health(cli, url)).stderr).toContain(`${words}; get the issuer's certificate`);
-      const { stderr } = await health(cli, url, '--ca', other.file);
-      expect(stderr).toContain(`${words}, and the certificates in '${other.file}' do not vouch for it; `);
-      expect((await health(cli, url, '--ca', authority.file)).code).toBe(0);
-    },
-  );
+  test.skipIf(withoutOpenssl)('A certificate of an unknown authority is trusted with --ca only', async () => {
+    await using cli = await Cli.create();
+    const authority = await selfSigned(cli.directory, 'authority');
+    const other = await selfSigned(cli.directory, 'other');
+    await using server = await TlsServer.start(
+      await signed(cli.directory, 'gpu', { by: 'authority', host: 'localhost' }),
+    );
+    const url = `https://localhost:${server.port}`;
+    const words = "shows the certificate 'gpu', issued by 'authority', which this machine does not know";
+    expect((await health(cli, url)).stderr).toContain(`${words}; get the issuer's certificate`);
+    const { stderr } = await health(cli, url, '--ca', other.file);
+    expect(stderr).toContain(`${words}, and the certificates in '${other.file}' do not vouch for it; `);
+    expect((await health(cli, url, '--ca', authority.file)).code).toBe(0);
+  });
 
-  test.skipIf(withoutOpenssl)(
-    'A certificate that has expired, or is for another name, is refused with the reason',
-    async () => {
-      await using cli = await Cli.create();
-      const { file } = await selfSigned(cli.directory, 'authority');
-      const expired = await signed(cli.directory, 'old', { by: 'authority', host: 'localhost', days: -1 });
-      await using old = await TlsServer.start(expired);
-      const late = await health(cli, `https://localhost:${old.port}`, '--ca', file);
-      expect(late.code).toBe(5);
-      expect(late.stderr).toMatch(
-        /^Error: The certificate 'old' of https:\S+ has expired \(.*GMT\); .*admin must renew it/,
-      );
-      await using gpu = await TlsServer.start(
-        await signed(cli.directory, 'gpu', { by: 'authority', host: 'gpu.test' }),
-      );
-      const misnamed = await health(cli, `https://localhost:${gpu.port}`, '--ca', file);
-      expect(misnamed.code).toBe(5);
-      expect(misnamed.stderr).toMatch(
-        /^Error: The certificate of https:\S+ is for gpu\.test, not for 'localhost'; /,
-      );
-    },
-  );
+  test.skipIf(withoutOpenssl)('A certificate that has expired or has another name is refused', async () => {
+    await using cli = await Cli.create();
+    const { file } = await selfSigned(cli.directory, 'authority');
+    const expired = await signed(cli.directory, 'old', { by: 'authority', host: 'localhost', days: -1 });
+    await using old = await TlsServer.start(expired);
+    const late = await health(cli, `https://localhost:${old.port}`, '--ca', file);
+    expect(late.code).toBe(5);
+    expect(late.stderr).toMatch(
+      /^Error: The certificate 'old' of https:\S+ has expired \(.*GMT\); .*admin must renew it/,
+    );
+    await using gpu = await TlsServer.start(
+      await signed(cli.directory, 'gpu', { by: 'authority', host: 'gpu.test' }),
+    );
+    const misnamed = await health(cli, `https://localhost:${gpu.port}`, '--ca', file);
+    expect(misnamed.code).toBe(5);
+    expect(misnamed.stderr).toMatch(
+      /^Error: The certificate of https:\S+ is for gpu\.test, not for 'localhost'; /,
+    );
+  });
 
   test.each([
     ['that is not there', 'gone.pem', 'no such file or directory (ENOENT)'],

@@ -318,13 +318,10 @@ describe('passes', () => {
     ['maximum_tta', 'tta', 0, 1, 'takes none'],
     ['maximum_tta', 'tta', null, 99, ''],
     ['mc_dropout', 'mc', 2, 3, 'takes at most 2'],
-  ] as const)(
-    '%s of an app limits --%s to %j, and %i were asked for',
-    (bound, name, most, asked, problem) => {
-      const found = refused({ [bound]: most }, 'infer', { [name]: asked });
-      expect(found).toBe(problem && `${name} | ${asked} | ${problem}`);
-    },
-  );
+  ] as const)('%s of an app limits --%s to %j, not to %i', (bound, name, most, asked, problem) => {
+    const found = refused({ [bound]: most }, 'infer', { [name]: asked });
+    expect(found).toBe(problem && `${name} | ${asked} | ${problem}`);
+  });
 });
 
 describe('a patch size', () => {

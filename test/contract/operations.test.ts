@@ -118,20 +118,17 @@ describe('the operations table', () => {
     expect(rows.map(([segment]) => segment)).toEqual(operationNames);
   });
 
-  test.for(operationNames)(
-    'The operations table has exactly the fields and defaults of %s that clients rely on',
-    (name) => {
-      const fields: readonly Field[] = operationOf(name).fields;
-      const plain = fields.filter(({ option }) => !option);
-      const table = Object.fromEntries(
-        plain.map((field) => [field.name, field.required ? '!' : field.default]),
-      );
-      expect(table).toEqual(specified[name]);
-      expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
-      const options = fields.filter(({ option }) => option).map((field) => field.name);
-      expect(options.sort()).toEqual(optional[name]);
-    },
-  );
+  test.for(operationNames)('The table of operations has the fields of %s that clients rely on', (name) => {
+    const fields: readonly Field[] = operationOf(name).fields;
+    const plain = fields.filter(({ option }) => !option);
+    const table = Object.fromEntries(
+      plain.map((field) => [field.name, field.required ? '!' : field.default]),
+    );
+    expect(table).toEqual(specified[name]);
+    expect(Object.keys(table).sort()).toEqual(Object.keys(specified[name] ?? {}).sort());
+    const options = fields.filter(({ option }) => option).map((field) => field.name);
+    expect(options.sort()).toEqual(optional[name]);
+  });
 
   test('The operations table has no duplicate field or flag', () => {
     for (const name of operationNames) {

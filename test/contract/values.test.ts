@@ -6,7 +6,7 @@ import { numberOf, readOption, readText } from '../../src/contract/values.js';
 const field = (kind: FieldKind, more: Partial<Field> = {}): Field => ({ name: 'f', kind, help: '', ...more });
 
 describe('the text of a field', () => {
-  test.for([
+  test.for<[FieldKind, string, unknown]>([
     ['integer', '42', 42],
     ['integer', ' -3 ', -3],
     ['integer', '+7', 7],
@@ -45,12 +45,9 @@ describe('the text of a field', () => {
     ['path', '..b/..c.yml', '..b/..c.yml'],
     ['duration', '12h', 43_200],
     ['duration', 'MAX', 'max'],
-  ] as [FieldKind, string, unknown][])(
-    'The text of a field of kind %s is read: %s',
-    ([kind, text, value]) => {
-      expect(readText(field(kind), text)).toEqual(value);
-    },
-  );
+  ])('The text of a field of kind %s is read: %s', ([kind, text, value]) => {
+    expect(readText(field(kind), text)).toEqual(value);
+  });
 
   test.for(['integer', 'number', 'boolean', 'name', 'path', 'paths', 'gpus', 'overrides'] as const)(
     'The text of a field of kind %s counts as missing if it is empty',
@@ -60,7 +57,7 @@ describe('the text of a field', () => {
     },
   );
 
-  test.for([
+  test.for<[FieldKind, string]>([
     ['name', '-x'],
     ['paths', 'a,-b'],
     ['overrides', '-a=1'],
@@ -86,7 +83,7 @@ describe('the text of a field', () => {
     ['overrides', ' =a'],
     ['overrides', '=a=b'],
     ['duration', 'soon'],
-  ] as [FieldKind, string][])(
+  ])(
     'The text of a field of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
     ([kind, text]) => {
       expect(() => readText(field(kind), text)).toThrow(FieldError);
@@ -108,7 +105,7 @@ describe('the text of a field', () => {
       expect(() => readText(field(kind), 'x')).toThrow("Field 'f' must be sent as a file");
   });
 
-  test.for([
+  test.for<[FieldKind, string, string]>([
     ['integer', '1.5', "must be an integer, got '1.5'"],
     ['integer', '2147483648', "is out of range: '2147483648'"],
     ['integer', '-2147483648', "is out of range: '-2147483648'"],
@@ -125,12 +122,9 @@ describe('the text of a field', () => {
     ['overrides', 'a', "must be NAME=VALUE, got 'a'"],
     ['duration', 'Soon', "must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'Soon'"],
     ['gpus', '0,-1', 'must be at least 0, got -1'],
-  ] as [FieldKind, string, string][])(
-    'The text of a field of kind %s says what is wrong: %o',
-    ([kind, text, problem]) => {
-      expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
-    },
-  );
+  ])('The text of a field of kind %s says what is wrong: %o', ([kind, text, problem]) => {
+    expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
+  });
 });
 
 test('A number with other text around it is refused', () => {

@@ -85,34 +85,31 @@ for (const name of names) {
   );
 }
 
-test.skipIf(lacks('python3'))(
-  'The example without the helper goes on after a job that failed, and runs a single job by itself',
-  async () => {
-    await using directory = await temporary();
-    const at = (name: string) => path.join(directory.path, name);
-    const command = await plantApp(directory.path, 'Python without the helper');
-    await plant(directory.path, { 'a.nii': 'abc', 'One/': '', 'Alone/': '' });
-    const words = (output: string, volume: string) => [
-      'infer',
-      '/app',
-      '--tta',
-      '0',
-      '--output',
-      at(output),
-      '--cpu',
-      '1',
-      '--inputs',
-      at(volume),
-      '--quiet',
-    ];
-    await using worker = new ResidentWorker([...command, 'resident', '/app', '--cpu', '1']);
-    expect(await worker.answer()).toEqual({ ready: true });
-    expect((await worker.run(words('One', 'nothing'))).answer).toMatchObject({ exit_code: 1 });
-    expect((await worker.run(words('One', 'a.nii'))).answer).toMatchObject({ exit_code: 0 });
-    expect(await worker.end()).toBe(0);
-    const [program = '', ...rest] = command;
-    await execute(program, [...rest, ...words('Alone', 'a.nii')]);
-    for (const output of ['One', 'Alone'])
-      expect(await readFile(at(`${output}/a.nii`), 'hex')).toBe(opposite('abc'));
-  },
-);
+test.skipIf(lacks('python3'))('The example without the helper goes on after a failed job', async () => {
+  await using directory = await temporary();
+  const at = (name: string) => path.join(directory.path, name);
+  const command = await plantApp(directory.path, 'Python without the helper');
+  await plant(directory.path, { 'a.nii': 'abc', 'One/': '', 'Alone/': '' });
+  const words = (output: string, volume: string) => [
+    'infer',
+    '/app',
+    '--tta',
+    '0',
+    '--output',
+    at(output),
+    '--cpu',
+    '1',
+    '--inputs',
+    at(volume),
+    '--quiet',
+  ];
+  await using worker = new ResidentWorker([...command, 'resident', '/app', '--cpu', '1']);
+  expect(await worker.answer()).toEqual({ ready: true });
+  expect((await worker.run(words('One', 'nothing'))).answer).toMatchObject({ exit_code: 1 });
+  expect((await worker.run(words('One', 'a.nii'))).answer).toMatchObject({ exit_code: 0 });
+  expect(await worker.end()).toBe(0);
+  const [program = '', ...rest] = command;
+  await execute(program, [...rest, ...words('Alone', 'a.nii')]);
+  for (const output of ['One', 'Alone'])
+    expect(await readFile(at(`${output}/a.nii`), 'hex')).toBe(opposite('abc'));
+});

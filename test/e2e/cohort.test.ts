@@ -384,28 +384,25 @@ test('A server whose disk is full ends the command, and no case counts as failed
 
 const disk = smallDisk(2);
 
-test.skipIf(disk === null)(
-  'A full disk on this machine ends the command, which says how to go on',
-  async () => {
-    await using cli = await Cli.create();
-    await plant(cli.directory, { 'scans/a.nii': 'a' });
-    const archives = {
-      packed: zip([{ name: 'mask.nii', content: Buffer.alloc(3 << 20), deflated: true }]),
-      stored: zipOf({ 'mask.nii': Buffer.alloc(3 << 20) }),
-    };
-    for (const result of Object.values(archives)) {
-      await using server = await fakeService({ result });
-      const words = ['infer', '--each', 'scans', '-o', path.join(disk ?? '', 'Out'), '--server', server.url];
-      const { code, stderr } = await cli.run(words);
-      expect(code).toBe(1);
-      expect(stderr).toMatch(
-        /Error: .* free (there|in '.*'); free some space, then give the same command again: finished cases are kept\n/,
-      );
-      expect(readFileSync(path.join(disk ?? '', 'Out/cases.csv'), 'utf8')).not.toContain('failed');
-      expect(stderr).not.toContain('remote-app result');
-    }
-  },
-);
+test.skipIf(disk === null)('A full disk here ends the command, which says how to go on', async () => {
+  await using cli = await Cli.create();
+  await plant(cli.directory, { 'scans/a.nii': 'a' });
+  const archives = {
+    packed: zip([{ name: 'mask.nii', content: Buffer.alloc(3 << 20), deflated: true }]),
+    stored: zipOf({ 'mask.nii': Buffer.alloc(3 << 20) }),
+  };
+  for (const result of Object.values(archives)) {
+    await using server = await fakeService({ result });
+    const words = ['infer', '--each', 'scans', '-o', path.join(disk ?? '', 'Out'), '--server', server.url];
+    const { code, stderr } = await cli.run(words);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /Error: .* free (there|in '.*'); free some space, then give the same command again: finished cases are kept\n/,
+    );
+    expect(readFileSync(path.join(disk ?? '', 'Out/cases.csv'), 'utf8')).not.toContain('failed');
+    expect(stderr).not.toContain('remote-app result');
+  }
+});
 
 /** The answers of a proxy whose server is away, to some of the requests. */
 const away = (isAway: (url: string, number: number) => boolean) => {

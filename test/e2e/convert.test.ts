@@ -320,41 +320,36 @@ test('Nothing is written for a mask without labels, which is no failure', async 
   expect(readdirSync(at('Output')).filter((name) => name.startsWith('mask'))).toEqual(['mask.nii.gz']);
 });
 
-test.each(['cases', 'bids'])(
-  'A cohort converts each case, and a case that cannot be converted is not done: %s',
-  async (layout) => {
-    const source = await writeSeries();
-    const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
-    await plant(at('scans'), {
-      ...Object.fromEntries(
-        source.files.map((file) => [`sub-01/${path.basename(file)}`, readFileSync(file)]),
-      ),
-    });
-    const words = ['infer', '--each', 'scans', '-o', 'Out', '--layout', layout];
-    expect((await run(...words)).code).toBe(0);
-    expect(runs()).toBe(1);
-    const converted = await run(...words, '--as', 'dicom-seg');
-    expect(converted.code, converted.stderr).toBe(0);
-    const files = readdirSync(at('Out'), { recursive: true }).map(String);
-    const seg = files.find((name) => name.endsWith('.seg.dcm')) ?? '';
-    expect((await openVolume(at('Out', seg))).labels?.map(({ name }) => name)).toEqual([
-      'Liver',
-      'Label 2',
-      'Tumour',
-    ]);
-    const record = JSON.parse(
-      readFileSync(
-        at('Out', files.find((name) => /record\.json$|_remote-app.*\.json$/.test(name)) ?? ''),
-        'utf8',
-      ),
-    );
-    const base = path.basename(seg);
-    expect(record.conversion.outputs).toEqual([
-      { from: base.replace('.seg.dcm', '.nii.gz'), as: 'dicom-seg', name: base },
-    ]);
-    const before = runs();
-    const again = await run(...words, '--as', 'dicom-seg');
-    expect(again.stderr).toMatch(/1 case: 1 done \(1 of them before\)/);
-    expect(runs()).toBe(before);
-  },
-);
+test.each(['cases', 'bids'])('A cohort converts each case, or does not call it done: %s', async (layout) => {
+  const source = await writeSeries();
+  const { run, at, runs } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
+  await plant(at('scans'), {
+    ...Object.fromEntries(source.files.map((file) => [`sub-01/${path.basename(file)}`, readFileSync(file)])),
+  });
+  const words = ['infer', '--each', 'scans', '-o', 'Out', '--layout', layout];
+  expect((await run(...words)).code).toBe(0);
+  expect(runs()).toBe(1);
+  const converted = await run(...words, '--as', 'dicom-seg');
+  expect(converted.code, converted.stderr).toBe(0);
+  const files = readdirSync(at('Out'), { recursive: true }).map(String);
+  const seg = files.find((name) => name.endsWith('.seg.dcm')) ?? '';
+  expect((await openVolume(at('Out', seg))).labels?.map(({ name }) => name)).toEqual([
+    'Liver',
+    'Label 2',
+    'Tumour',
+  ]);
+  const record = JSON.parse(
+    readFileSync(
+      at('Out', files.find((name) => /record\.json$|_remote-app.*\.json$/.test(name)) ?? ''),
+      'utf8',
+    ),
+  );
+  const base = path.basename(seg);
+  expect(record.conversion.outputs).toEqual([
+    { from: base.replace('.seg.dcm', '.nii.gz'), as: 'dicom-seg', name: base },
+  ]);
+  const before = runs();
+  const again = await run(...words, '--as', 'dicom-seg');
+  expect(again.stderr).toMatch(/1 case: 1 done \(1 of them before\)/);
+  expect(runs()).toBe(before);
+});

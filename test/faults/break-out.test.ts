@@ -56,16 +56,13 @@ test.runIf(namespaces)('The app that tries to break out attacks only what its pl
   expect(readdirSync(path.join(root.path, 'job'))).toContain('exit.json.reserved');
 });
 
-test.runIf(namespaces)(
-  'Without namespaces of its own the harness skips the attacks and says so',
-  async () => {
-    await using root = await temporary();
-    writeFileSync(path.join(root.path, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
-    const harness = [process.execPath, faults('run.mjs'), '--rounds', '0.1', '--only', 'break-out'];
-    // The namespaces of this test, of which the harness does not know, keep the attacks in if it does not leave them out.
-    const words = [...(namespaces ?? []), 'env', `PATH=${root.path}:${process.env.PATH}`, ...harness];
-    const { stdout } = await run(words[0] ?? '', words.slice(1), { timeout: 20_000 });
-    expect(stdout).toContain('break-out: left out: the attacks need mount and PID namespaces of their own');
-    expect(stdout).not.toContain('attempts');
-  },
-);
+test.runIf(namespaces)('Without its own namespaces the harness skips the attacks and says so', async () => {
+  await using root = await temporary();
+  writeFileSync(path.join(root.path, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+  const harness = [process.execPath, faults('run.mjs'), '--rounds', '0.1', '--only', 'break-out'];
+  // The namespaces of this test, of which the harness does not know, keep the attacks in if it does not leave them out.
+  const words = [...(namespaces ?? []), 'env', `PATH=${root.path}:${process.env.PATH}`, ...harness];
+  const { stdout } = await run(words[0] ?? '', words.slice(1), { timeout: 20_000 });
+  expect(stdout).toContain('break-out: left out: the attacks need mount and PID namespaces of their own');
+  expect(stdout).not.toContain('attempts');
+});

@@ -43,23 +43,20 @@ test('A program that lies nowhere on PATH is missing, whatever the system said',
   });
 });
 
-test.skipIf(!existsSync('/usr/bin/flock'))(
-  'A lock is found also where a service manager sets no PATH',
-  async () => {
-    await using root = await temporary();
-    await plant(root.path, { file: '' });
-    const before = process.env.PATH;
-    delete process.env.PATH;
-    try {
-      const lock = () => lockPath(path.join(root.path, 'file'), constants.O_RDONLY);
-      for (let time = 0; time < 2; time += 1) {
-        const locked = lock();
-        expect(locked).toEqual({ descriptor: expect.any(Number) });
-        expect(lock()).toBe('taken');
-        if (typeof locked === 'object' && 'descriptor' in locked) closeSync(locked.descriptor);
-      }
-    } finally {
-      process.env.PATH = before;
+test.skipIf(!existsSync('/usr/bin/flock'))('A lock is found if a service manager sets no PATH', async () => {
+  await using root = await temporary();
+  await plant(root.path, { file: '' });
+  const before = process.env.PATH;
+  delete process.env.PATH;
+  try {
+    const lock = () => lockPath(path.join(root.path, 'file'), constants.O_RDONLY);
+    for (let time = 0; time < 2; time += 1) {
+      const locked = lock();
+      expect(locked).toEqual({ descriptor: expect.any(Number) });
+      expect(lock()).toBe('taken');
+      if (typeof locked === 'object' && 'descriptor' in locked) closeSync(locked.descriptor);
     }
-  },
-);
+  } finally {
+    process.env.PATH = before;
+  }
+});

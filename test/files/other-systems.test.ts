@@ -44,15 +44,12 @@ describe('the names in a directory', () => {
     await syncDirectory('/no/such/directory');
   });
 
-  test.runIf(existsSync('/proc/self/fdinfo'))(
-    'The names in a directory cause no error on a file system that cannot sync them',
-    async () => {
-      expect(() => syncDirectorySync('/proc/self')).not.toThrow();
-      expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
-      await syncDirectory('/proc/self');
-      await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
-    },
-  );
+  test.runIf(existsSync('/proc/self/fdinfo'))('A file system without sync of names is no error', async () => {
+    expect(() => syncDirectorySync('/proc/self')).not.toThrow();
+    expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
+    await syncDirectory('/proc/self');
+    await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
+  });
 
   test.each(['win32', 'darwin', 'linux'] as const)(
     'The names in a directory get a JSON file on %s',
@@ -68,15 +65,12 @@ describe('the names in a directory', () => {
   );
 });
 
-test.runIf(process.platform === 'linux')(
-  'A file is opened for writing to be synced on Windows, which otherwise refuses',
-  async () => {
-    await syncFile(process.execPath);
-    using _ = imitate('win32');
-    // Linux opens no program for writing that runs.
-    await expect(syncFile(process.execPath)).rejects.toThrow('ETXTBSY');
-  },
-);
+test.runIf(process.platform === 'linux')('A file is opened for writing to be synced on Windows', async () => {
+  await syncFile(process.execPath);
+  using _ = imitate('win32');
+  // Linux opens no program for writing that runs.
+  await expect(syncFile(process.execPath)).rejects.toThrow('ETXTBSY');
+});
 
 test('A text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
   await using root = await temporary();

@@ -153,24 +153,21 @@ describe('what a program leaves behind', () => {
   });
 });
 
-test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-  'A program ends with this process at %s',
-  async (signal) => {
-    await using root = await temporary();
-    const { environment, left, gone } = marked();
-    const file = path.join(root.path, 'begun');
-    const script = `import { runProgram } from ${JSON.stringify(built('programs/index.js'))};
+test.for(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('A program ends with its parent at %s', async (signal) => {
+  await using root = await temporary();
+  const { environment, left, gone } = marked();
+  const file = path.join(root.path, 'begun');
+  const script = `import { runProgram } from ${JSON.stringify(built('programs/index.js'))};
     await runProgram(['sh', '-c', 'echo > ${file}; sleep 600; true'],
       { environment: process.env, limit: 60_000, maxBytes: 10, endsOnSignals: true });`;
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-      env: environment,
-      stdio: 'inherit',
-    });
-    const ended = new Promise((resolve) => child.once('exit', (_, by) => resolve(by)));
-    await until('the program runs', () => readFileSync(file, { encoding: 'utf8', flag: 'a+' }) !== '');
-    expect(left().length).toBeGreaterThan(1);
-    child.kill(signal);
-    expect(await ended).toBe(signal);
-    await gone();
-  },
-);
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    env: environment,
+    stdio: 'inherit',
+  });
+  const ended = new Promise((resolve) => child.once('exit', (_, by) => resolve(by)));
+  await until('the program runs', () => readFileSync(file, { encoding: 'utf8', flag: 'a+' }) !== '');
+  expect(left().length).toBeGreaterThan(1);
+  child.kill(signal);
+  expect(await ended).toBe(signal);
+  await gone();
+});

@@ -274,27 +274,24 @@ describe('serve --check', () => {
     expect([code, /^\d+ problems$/m.test(stdout)]).toEqual([2, true]);
   });
 
-  test.skipIf(withoutPython)(
-    'serve --check says what is probably wrong with apps that can be started; a start says what it finds in files',
-    async () => {
-      await using cli = await Cli.create();
-      const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
-      await plant(cli.directory, Object.fromEntries(planted));
-      const words = [...checkOfApps('data'), '--engine', 'sh'];
-      const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
-      expect(code).toBe(2);
-      for (const [name, [, sentence]] of Object.entries(doubtful)) {
-        const said = stdout.split('\n').filter((line) => line.includes(` app ${name}: `));
-        expect(said, name).toEqual([expect.stringContaining(sentence)]);
-        expect(said[0]).toMatch(/^PROBLEM/);
-      }
-      expect(stdout).toMatch(/ has no module 'no_such_module'/);
+  test.skipIf(withoutPython)('serve --check says what may be wrong with apps that do start', async () => {
+    await using cli = await Cli.create();
+    const planted = Object.entries(doubtfulFiles).map(([file, text]) => [`apps/${file}`, text]);
+    await plant(cli.directory, Object.fromEntries(planted));
+    const words = [...checkOfApps('data'), '--engine', 'sh'];
+    const { code, stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
+    expect(code).toBe(2);
+    for (const [name, [, sentence]] of Object.entries(doubtful)) {
+      const said = stdout.split('\n').filter((line) => line.includes(` app ${name}: `));
+      expect(said, name).toEqual([expect.stringContaining(sentence)]);
+      expect(said[0]).toMatch(/^PROBLEM/);
+    }
+    expect(stdout).toMatch(/ has no module 'no_such_module'/);
 
-      await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
-      for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
-      expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
-    },
-  );
+    await using server = await TestServer.start({ apps: [path.join(cli.directory, 'apps')] });
+    for (const name of ['typo', 'bounds', 'node']) expect(server.stderr).toContain(doubtful[name]?.[1]);
+    expect(server.stderr).toMatch(/app 'typo': .*app\.json, line 10: residnt/);
+  });
 
   test('serve --check does not disturb the server that runs with these settings', async () => {
     await using server = await TestServer.start();
@@ -384,29 +381,26 @@ describe('check', () => {
       expect(stdout).toContain(`: ${field}: `);
   });
 
-  test.skipIf(sandbox === null)(
-    'check runs the app in the sandbox, once on each GPU, with --try, and says on which one it fails',
-    async () => {
-      await using cli = await Cli.create();
-      const program = [
-        'for word; do case $previous in --output) out=$word ;; esac; previous=$word; done',
-        '[ -w / ] && echo "it has no sandbox" && exit 4',
-        '[ "$CUDA_VISIBLE_DEVICES" = 1 ] && echo "no kernel image" && exit 3',
-        'echo x > "$out/mask.txt"',
-      ].join('\n');
-      const json = JSON.stringify({ ...manifest, command: ['sh', 'main.sh'], inputs: { A: volume } });
-      await plant(cli.directory, { 'app/app.json': json, 'app/main.sh': `${program}\n` });
-      const environment = { PATH: `${fakePrograms}:${process.env.PATH}`, FAKE_GPUS: '2' };
-      const { code, stdout } = await cli.run(['check', 'app', '--try'], environment);
-      expect(stdout).toMatch(/^ok +trial run on GPU 0: infer wrote 1 file/m);
-      expect(stdout).toMatch(
-        /^PROBLEM +trial run on GPU 1: infer ended with exit code 3; it printed last: no kernel image$/m,
-      );
-      expect(code).toBe(1);
-      const onCpu = await cli.run(['check', 'app', '--try'], { CUDA_VISIBLE_DEVICES: '' });
-      expect(onCpu.stdout).toMatch(/^ok +trial run on the CPU: infer wrote 1 file/m);
-    },
-  );
+  test.skipIf(sandbox === null)('check --try runs the app in the sandbox, once on each GPU', async () => {
+    await using cli = await Cli.create();
+    const program = [
+      'for word; do case $previous in --output) out=$word ;; esac; previous=$word; done',
+      '[ -w / ] && echo "it has no sandbox" && exit 4',
+      '[ "$CUDA_VISIBLE_DEVICES" = 1 ] && echo "no kernel image" && exit 3',
+      'echo x > "$out/mask.txt"',
+    ].join('\n');
+    const json = JSON.stringify({ ...manifest, command: ['sh', 'main.sh'], inputs: { A: volume } });
+    await plant(cli.directory, { 'app/app.json': json, 'app/main.sh': `${program}\n` });
+    const environment = { PATH: `${fakePrograms}:${process.env.PATH}`, FAKE_GPUS: '2' };
+    const { code, stdout } = await cli.run(['check', 'app', '--try'], environment);
+    expect(stdout).toMatch(/^ok +trial run on GPU 0: infer wrote 1 file/m);
+    expect(stdout).toMatch(
+      /^PROBLEM +trial run on GPU 1: infer ended with exit code 3; it printed last: no kernel image$/m,
+    );
+    expect(code).toBe(1);
+    const onCpu = await cli.run(['check', 'app', '--try'], { CUDA_VISIBLE_DEVICES: '' });
+    expect(onCpu.stdout).toMatch(/^ok +trial run on the CPU: infer wrote 1 file/m);
+  });
 
   test('check says that an app has removed its output directory', async () => {
     await using cli = await Cli.create();
@@ -536,7 +530,7 @@ const refusals: Readonly<Record<string, readonly [words: readonly string[], sent
 
 describe('serve --check refuses what a start refuses, in the same words', () => {
   test.for(Object.entries(refusals))(
-    'serve --check refuses what a start refuses, in the same words: %s',
+    'serve --check refuses it in the words of a start: %s',
     async ([, [words, sentence]]) => {
       await using cli = await Cli.create();
       await plant(cli.directory, planted);
@@ -587,20 +581,17 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
   );
 
   const disk = smallDisk(1);
-  test.skipIf(disk === null)(
-    'serve --check refuses jobs on another file system in the same words as a start',
-    async () => {
-      await using cli = await Cli.create();
-      await plant(cli.directory, { 'data/': '' });
-      symlinkSync(disk ?? '', path.join(cli.directory, 'data', 'jobs'));
-      const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', 'data'];
-      const { code, stdout } = await cli.run([...words, '--check'], { CUDA_VISIBLE_DEVICES: '' });
-      expect([code, stdout]).toEqual([
-        2,
-        expect.stringMatching(/^PROBLEM {2}data directory: .* on another file/m),
-      ]);
-    },
-  );
+  test.skipIf(disk === null)('serve --check refuses jobs on another file system', async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'data/': '' });
+    symlinkSync(disk ?? '', path.join(cli.directory, 'data', 'jobs'));
+    const words = ['serve', '--apps', apps.shell, '--port', '0', '--data-dir', 'data'];
+    const { code, stdout } = await cli.run([...words, '--check'], { CUDA_VISIBLE_DEVICES: '' });
+    expect([code, stdout]).toEqual([
+      2,
+      expect.stringMatching(/^PROBLEM {2}data directory: .* on another file/m),
+    ]);
+  });
 });
 
 test('serve says at its start what its apps lack, and serves the others', async () => {

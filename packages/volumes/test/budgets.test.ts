@@ -132,7 +132,7 @@ describe('A DICOM file', () => {
     ],
     ['a header without an end', 3.9e9, [meta(explicit), endless], 'no image within its first 128 MiB'],
   ])(
-    'A DICOM file with %s is refused without reading it into memory.',
+    'A DICOM file with %s is refused before it is read into memory.',
     async (_, bytes, parts, sentence) => {
       const file = await sparse(bytes, ...parts);
       expect(await refusalOf(openVolume(file))).toContain(sentence);

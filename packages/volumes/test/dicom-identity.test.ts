@@ -199,7 +199,7 @@ json.dump({'files': files, 'unknown': unknown}, sys.stdout)
 `;
 
 test.skipIf(pydicom === null)(
-  'Real files tell what pydicom finds in them, and the table has the keywords of the standard',
+  'Real files say what pydicom finds, with the names of the standard',
   async () => {
     const input = JSON.stringify([...identifying]);
     const { stdout } = spawnSync('/usr/bin/python3', ['-c', program, pydicom ?? ''], {

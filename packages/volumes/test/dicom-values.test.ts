@@ -61,14 +61,11 @@ describe('A text that is only partly a number', () => {
     ['echo time', 0x00180081, '4,6'],
     ['temporal position identifier', 0x00200100, '1,0'],
   ];
-  test.each(tags)(
-    'A %s that is not a number is refused, not read in part (%s, %s).',
-    async (title, tag, words) => {
-      const slice = (k: number): Partial<Slice> => (k === 1 ? { more: [element(tag, 'DS', words)] } : {});
-      const sentence = await refusalOf(readVolume(await series([slice(0), slice(1), slice(2)])));
-      expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is not a number`);
-    },
-  );
+  test.each(tags)('A %s that is not a number is refused (%s, %s).', async (title, tag, words) => {
+    const slice = (k: number): Partial<Slice> => (k === 1 ? { more: [element(tag, 'DS', words)] } : {});
+    const sentence = await refusalOf(readVolume(await series([slice(0), slice(1), slice(2)])));
+    expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is not a number`);
+  });
 
   test('A text that is not a number is refused in functional groups too.', async () => {
     const frames: Frame[] = [0, 2].map((z) => ({
@@ -187,17 +184,14 @@ describe('The images at one position', () => {
       (time) => (time === 0 ? [] : [element(0x00189087, 'FD', double(1000))]),
     ],
     ['type', (time) => [element(0x00080008, 'CS', `ORIGINAL\\PRIMARY\\${time === 0 ? 'M' : 'P'}`)]],
-  ])(
-    'Images at one position are ordered by their %s, whatever their instance numbers are.',
-    async (_, more) => {
-      const files = scrambled.map(([time, k]) => ({
-        position: [0, 0, 2 * k],
-        pixels: filled(100 * time + k),
-        more: more(time),
-      }));
-      expect(await firstValues(await series(files))).toEqual(right);
-    },
-  );
+  ])('Images at one position are ordered by their %s, not by their instance numbers.', async (_, more) => {
+    const files = scrambled.map(([time, k]) => ({
+      position: [0, 0, 2 * k],
+      pixels: filled(100 * time + k),
+      more: more(time),
+    }));
+    expect(await firstValues(await series(files))).toEqual(right);
+  });
 
   test('Two echoes at two time points are four volumes.', async () => {
     const files = [3, 0, 2, 1, 0, 3, 1, 2].map((volume, index) => ({
@@ -274,15 +268,12 @@ describe('Rounded positions', () => {
     [0.625, 1, 6],
     [0.081, 2, 10],
     [1.25, 1, 5],
-  ])(
-    'Positions of slices of %s mm with %i decimals do not hide that slice %i is missing.',
-    async (step, digits, missing) => {
-      const more = [element(0x00180050, 'DS', String(step))];
-      expect(await refusalOf(openVolume(await rounded(straight(step, missing), digits, more)))).toContain(
-        'a slice is missing',
-      );
-    },
-  );
+  ])('Slices of %s mm with %i decimals do not hide that %i is missing.', async (step, digits, missing) => {
+    const more = [element(0x00180050, 'DS', String(step))];
+    expect(await refusalOf(openVolume(await rounded(straight(step, missing), digits, more)))).toContain(
+      'a slice is missing',
+    );
+  });
 
   test('Rounded positions of an oblique series are not a tilted gantry, and a tilted gantry is kept.', async () => {
     const [c, s] = [Math.cos(0.3), Math.sin(0.3)];
@@ -324,19 +315,16 @@ describe('A nuclear medicine volume', () => {
   test.each([
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
-  ])(
-    'A nuclear medicine volume with a spacing of %i mm lies where its detector says.',
-    async (spacing, values, lowest) => {
-      const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
-      const volume = await openVolume(file);
-      expect(volume.affine.map((row) => row.slice(2))).toEqual([
-        [0, -1],
-        [0, -2],
-        [3, lowest],
-      ]);
-      expect(await firstValues(file)).toEqual([values]);
-    },
-  );
+  ])('A volume of nuclear medicine in steps of %i mm lies as it says.', async (spacing, values, lowest) => {
+    const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
+    const volume = await openVolume(file);
+    expect(volume.affine.map((row) => row.slice(2))).toEqual([
+      [0, -1],
+      [0, -2],
+      [3, lowest],
+    ]);
+    expect(await firstValues(file)).toEqual([values]);
+  });
 
   test('A gated nuclear medicine file has a volume for each time slot.', async () => {
     const gates = [shorts(0x00540070, [2, 1, 1, 2]), element(0x00180088, 'DS', '3')];

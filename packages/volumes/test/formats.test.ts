@@ -83,15 +83,12 @@ describe.each(cases)('Values of %s, %s endian,', (type, endian) => {
     await expectValues(await write(directory, 'a.nii.gz', gzip(niftiHeader(given), bytes)));
   });
 
-  test.each(['.hdr', '.img'])(
-    'Values are read from a NIfTI pair that is opened by its %s file.',
-    async (ending) => {
-      const directory = await workspace();
-      await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
-      await write(directory, 'a.img', bytes);
-      await expectValues(path.join(directory, `a${ending}`));
-    },
-  );
+  test.each(['.hdr', '.img'])('Values are read from a pair that is opened by its %s.', async (ending) => {
+    const directory = await workspace();
+    await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
+    await write(directory, 'a.img', bytes);
+    await expectValues(path.join(directory, `a${ending}`));
+  });
 
   test('Values are read from NRRD, attached or detached, packed or not.', async () => {
     const directory = await workspace();
@@ -171,14 +168,11 @@ describe('A NIfTI volume', () => {
   const rounded = (rows: readonly (readonly number[])[]) =>
     rows.map((row) => row.map((value) => Math.round(value * 1e5) / 1e5 + 0));
 
-  test.each([false, true])(
-    'A NIfTI volume is placed by its sform if the code is set (NIfTI-2: %s).',
-    async (isSecond) => {
-      const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
-      expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
-      expect(hasOrientation).toBe(true);
-    },
-  );
+  test.each([false, true])('A NIfTI volume lies where its sform says (NIfTI-2: %s).', async (isSecond) => {
+    const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
+    expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
+    expect(hasOrientation).toBe(true);
+  });
 
   test('A NIfTI volume without an sform is placed by its qform, which may be mirrored.', async () => {
     expect(rounded((await open({ size, pixelSizes, qform })).affine)).toEqual([
@@ -234,16 +228,13 @@ test.each([
   ['int32', 0.5, 0, Float64Array],
   ['uint8', 1, 3, Float32Array],
   ['float64', 2, 0, Float64Array],
-] as const)(
-  'Values of %s are scaled by the slope %d and the intercept %d.',
-  async (type, slope, intercept, array) => {
-    const header = niftiHeader({ size, type, slope, intercept });
-    const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), type));
-    expect((await readVolume(file)).data).toEqual(
-      array.from(counting(count).map((each) => each * slope + intercept)),
-    );
-  },
-);
+] as const)('Values of %s are scaled by %d, and %d is added.', async (type, slope, intercept, array) => {
+  const header = niftiHeader({ size, type, slope, intercept });
+  const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), type));
+  expect((await readVolume(file)).data).toEqual(
+    array.from(counting(count).map((each) => each * slope + intercept)),
+  );
+});
 
 test.each([
   [0, 5],
@@ -323,27 +314,24 @@ describe('Several volumes in a file', () => {
     ],
   };
 
-  test.each(Object.keys(layouts))(
-    'Several volumes in a file are read one by one or all together (%s).',
-    async (layout) => {
-      const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
-      const file = await write(await workspace(), name, ...parts);
-      const volume = await openVolume(file);
-      expect(volume).toMatchObject({ size, components: 1, frames });
-      expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
-      for (const frame of counting(frames)) {
-        const one = await readVolume(file, { frame });
-        expect([one.frames, one.data]).toEqual([
-          1,
-          Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
-        ]);
-      }
-      for await (const { values } of volume.slices({ frame: 1, only: [3] }))
-        expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
-      const refusal = await refusalOf(readVolume(file, { frame: 3 }));
-      expect(refusal).toBe(`${name} holds 3 volumes: there is no volume 4.`);
-    },
-  );
+  test.each(Object.keys(layouts))('Volumes of one file are read alone or together (%s).', async (layout) => {
+    const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
+    const file = await write(await workspace(), name, ...parts);
+    const volume = await openVolume(file);
+    expect(volume).toMatchObject({ size, components: 1, frames });
+    expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
+    for (const frame of counting(frames)) {
+      const one = await readVolume(file, { frame });
+      expect([one.frames, one.data]).toEqual([
+        1,
+        Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
+      ]);
+    }
+    for await (const { values } of volume.slices({ frame: 1, only: [3] }))
+      expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
+    const refusal = await refusalOf(readVolume(file, { frame: 3 }));
+    expect(refusal).toBe(`${name} holds 3 volumes: there is no volume 4.`);
+  });
 });
 
 test.each([
@@ -478,17 +466,14 @@ describe('Voxels in several files', () => {
       counting(4).map((k) => `z${String(k + 7).padStart(3, '0')}.raw`),
       false,
     ],
-  ])(
-    'Voxels in several files are read in the order that %s gives.',
-    async (name, header, names, isListed) => {
-      const directory = await workspace();
-      for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
-      const file = await write(directory, name, header, isListed ? lines(...names) : '');
-      expect((await readVolume(file)).data).toEqual(values);
-      for await (const slice of (await openVolume(file)).slices({ only: [1, 3] }))
-        expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
-    },
-  );
+  ])('Voxels in several files are in the order that %s gives.', async (name, header, names, isListed) => {
+    const directory = await workspace();
+    for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
+    const file = await write(directory, name, header, isListed ? lines(...names) : '');
+    expect((await readVolume(file)).data).toEqual(values);
+    for await (const slice of (await openVolume(file)).slices({ only: [1, 3] }))
+      expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
+  });
 
   test('Bytes before the voxels of a data file are skipped.', async () => {
     const directory = await workspace();

@@ -53,21 +53,18 @@ async function segmentation(source: SourceSeries, mask: Awaited<ReturnType<typeo
 const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted gantry, each 1\.50 mm/;
 
 describe('A series of a tilted gantry', () => {
-  test.each([false, true])(
-    'The voxels of a tilted series lie where each image says (enhanced: %s).',
-    async (isEnhanced) => {
-      const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
-      for (const [k, images] of source.slices.entries()) {
-        const [right, front, up] = placeOf(source, 0, 0, k);
-        expect([-right, -front, up]).toEqual(
-          (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
-        );
-      }
-      expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
-      expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
-      expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
-    },
-  );
+  test.each([false, true])('Voxels of a tilted series lie as it says (enhanced: %s).', async (isEnhanced) => {
+    const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
+    for (const [k, images] of source.slices.entries()) {
+      const [right, front, up] = placeOf(source, 0, 0, k);
+      expect([-right, -front, up]).toEqual(
+        (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
+      );
+    }
+    expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
+    expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
+    expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
+  });
 
   test('Segments of a tilted series lie in the planes of its images.', async () => {
     const source = await tilted();

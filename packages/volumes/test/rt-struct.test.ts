@@ -87,19 +87,16 @@ const voxelsOfLabel = (value: number) => labels.map((each) => Number(each === va
 test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
-])(
-  'Contours enclose exactly the labels for all 48 orders of the axes of a mask, in %s series.',
-  async (_, shift) => {
-    const source = await writeSeries({ orientation: oblique, shift });
-    for (const order of orders) {
-      const mask = await writeMask('mask.nii', reordered(source, order));
-      const { set, written } = await structures([{ mask, segments }], source, { isStrict: true });
-      expect(written.isExact).toBe(true);
-      const regions = itemsOf(set, 'x30060039');
-      expect(regions.map((region) => voxelsOf(region, source))).toEqual([1, 2, 5].map(voxelsOfLabel));
-    }
-  },
-);
+])('Contours enclose the labels for all 48 orders of the axes of a mask, in %s series.', async (_, shift) => {
+  const source = await writeSeries({ orientation: oblique, shift });
+  for (const order of orders) {
+    const mask = await writeMask('mask.nii', reordered(source, order));
+    const { set, written } = await structures([{ mask, segments }], source, { isStrict: true });
+    expect(written.isExact).toBe(true);
+    const regions = itemsOf(set, 'x30060039');
+    expect(regions.map((region) => voxelsOf(region, source))).toEqual([1, 2, 5].map(voxelsOfLabel));
+  }
+});
 
 test('The coordinate across an axial plane has the same text as the position of its image.', async () => {
   const source = await writeSeries();

@@ -42,12 +42,9 @@ describe('a path without a flag', () => {
     ['infer', '-i t1 --gpu 0 flair', { inputs: [['flair'], ['t1']] }],
     ['infer', 'a.nii -i b.nii --tta 2 c.nii', { inputs: [['a.nii', 'c.nii'], ['b.nii']] }],
     ['evaluate', '-i t1 --gt g --cpu 1 flair', { inputs: [['flair'], ['t1']], gt: [['g']] }],
-  ] as const)(
-    'A path without a flag keeps its group unless it looks like the rest of a pattern: %s %s',
-    async (operation, line, expected) => {
-      expect(await groups(operation, line)).toEqual(expected);
-    },
-  );
+  ] as const)('Paths keep groups unless a shell made them: %s %s', async (operation, line, expected) => {
+    expect(await groups(operation, line)).toEqual(expected);
+  });
 
   test.each([
     ['infer', '-i t1.zarr t2.zarr', "'t2.zarr' follows '-i t1.zarr'", "-i '*.zarr'", 'write -i before each'],

@@ -59,14 +59,11 @@ describe('a command line', () => {
   test.for([
     ['--cpu', ['--gpu', '0', '--cpu', '4']],
     ['--ensemble', ['--ensemble', '2', '--ensemble-models', 'CV_0']],
-  ] as const)(
-    'A command line with %s and what says the same in another way is refused',
-    async ([flag, words]) => {
-      for (const name of ['infer', 'pipeline'] as const) {
-        await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
-      }
-    },
-  );
+  ] as const)('A command line with %s and what says the same otherwise is refused', async ([flag, words]) => {
+    for (const name of ['infer', 'pipeline'] as const) {
+      await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
+    }
+  });
 
   test('A command line collects the values of a repeated flag', async () => {
     const sent = await request('infer', 'a', '--set', 'x=1,2', '--set', 'y=3');
@@ -103,13 +100,10 @@ describe('a command line', () => {
     ['--gpu', 'zero', /^--gpu/],
     ['--prediction-file', '../secret', /^--prediction-file/],
     ['--ensemble-models', 'a,-b', /^--ensemble-models/],
-  ])(
-    'A command line with %s %s is refused before anything is sent, naming the flag',
-    async (flag, value, message) => {
-      await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
-      await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });
-    },
-  );
+  ])('A command line with %s %s is refused at once, naming the flag', async (flag, value, message) => {
+    await expect(request('infer', 'a', flag, value)).rejects.toThrow(message);
+    await expect(request('infer', 'a', flag, value)).rejects.toMatchObject({ exitCode: 2 });
+  });
 
   test.each([
     ['infer', '--inputs'],
@@ -155,10 +149,7 @@ describe('a value with a comma', () => {
     ['c.nii, Doe, J (2)/1.nii,Doe, J (2)/[12]*.nii', ['c.nii', 'Doe, J (2)/1.nii', 'Doe, J (2)/[12]*.nii']],
     ['Doe, J (2)/2,3.nii,a,b.nii', ['Doe, J (2)/2,3.nii', 'a,b.nii']],
     ['scans/{a,b}.nii,c.nii', ['scans/{a,b}.nii', 'c.nii']],
-  ])(
-    'A value with a comma has no border inside the name of what is there, nor in braces: %s',
-    async (value, paths) => {
-      expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
-    },
-  );
+  ])('A value with a comma is not cut in a name of what is there or in braces: %s', async (value, paths) => {
+    expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
+  });
 });

@@ -31,17 +31,14 @@ test('Minutes after they were written, files are trusted by their times until so
   vi.useRealTimers();
 });
 
-test.skipIf(!existsSync('/dev/shm'))(
-  'Files in a tmpfs are not trusted by their times, since these miss what is written through a memory map',
-  async () => {
-    const root = mkdtempSync('/dev/shm/remote-app-test-');
-    onTestFinished(() => rmSync(root, { recursive: true }));
-    const file = path.join(root, 'a.nii');
-    writeFileSync(file, 'abc');
-    vi.useFakeTimers({ toFake: ['Date'] });
-    later(10);
-    const stamp = stampToRecord([file]);
-    expect([typeof stamp, areUntouched([file], stamp)]).toEqual(['string', false]);
-    vi.useRealTimers();
-  },
-);
+test.skipIf(!existsSync('/dev/shm'))('Files in a tmpfs are not trusted by their times', async () => {
+  const root = mkdtempSync('/dev/shm/remote-app-test-');
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  const file = path.join(root, 'a.nii');
+  writeFileSync(file, 'abc');
+  vi.useFakeTimers({ toFake: ['Date'] });
+  later(10);
+  const stamp = stampToRecord([file]);
+  expect([typeof stamp, areUntouched([file], stamp)]).toEqual(['string', false]);
+  vi.useRealTimers();
+});

@@ -124,28 +124,25 @@ test.each([
     ],
   ],
   [4 << 20, 999, 1000, 1, []],
-])(
-  'Reports are read up to a size and a count: of %i bytes and %i numbers, %i numbers are read',
-  async (size, count, read, dice, unread) => {
-    await using directory = await temporary();
-    const many = Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
-    await plant(directory.path, {
-      'Evaluation.json': '{"dice": 1}',
-      'measurements.json': JSON.stringify(many),
-    });
-    const outputs = [
-      { name: 'Evaluation.json', size },
-      { name: 'measurements.json', size: 9 },
-    ];
-    const found = numbersOf(directory.path, outputs);
-    expect([Object.keys(found.numbers).length, found.numbers.dice, found.numbers.n998]).toEqual([
-      read,
-      dice,
-      998,
-    ]);
-    expect(found.unread).toEqual(unread);
-  },
-);
+])('Of a report of %i bytes and %i numbers, %i are read', async (size, count, read, dice, unread) => {
+  await using directory = await temporary();
+  const many = Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
+  await plant(directory.path, {
+    'Evaluation.json': '{"dice": 1}',
+    'measurements.json': JSON.stringify(many),
+  });
+  const outputs = [
+    { name: 'Evaluation.json', size },
+    { name: 'measurements.json', size: 9 },
+  ];
+  const found = numbersOf(directory.path, outputs);
+  expect([Object.keys(found.numbers).length, found.numbers.dice, found.numbers.n998]).toEqual([
+    read,
+    dice,
+    998,
+  ]);
+  expect(found.unread).toEqual(unread);
+});
 
 test.each([
   ['[1, 2]', {}],

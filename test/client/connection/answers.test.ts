@@ -59,16 +59,13 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)(
-    'An answer to %s that is %s is an error that names the server and the difference',
-    async (body) => {
-      const { error, url, received } = await ask(path, body);
-      expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
-      expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
-      expect(error?.message).toMatch(/; is it a remote-app server\?$/);
-      expect(received).toHaveLength(1);
-    },
-  );
+  test.each(strange)('An answer to %s that is %s is an error that names both', async (body) => {
+    const { error, url, received } = await ask(path, body);
+    expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
+    expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
+    expect(error?.message).toMatch(/; is it a remote-app server\?$/);
+    expect(received).toHaveLength(1);
+  });
 
   test('An answer to %s that never ends is cut', async () => {
     await using server = await ScriptedServer.start((_, response) => {
@@ -153,21 +150,18 @@ describe('an answer', () => {
     });
   });
 
-  test.each([404, 405, 410, 501])(
-    'An answer of another program, with HTTP %i, is told from a refusal',
-    async (status) => {
-      await using server = await ScriptedServer.start(
-        (_, response) =>
-          void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),
-      );
-      await using connection = connectTo(server.url);
-      expect(await failureOf(health(connection, 5))).toMatchObject({
-        message: `${server.url} answered with HTTP ${status}, and not as the service does: is that its address?`,
-        exitCode: 5,
-        details: { http_status: status, fault: 'unusable' },
-      });
-    },
-  );
+  test.each([404, 405, 410, 501])('A page of another program with %i is no refusal', async (status) => {
+    await using server = await ScriptedServer.start(
+      (_, response) =>
+        void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),
+    );
+    await using connection = connectTo(server.url);
+    expect(await failureOf(health(connection, 5))).toMatchObject({
+      message: `${server.url} answered with HTTP ${status}, and not as the service does: is that its address?`,
+      exitCode: 5,
+      details: { http_status: status, fault: 'unusable' },
+    });
+  });
 
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
     'A refusal whose body is %s is reported by its status',
@@ -214,11 +208,8 @@ describe('an answer', () => {
 test.each([
   [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
   [404, 'Not Found', / cannot be drained, like KonfAI's server$/],
-])(
-  'A refusal with %i during a drain says that the server is being drained',
-  async (status, detail, message) => {
-    await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
-    await using connection = connectTo(server.url);
-    expect((await failureOf(drainState(connection))).message).toMatch(message);
-  },
-);
+])('A refusal with %i during a drain says that the server is drained', async (status, detail, message) => {
+  await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
+  await using connection = connectTo(server.url);
+  expect((await failureOf(drainState(connection))).message).toMatch(message);
+});

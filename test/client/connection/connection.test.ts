@@ -108,7 +108,7 @@ describe('a connection', () => {
   });
 
   test.each([200, 404])(
-    'A request whose answer stops after a status of %i ends with the time-out of the call',
+    'A request whose answer stops after a %i ends with its time-out',
     async (status) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(status, { 'content-type': 'application/json' }).write('{'),
@@ -160,19 +160,16 @@ describe('a connection', () => {
   );
 });
 
-test.each(['http', 'https'])(
-  'A silent %s port is given up in time, and keeps no process alive',
-  async (scheme) => {
-    await using silent = await SilentPort.start();
-    const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
-    const begun = performance.now();
-    expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
-    const closed = once(await silent.socket, 'close');
-    await connection.close();
-    await closed;
-    expect(performance.now() - begun).toBeLessThan(4000);
-  },
-);
+test.each(['http', 'https'])('A silent %s port is given up, and keeps no process alive', async (scheme) => {
+  await using silent = await SilentPort.start();
+  const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
+  const begun = performance.now();
+  expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
+  const closed = once(await silent.socket, 'close');
+  await connection.close();
+  await closed;
+  expect(performance.now() - begun).toBeLessThan(4000);
+});
 
 test('If a proxy is silent, the error names it and its variable', async () => {
   await using silent = await SilentPort.start();

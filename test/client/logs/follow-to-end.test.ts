@@ -157,20 +157,17 @@ describe('a log that is followed to its end', () => {
     ['Killed by user', 'killed'],
     ['The server was stopped', 'killed'],
     ['Exit code 3', 'error'],
-  ])(
-    'A log that ends with "%s" on a server that says no more is that of a job that ended so: %s',
-    async (reason, state) => {
-      const { override } = stream(`data: __ERROR__ ${reason}`);
-      const fake: Fake = {
-        override: (request, response, raw) => {
-          if (!request.url.endsWith('/result')) return override?.(request, response, raw) ?? false;
-          json(response, 404, { detail: 'Not Found' });
-          return true;
-        },
-      };
-      expect((await follow(fake)).end).toMatchObject({ state, details: { reason } });
-    },
-  );
+  ])('A log that ends with "%s" is that of a job that ended so: %s', async (reason, state) => {
+    const { override } = stream(`data: __ERROR__ ${reason}`);
+    const fake: Fake = {
+      override: (request, response, raw) => {
+        if (!request.url.endsWith('/result')) return override?.(request, response, raw) ?? false;
+        json(response, 404, { detail: 'Not Found' });
+        return true;
+      },
+    };
+    expect((await follow(fake)).end).toMatchObject({ state, details: { reason } });
+  });
 
   test('A job is said to be forgotten only if the server knew it', async () => {
     const gone = (isKnown: boolean): Fake => {

@@ -184,15 +184,12 @@ describe('A followed log', () => {
     ['cut', 'a line without a number', 'data: a\n\n'],
     ['cleanly', 'the same line', 'id: 1\ndata: a\n\n'],
     ['cleanly', 'a line twice', 'id: 1\ndata: a\n\nid: 1\ndata: a\n\n'],
-  ] as const)(
-    'Streams of a log that end %s after %s are followed again, but not forever',
-    async (end, _, send) => {
-      const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
-      const { failure, asked } = await follow(openings, { patience: 1 });
-      expect(failure).toMatchObject({ exitCode: 5 });
-      expect(asked.length).toBeLessThan(20);
-    },
-  );
+  ] as const)('Streams of logs that end %s after %s are followed again for a while', async (end, _, send) => {
+    const openings: Opening[] = Array.from({ length: 1000 }, () => ({ send, end }));
+    const { failure, asked } = await follow(openings, { patience: 1 });
+    expect(failure).toMatchObject({ exitCode: 5 });
+    expect(asked.length).toBeLessThan(20);
+  });
 
   test('Each new line of a log renews the patience with a stream that breaks', async () => {
     const openings: Opening[] = [1, 2, 3].map((upTo) => ({ upTo }));

@@ -30,36 +30,33 @@ async function world(taken: OutputDirectory['taken'] = 'number') {
 }
 
 describe('the place of a result', () => {
-  test.each(['number', 'refuse'] as const)(
-    'Results that come into one directory at once are never mixed: %s',
-    async (taken) => {
-      await using place = await world(taken);
-      const jobs = Array.from({ length: 6 }, (_, index) => `job${index}`);
-      let asked = 0;
-      let open = () => {};
-      const all = new Promise<void>((resolve) => {
-        open = resolve;
-      });
-      await using server = await ScriptedServer.start(async ({ url }, response) => {
-        asked += 1;
-        if (asked === jobs.length) open();
-        await all;
-        const id = url.split('/')[2] ?? '';
-        response.end(zipOf({ 'mask.nii': id, [`${id}.txt`]: id }));
-      });
-      await using connection = connectTo(server.url);
-      const saved = await Promise.all(
-        jobs.map((id) => saveResult(connection, id, place.output, { wait: 30, reporter: memoryReporter() })),
-      );
-      expect(saved.map(({ output }) => path.basename(output)).sort()).toEqual(
-        jobs.map((_, index) => (index === 0 ? 'Output' : `Output-${index + 1}`)),
-      );
-      for (const [index, { output }] of saved.entries()) {
-        expect((await readdir(output)).sort()).toEqual([`${jobs[index]}.txt`, 'mask.nii', 'result.zip']);
-        expect(await readFile(path.join(output, 'mask.nii'), 'utf8')).toBe(jobs[index]);
-      }
-    },
-  );
+  test.each(['number', 'refuse'] as const)('Results in one directory are never mixed: %s', async (taken) => {
+    await using place = await world(taken);
+    const jobs = Array.from({ length: 6 }, (_, index) => `job${index}`);
+    let asked = 0;
+    let open = () => {};
+    const all = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    await using server = await ScriptedServer.start(async ({ url }, response) => {
+      asked += 1;
+      if (asked === jobs.length) open();
+      await all;
+      const id = url.split('/')[2] ?? '';
+      response.end(zipOf({ 'mask.nii': id, [`${id}.txt`]: id }));
+    });
+    await using connection = connectTo(server.url);
+    const saved = await Promise.all(
+      jobs.map((id) => saveResult(connection, id, place.output, { wait: 30, reporter: memoryReporter() })),
+    );
+    expect(saved.map(({ output }) => path.basename(output)).sort()).toEqual(
+      jobs.map((_, index) => (index === 0 ? 'Output' : `Output-${index + 1}`)),
+    );
+    for (const [index, { output }] of saved.entries()) {
+      expect((await readdir(output)).sort()).toEqual([`${jobs[index]}.txt`, 'mask.nii', 'result.zip']);
+      expect(await readFile(path.join(output, 'mask.nii'), 'utf8')).toBe(jobs[index]);
+    }
+  });
 
   test('If the directory of a result has files, its place is known beforehand: the next number, a refusal, or the same one', async () => {
     await using place = await world();
@@ -272,19 +269,16 @@ describe('a directory for results', () => {
     },
   );
 
-  test.skipIf(process.getuid?.() === 0)(
-    'A directory for results is refused without write permission',
-    async () => {
-      await using directory = await temporary();
-      const closed = path.join(directory.path, 'closed');
-      mkdirSync(closed);
-      chmodSync(closed, 0o500);
-      expect(refusal(closed)).toContain('permission denied (EACCES)');
-      expect(refusal(path.join(closed, 'new'))).toContain(
-        `it cannot be made in '${closed}': permission denied`,
-      );
-    },
-  );
+  test.skipIf(process.getuid?.() === 0)('A directory for results is refused if it is read-only', async () => {
+    await using directory = await temporary();
+    const closed = path.join(directory.path, 'closed');
+    mkdirSync(closed);
+    chmodSync(closed, 0o500);
+    expect(refusal(closed)).toContain('permission denied (EACCES)');
+    expect(refusal(path.join(closed, 'new'))).toContain(
+      `it cannot be made in '${closed}': permission denied`,
+    );
+  });
 
   test.skipIf(process.platform !== 'linux').each(['/proc', '/proc/remote-app', '/proc/remote-app/a', '/sys'])(
     'A directory for results is refused in a file system of the kernel, also for root: %s',

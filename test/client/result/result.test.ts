@@ -277,27 +277,24 @@ describe('a result', () => {
     [409, 'killed', 'Killed by user', 'killed', 1],
     // KonfAI's server answers this for a job that was killed.
     [202, 'killed', null, 'killed', 1],
-  ] as const)(
-    'The result of a job that ended otherwise, with %i, is reported as its failure',
-    async (...row) => {
-      const [status, state, error, failure, exitCode] = row;
-      const { result } = await fetchResult([
-        (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
-      ]);
-      const message = expect.stringContaining(error ?? 'no reason given');
-      expect(result).toMatchObject({ exitCode, state: failure, message });
-      const partial = await fetchResult(
-        [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
-        30,
-        { isPartial: true },
-      );
-      expect(partial.result).toMatchObject({
-        exitCode,
-        message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
-        details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
-      });
-    },
-  );
+  ] as const)('The result of a job that ended otherwise, with %i, is its failure', async (...row) => {
+    const [status, state, error, failure, exitCode] = row;
+    const { result } = await fetchResult([
+      (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
+    ]);
+    const message = expect.stringContaining(error ?? 'no reason given');
+    expect(result).toMatchObject({ exitCode, state: failure, message });
+    const partial = await fetchResult(
+      [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
+      30,
+      { isPartial: true },
+    );
+    expect(partial.result).toMatchObject({
+      exitCode,
+      message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
+      details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
+    });
+  });
 
   test('A result is asked for again with the flags and the place of this command', async () => {
     const page: Handler = (_, response) =>

@@ -223,20 +223,17 @@ describe('an upload', () => {
     expect([end, server.received.length]).toEqual([reason, 2]);
   });
 
-  test.each([1, 3])(
-    'An upload whose name is that of other content on the server is not submitted: %i MiB',
-    async (length) => {
-      await using root = await temporary();
-      const there = new Map([[sha256(large), mebibyte]]);
-      await using server = await uploadServer(there, undefined, { length: length * mebibyte });
-      const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
-      const { end } = await send(server, submission('infer'), files);
-      expect(end).toMatchObject({
-        message: `'${path.join(root.path, '0')}' changed while it was sent; send it again`,
-      });
-      expect(server.asked()).toEqual([`HEAD /uploads/${short(large)}`]);
-    },
-  );
+  test.each([1, 3])('An upload with the name of other content is not submitted: %i MiB', async (length) => {
+    await using root = await temporary();
+    const there = new Map([[sha256(large), mebibyte]]);
+    await using server = await uploadServer(there, undefined, { length: length * mebibyte });
+    const files = stagedFiles(root.path, [['inputs', 0, 'a.nii', large]]);
+    const { end } = await send(server, submission('infer'), files);
+    expect(end).toMatchObject({
+      message: `'${path.join(root.path, '0')}' changed while it was sent; send it again`,
+    });
+    expect(server.asked()).toEqual([`HEAD /uploads/${short(large)}`]);
+  });
 
   test('An upload that a server takes and forgets is given up after four times its bytes, and not sent sixty times', async () => {
     await using root = await temporary();

@@ -192,14 +192,11 @@ describe('an upload whose server goes away', () => {
   test.each([
     [503, 'The server has no GPU'],
     [401, 'This account is closed'],
-  ])(
-    'An upload whose server goes away does not repeat what the next server refuses with %i',
-    async (status, detail) => {
-      await using upload = await Upload.start((__, response) => json(response, status, { detail }));
-      expect(await upload.send()).toMatchObject({ status, message: detail });
-      expect(upload.keys).toHaveLength(1);
-    },
-  );
+  ])('An upload does not repeat what the next server refuses with %i', async (status, detail) => {
+    await using upload = await Upload.start((__, response) => json(response, status, { detail }));
+    expect(await upload.send()).toMatchObject({ status, message: detail });
+    expect(upload.keys).toHaveLength(1);
+  });
 
   test('An upload whose server goes away is given up where it stalls again and again, and gets no farther', async () => {
     const detail = 'No byte of the upload arrived for 60 s';

@@ -112,15 +112,12 @@ describe('a result is converted', () => {
     ['HU', 'HU'],
     ['ms', 'US'],
     [null, 'US'],
-  ])(
-    'A result is converted to DICOM whose intensities are said to be in the unit that the app names: %s',
-    async (unit, said) => {
-      const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], { unit });
-      const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
-      const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
-      expect(set.string('x00281054') ?? 'US').toBe(said);
-    },
-  );
+  ])('A result is converted to DICOM with intensities in the unit of the app: %s', async (unit, said) => {
+    const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], { unit });
+    const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
+    const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
+    expect(set.string('x00281054') ?? 'US').toBe(said);
+  });
 });
 
 test('A request is checked against the scans alone, and not against files with voxels of others', () => {

@@ -37,7 +37,7 @@ describe('a label map of a scan whose gantry was tilted', () => {
     [0.05, 'dicom-seg', false],
     [0, 'dicom-seg', false],
   ])(
-    'A label map of a scan whose gantry was tilted by %s mm from slice to slice, as %s, has a note about 3D Slicer: %j',
+    'A label map of slices that are tilted by %s mm, as %s, has a note about 3D Slicer: %j',
     async (shift, format, isTold) => {
       const note = await notesOf(shift, format);
       if (isTold)

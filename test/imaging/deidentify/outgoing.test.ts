@@ -36,13 +36,10 @@ describe('what makes files neutral', () => {
     [{ mode: 'names' as const }, false, 'names', [faces]],
     [{ mode: 'full' as const }, true, 'full', [faces]],
     [{}, true, 'full', [unasked, faces]],
-  ])(
-    'What makes files neutral for %j, and a server that asks for it: %j',
-    async (choice, requires, mode, notes) => {
-      const chosen = await choose(choice, requires);
-      expect([chosen.note?.mode ?? null, chosen.notes]).toEqual([mode, notes]);
-    },
-  );
+  ])('Files are neutral for %j, and a server that asks for it: %j', async (choice, requires, mode, notes) => {
+    const chosen = await choose(choice, requires);
+    expect([chosen.note?.mode ?? null, chosen.notes]).toEqual([mode, notes]);
+  });
 
   test.each([
     [{ isRefused: true }, true, 'the server takes de-identified files alone; leave out --no-deidentify'],
@@ -53,12 +50,9 @@ describe('what makes files neutral', () => {
       null,
       "--allow-identifying 'report': there is no such kind; there are burned-in, overlay,",
     ],
-  ])(
-    'What makes files neutral is refused for %j, and a server that asks for it: %j',
-    async (choice, requires, sentence) => {
-      await expect(choose(choice, requires)).rejects.toThrow(sentence);
-    },
-  );
+  ])('No files are neutral for %j and a server that asks for it: %j', async (choice, requires, sentence) => {
+    await expect(choose(choice, requires)).rejects.toThrow(sentence);
+  });
 
   test('What makes files neutral tells of faces once in a configuration directory', async () => {
     await using directory = await temporary();

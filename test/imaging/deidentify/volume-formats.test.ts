@@ -77,18 +77,15 @@ const whole: readonly (readonly [name: string, bytes: Buffer])[] = [
 ];
 
 describe('a volume in one file', () => {
-  test.for(whole)(
-    'A volume in one file leaves without words, with the same voxels and the same place: %s',
-    async ([name, bytes]) => {
-      expect(unpacked(bytes), 'the file has the word').toContain(word);
-      const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
-      const sent = await leaving({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
-      const [[sentName = '', sentBytes = Buffer.alloc(0)] = []] = [...sent];
-      expect(sentName).toBe(`case-0001${named.slice(word.length)}`);
-      expect(unpacked(sentBytes)).not.toContain(word);
-      expect(await read(sent, sentName)).toEqual(await read({ [name]: bytes }, name));
-    },
-  );
+  test.for(whole)('A volume in one file leaves with its voxels, and no words: %s', async ([name, bytes]) => {
+    expect(unpacked(bytes), 'the file has the word').toContain(word);
+    const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
+    const sent = await leaving({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
+    const [[sentName = '', sentBytes = Buffer.alloc(0)] = []] = [...sent];
+    expect(sentName).toBe(`case-0001${named.slice(word.length)}`);
+    expect(unpacked(sentBytes)).not.toContain(word);
+    expect(await read(sent, sentName)).toEqual(await read({ [name]: bytes }, name));
+  });
 
   test('A volume in one file leaves with the fields alone that are on the list', async () => {
     const sent = await leaving({ 'x.mha': canary.metaImage(word) }, ['x.mha']);
@@ -105,34 +102,30 @@ describe('a volume in one file', () => {
     );
   });
 
-  test.for(['x.mgh', 'x.mgz'])(
-    'A volume in one file keeps acquisition parameters, and no text in their place: %s',
-    async (name) => {
-      const pack = (bytes: Buffer) => (name === 'x.mgh' ? bytes : canary.gzipWithWords(bytes, word));
-      const behind = async (bytes: Buffer) => {
-        const sent =
-          (await leaving({ [name]: pack(bytes) }, [name])).values().next().value ?? Buffer.alloc(0);
-        return (name === 'x.mgh' ? sent : gunzipSync(sent)).subarray(284 + canary.voxels.length);
-      };
-      const bytes = canary.freeSurfer(word);
-      const end = 284 + canary.voxels.length;
-      const numbers = await behind(bytes);
-      expect([0, 4, 8, 12, 16].map((at) => numbers.readFloatBE(at).toFixed(6))).toEqual([
-        '2300.000000',
-        '0.157080',
-        '2.980000',
-        '900.000000',
-        '256.000000',
-      ]);
-      expect(numbers).toHaveLength(20);
-      expect(
-        (await behind(Buffer.concat([bytes.subarray(0, end), Buffer.from('Ada Byron, 1815, A12')]))).toString(
-          'latin1',
-        ),
-      ).not.toMatch(/Ada |Byro|1815|A12/);
-      expect(await behind(bytes.subarray(0, end))).toHaveLength(0);
-    },
-  );
+  test.for(['x.mgh', 'x.mgz'])('A volume in one file keeps its parameters, and no text: %s', async (name) => {
+    const pack = (bytes: Buffer) => (name === 'x.mgh' ? bytes : canary.gzipWithWords(bytes, word));
+    const behind = async (bytes: Buffer) => {
+      const sent = (await leaving({ [name]: pack(bytes) }, [name])).values().next().value ?? Buffer.alloc(0);
+      return (name === 'x.mgh' ? sent : gunzipSync(sent)).subarray(284 + canary.voxels.length);
+    };
+    const bytes = canary.freeSurfer(word);
+    const end = 284 + canary.voxels.length;
+    const numbers = await behind(bytes);
+    expect([0, 4, 8, 12, 16].map((at) => numbers.readFloatBE(at).toFixed(6))).toEqual([
+      '2300.000000',
+      '0.157080',
+      '2.980000',
+      '900.000000',
+      '256.000000',
+    ]);
+    expect(numbers).toHaveLength(20);
+    expect(
+      (await behind(Buffer.concat([bytes.subarray(0, end), Buffer.from('Ada Byron, 1815, A12')]))).toString(
+        'latin1',
+      ),
+    ).not.toMatch(/Ada |Byro|1815|A12/);
+    expect(await behind(bytes.subarray(0, end))).toHaveLength(0);
+  });
 
   test('A volume in one file keeps nothing of the header of gzip', async () => {
     const sent = await leaving({ 'x.nii.gz': canary.gzipWithWords(canary.nifti(word), word) }, ['x.nii.gz']);
@@ -205,21 +198,18 @@ describe('a volume of several files', () => {
     expect(sent.get('case-0001.mhd')?.toString()).not.toMatch(/zz|aa/);
   });
 
-  test.for(['', '.gz'])(
-    'A volume of several files of NIfTI leaves as a pair of one name: .img%s',
-    async (packing) => {
-      const pack = (bytes: Buffer) => (packing === '' ? bytes : canary.gzipWithWords(bytes, word));
-      const files = {
-        [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
-        [`${word}.img${packing}`]: pack(Buffer.concat([canary.voxels, Buffer.from(word)])),
-      };
-      const sent = await leaving(files, Object.keys(files));
-      expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
-      for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
-      for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
-      expect(await read(sent, `case-0001.hdr${packing}`)).toEqual(await read(files, `${word}.hdr${packing}`));
-    },
-  );
+  test.for(['', '.gz'])('A pair of NIfTI files leaves as a pair of one name: .img%s', async (packing) => {
+    const pack = (bytes: Buffer) => (packing === '' ? bytes : canary.gzipWithWords(bytes, word));
+    const files = {
+      [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
+      [`${word}.img${packing}`]: pack(Buffer.concat([canary.voxels, Buffer.from(word)])),
+    };
+    const sent = await leaving(files, Object.keys(files));
+    expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
+    for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
+    for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
+    expect(await read(sent, `case-0001.hdr${packing}`)).toEqual(await read(files, `${word}.hdr${packing}`));
+  });
 });
 
 test('DICOM is known by its content, whatever its name, and refused under the name that the person knows', async () => {

@@ -440,21 +440,18 @@ describe('other files beside volumes', () => {
     ['bids/derivatives/app/sub-01_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
     ['Out/**/*_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
     ['Out/sub-01/sub-01_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
-  ])(
-    'Other files beside volumes are results, by whatever path scans are named, unless it names them: %s',
-    async (given, wanted) => {
-      await using root = await temporary();
-      await plant(root.path, {
-        'bids/dataset_description.json': '{}',
-        'bids/sub-01/anat/sub-01_T1w.nii': 'x',
-        'bids/derivatives/app/sub-01_T1w.nii': 'x',
-        'bids/sourcedata/sub-01_T1w.nii': 'x',
-        'Out/sub-01/sub-01_T1w.nii': 'x',
-      });
-      const found = await collect([path.join(root.path, given)], { output: path.join(root.path, 'Out') });
-      expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
-    },
-  );
+  ])('Files beside volumes are results unless their paths are named: %s', async (given, wanted) => {
+    await using root = await temporary();
+    await plant(root.path, {
+      'bids/dataset_description.json': '{}',
+      'bids/sub-01/anat/sub-01_T1w.nii': 'x',
+      'bids/derivatives/app/sub-01_T1w.nii': 'x',
+      'bids/sourcedata/sub-01_T1w.nii': 'x',
+      'Out/sub-01/sub-01_T1w.nii': 'x',
+    });
+    const found = await collect([path.join(root.path, given)], { output: path.join(root.path, 'Out') });
+    expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
+  });
 
   test('Other files beside volumes are the probabilities of nnU-Net beside its segmentations', async () => {
     const names = list`case_01.nii.gz case_01.npz case_01.pkl case_02.nii.gz case_02.npz alone.npz`;
@@ -490,16 +487,13 @@ describe('what a cloud has not brought to this machine', () => {
     ['a.nii.gz.cloud', /odrive did not fetch it; run 'odrive sync'/],
     ['scans.cloudf', /odrive did not fetch it/],
     ['a.nii.gz.dvc', /DVC did not fetch it; run 'dvc pull'/],
-  ])(
-    'What a cloud has not brought to this machine is refused where a file stands for it: %s',
-    async (name, sentence) => {
-      await using root = await temporary();
-      await plant(root.path, { 'in/b.nii': 'x', [`in/${name}`]: 'outs:\n' });
-      await expect(collect([path.join(root.path, 'in')])).rejects.toThrow(sentence);
-      await plant(root.path, { [`in/${name.replace(/\.\w+$/, '')}`]: 'x' });
-      expect(
-        (await collect([path.join(root.path, 'in')])).units.map((unit) => path.basename(unit.path)),
-      ).toContain('b.nii');
-    },
-  );
+  ])('What a cloud has not brought here is refused if a file stands for it: %s', async (name, sentence) => {
+    await using root = await temporary();
+    await plant(root.path, { 'in/b.nii': 'x', [`in/${name}`]: 'outs:\n' });
+    await expect(collect([path.join(root.path, 'in')])).rejects.toThrow(sentence);
+    await plant(root.path, { [`in/${name.replace(/\.\w+$/, '')}`]: 'x' });
+    expect(
+      (await collect([path.join(root.path, 'in')])).units.map((unit) => path.basename(unit.path)),
+    ).toContain('b.nii');
+  });
 });

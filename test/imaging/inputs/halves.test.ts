@@ -59,19 +59,16 @@ describe('a header whose voxels are in another file', () => {
       { 'x.mhd': `Comment = ${'c'.repeat(9000)}\n${meta('x.raw')}`, 'x.raw': '1' },
       ['x.mhd', 'x.raw'],
     ],
-  ])(
-    'A header whose voxels are in another file is sent with them, also where it alone is named: %s',
-    async (_, files, names) => {
-      const whole = names.map((name) => `in/${name} ${name}`);
-      const placed = Object.fromEntries(
-        Object.entries(files).map(([name, content]) => [`in/${name}`, content]),
-      );
-      const lone = await send(placed, [[`in/${names[0]}`]]);
-      expect(lone).toEqual({ sent: [whole], notes: [] });
-      const all = await send(placed, [['in']]);
-      expect(all).toEqual({ sent: [expect.arrayContaining(whole)], notes: [] });
-    },
-  );
+  ])('A header whose voxels lie elsewhere is sent with them if it is named: %s', async (_, files, names) => {
+    const whole = names.map((name) => `in/${name} ${name}`);
+    const placed = Object.fromEntries(
+      Object.entries(files).map(([name, content]) => [`in/${name}`, content]),
+    );
+    const lone = await send(placed, [[`in/${names[0]}`]]);
+    expect(lone).toEqual({ sent: [whole], notes: [] });
+    const all = await send(placed, [['in']]);
+    expect(all).toEqual({ sent: [expect.arrayContaining(whole)], notes: [] });
+  });
 
   test('A header whose voxels are in another file is added to the voxels of a pair', async () => {
     const files = { 'a/x.hdr': pair(), 'a/x.img': '1' };
@@ -133,12 +130,9 @@ describe('a header whose voxels are in another file', () => {
       { 'A/x.mhd': meta('x.txt'), 'A/x.txt': '', 'B/y.nii': '2' },
       "'A/x.txt' is empty (0 bytes)",
     ],
-  ])(
-    'A header whose voxels are in another file is refused where it cannot arrive whole: %s',
-    async (_, files, sentence) => {
-      expect(await send(files, [['A', 'B']])).toBe(sentence);
-    },
-  );
+  ])('A header whose voxels lie elsewhere is refused if it is not whole: %s', async (_, files, sentence) => {
+    expect(await send(files, [['A', 'B']])).toBe(sentence);
+  });
 
   test('A header whose voxels are in another file is never joined to voxels of another group or directory', async () => {
     const files = { 'A/x.hdr': pair(), 'A/x.img': '1', 'B/x.hdr': pair(), 'B/x.img': '2' };
@@ -158,12 +152,9 @@ describe('a header whose voxels are in another file', () => {
     ['in itself', 'x.nrrd', `${nrrd('encoding: raw')}\ndata file: y.raw\n`],
     ['behind more than is read', 'x.mhd', `Comment = ${'c'.repeat(2 ** 20)}\n${meta('y.raw')}`],
     ['in a file that is not known', 'x.hdr', 'ENVI\nsamples = 3\n'],
-  ])(
-    'A header whose voxels are in another file is sent as it is with voxels %s: %s',
-    async (_, name, content) => {
-      expect(await send({ [name]: content }, [[name]])).toEqual({ sent: [[`${name} ${name}`]], notes: [] });
-    },
-  );
+  ])('A header whose voxels lie elsewhere is sent as it is with voxels %s: %s', async (_, name, content) => {
+    expect(await send({ [name]: content }, [[name]])).toEqual({ sent: [[`${name} ${name}`]], notes: [] });
+  });
 
   test.each<[string, string, string]>([
     ['a list', 'x.mhd', `${meta('LIST', 3)}1.raw\n2.raw\n3.raw\n`],
@@ -176,17 +167,14 @@ describe('a header whose voxels are in another file', () => {
     ['a list', 'x.nhdr', nrrd('data file: LIST\n./1.raw\n2.raw\n3.raw', 3)],
     ['a pattern', 'x.mhd', meta('%d.raw 1 3 1', 3)],
     ['a pattern without a step', 'x.nhdr', nrrd('data file: %d.raw 1 3', 3)],
-  ])(
-    'A header whose voxels are in another file is sent with all files of %s: %s',
-    async (_, name, content) => {
-      const files = { [name]: content, '1.raw': '1', '2.raw': '2', '3.raw': '3' };
-      const sent = [[name, '1.raw', '2.raw', '3.raw'].map((each) => `${each} ${each}`)];
-      expect(await send(files, [[name]])).toEqual({ sent, notes: [] });
-      expect(await send({ ...files, '3.raw': '' }, [[name]])).toMatch(/3\.raw' is empty/);
-      const { '2.raw': _gone, ...rest } = files;
-      expect(await send(rest, [[name]])).toMatch(/has its voxels in '2\.raw', which is not beside it/);
-    },
-  );
+  ])('A header whose voxels lie elsewhere is sent with all files of %s: %s', async (_, name, content) => {
+    const files = { [name]: content, '1.raw': '1', '2.raw': '2', '3.raw': '3' };
+    const sent = [[name, '1.raw', '2.raw', '3.raw'].map((each) => `${each} ${each}`)];
+    expect(await send(files, [[name]])).toEqual({ sent, notes: [] });
+    expect(await send({ ...files, '3.raw': '' }, [[name]])).toMatch(/3\.raw' is empty/);
+    const { '2.raw': _gone, ...rest } = files;
+    expect(await send(rest, [[name]])).toMatch(/has its voxels in '2\.raw', which is not beside it/);
+  });
 
   test.each([
     ['scan.PAR', 'scan.REC', parHeader],
@@ -196,7 +184,7 @@ describe('a header whose voxels are in another file', () => {
     ['anat+tlrc.HEAD', 'anat+tlrc.BRIK.gz', afniHeader],
     ['old.HDR', 'old.IMG', pair()],
   ])(
-    'A header whose voxels are in another file is sent with its voxels, whichever of both is named: %s, %s',
+    'A header whose voxels lie elsewhere is sent with them by either name: %s, %s',
     async (header, voxels, start) => {
       const files = { [header]: start, [voxels]: voxels.endsWith('.gz') ? gzipSync('1') : '1' };
       const sent = [[`${header} ${header}`, `${voxels} ${voxels}`]];

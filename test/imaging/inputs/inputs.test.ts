@@ -117,28 +117,25 @@ describe('the volumes that paths name', () => {
     ['{x,y}/(g)*', 'x/(g).nii'],
     ['x/?(g).nii', 'x/1(g).nii'],
     ['.hidden (1)/[!i].nii', '.hidden (1)/h.nii'],
-  ])(
-    'The volumes that paths name directories that are there are literal in a pattern, and parentheses always: %s',
-    async (pattern, found) => {
-      await using directory = await temporary();
-      const names = [
-        "Dr. O'Neil (2)/a.nii",
-        "Dr. O'Neil 2/z.nii",
-        '[old] {a,b}! #1/a.nii',
-        '[old] {a,b}! #1/s/b.nii',
-        '!important/c.nii',
-        'x/!d.nii',
-        'x/+(e)|@(f).nii',
-        'x/(g).nii',
-        'x/1(g).nii',
-        'x/ee.nii',
-        '.hidden (1)/h.nii',
-        '.hidden (1)/i.nii',
-      ];
-      await plant(directory.path, Object.fromEntries(names.map((name) => [name, 'x'])));
-      expect(await units(directory.path, pattern)).toEqual([`file ${found}`]);
-    },
-  );
+  ])('Existing directories are literal in a pattern, and so are parentheses: %s', async (pattern, found) => {
+    await using directory = await temporary();
+    const names = [
+      "Dr. O'Neil (2)/a.nii",
+      "Dr. O'Neil 2/z.nii",
+      '[old] {a,b}! #1/a.nii',
+      '[old] {a,b}! #1/s/b.nii',
+      '!important/c.nii',
+      'x/!d.nii',
+      'x/+(e)|@(f).nii',
+      'x/(g).nii',
+      'x/1(g).nii',
+      'x/ee.nii',
+      '.hidden (1)/h.nii',
+      '.hidden (1)/i.nii',
+    ];
+    await plant(directory.path, Object.fromEntries(names.map((name) => [name, 'x'])));
+    expect(await units(directory.path, pattern)).toEqual([`file ${found}`]);
+  });
 
   test('A DICOM series is one, by name endings and by magic bytes', async () => {
     await using directory = await temporary();
@@ -305,20 +302,17 @@ describe('the volumes that paths name', () => {
     expect(await names(path.join(output, 'result.zip'))).toEqual(['result.zip']);
   });
 
-  test.each([[''], ['*.nii'], ['study*']])(
-    'A name that is not UTF-8 is refused, not left out, if %j matches it',
-    async (given) => {
-      await using directory = await temporary();
-      await plant(directory.path, { 'study/ok.nii': 'x', 'ok.nii': 'x' });
-      for (const below of ['', 'study/']) {
-        const name = Buffer.from('\xe9tude.nii', 'latin1');
-        await writeFile(Buffer.concat([Buffer.from(`${directory.path}/${below}`), name]), 'x');
-      }
-      const found = units(directory.path, given);
-      await expect(found).rejects.toThrow(UsageError);
-      await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it/);
-    },
-  );
+  test.each([[''], ['*.nii'], ['study*']])('A name that is not UTF-8 is refused for %j', async (given) => {
+    await using directory = await temporary();
+    await plant(directory.path, { 'study/ok.nii': 'x', 'ok.nii': 'x' });
+    for (const below of ['', 'study/']) {
+      const name = Buffer.from('\xe9tude.nii', 'latin1');
+      await writeFile(Buffer.concat([Buffer.from(`${directory.path}/${below}`), name]), 'x');
+    }
+    const found = units(directory.path, given);
+    await expect(found).rejects.toThrow(UsageError);
+    await expect(found).rejects.toThrow(/tude\.nii' has a name that is not UTF-8; rename it/);
+  });
 
   test('A directory name that is not UTF-8 is refused if a glob enters it', async () => {
     await using directory = await temporary();

@@ -255,16 +255,13 @@ describe('cases', () => {
       ],
       ['a name in the folder of the other', (s) => [`raw/${s}/anat/t1.nii`, `out/${s}_seg.nii`]],
       ['a numbered label', (s) => [`d/case_${s.slice(-1)}/ct.nii`, `d/case_${s.slice(-1)}/label_2.nii`]],
-    ])(
-      'The parts of paths that differ between subjects decide, and no name that all of them have in the layout of %s',
-      async (_, nameOf) => {
-        await write(both(nameOf));
-        const paths = await casesOf('.');
-        const pairs = paths.map(({ scan, mask }) => [scan, mask]);
-        expect(pairs.sort()).toEqual(subjects.map(nameOf).sort());
-        expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
-      },
-    );
+    ])('The parts of paths that differ between subjects decide in the layout of %s', async (_, nameOf) => {
+      await write(both(nameOf));
+      const paths = await casesOf('.');
+      const pairs = paths.map(({ scan, mask }) => [scan, mask]);
+      expect(pairs.sort()).toEqual(subjects.map(nameOf).sort());
+      expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
+    });
 
     test('The parts of paths that differ between sessions decide as well, and a tie between them is refused with both names', async () => {
       const scans = ['ses-1', 'ses-2'].map((ses) => `bids/sub-01/${ses}/anat/sub-01_${ses}_T1w.nii`);

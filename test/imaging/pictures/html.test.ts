@@ -367,40 +367,37 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test.each([400, 1000])(
-    'In a browser at %i pixels nothing is cut off, and long names are told apart',
-    async (width) => {
-      const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
-      const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
-      await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
-      const { page, trouble } = opened;
-      await page.setViewportSize({ width, height: 800 });
-      await drawn(page);
-      const wide = await page.evaluate('document.documentElement.scrollWidth');
-      expect(wide).toBeLessThanOrEqual(width);
-      for (const place of [
-        '#save',
-        '#help',
-        '.marks button >> nth=2',
-        '[data-plane=axial]',
-        '#labels tr',
-        '#name',
-      ]) {
-        await page.locator(place).first().scrollIntoViewIfNeeded();
-        const box = await page.locator(place).first().boundingBox();
-        expect(box?.x, place).toBeGreaterThanOrEqual(0);
-        expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
-        expect(box?.height, place).toBeGreaterThan(10);
-      }
-      const panel = await page.locator('[data-plane=axial]').boundingBox();
-      expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
-      const areCut = await page.evaluate(
-        "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
-      );
-      expect(areCut).toBe(false);
-      expect(trouble).toEqual([]);
-    },
-  );
+  test.each([400, 1000])('At %i pixels nothing is cut off, and long names are told apart', async (width) => {
+    const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
+    const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
+    await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
+    const { page, trouble } = opened;
+    await page.setViewportSize({ width, height: 800 });
+    await drawn(page);
+    const wide = await page.evaluate('document.documentElement.scrollWidth');
+    expect(wide).toBeLessThanOrEqual(width);
+    for (const place of [
+      '#save',
+      '#help',
+      '.marks button >> nth=2',
+      '[data-plane=axial]',
+      '#labels tr',
+      '#name',
+    ]) {
+      await page.locator(place).first().scrollIntoViewIfNeeded();
+      const box = await page.locator(place).first().boundingBox();
+      expect(box?.x, place).toBeGreaterThanOrEqual(0);
+      expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
+      expect(box?.height, place).toBeGreaterThan(10);
+    }
+    const panel = await page.locator('[data-plane=axial]').boundingBox();
+    expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
+    const areCut = await page.evaluate(
+      "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
+    );
+    expect(areCut).toBe(false);
+    expect(trouble).toEqual([]);
+  });
 
   test('The marks have a spreadsheet compute nothing', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });

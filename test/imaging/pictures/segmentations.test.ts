@@ -125,26 +125,23 @@ describe('A .seg.nrrd', () => {
   ];
   const layers = [box(0, 4), (...at: [number, number, number]) => box(1, 3)(...at) + box(5, 7, 2)(...at)];
 
-  test.each([true, false])(
-    'A .seg.nrrd shows the segments of all layers (list first: %s)',
-    async (isFirst) => {
-      const folder = await folderOf({ 'c1.seg.nrrd': layered(layers, isFirst, ...fields) });
-      const { shown, view } = await only([folder]);
-      expect(view.labels.map(({ name, colour, voxels }) => [name, colour, voxels])).toEqual([
-        ['Leber', [255, 0, 0], 64],
-        ['Tumör', [0, 51, 255], 8],
-        ['Milz', [0, 255, 0], 8],
-      ]);
-      expect(view.notes).toContain(
-        'Segments of c1.seg.nrrd overlap in 8 voxels: volumes count each of them whole, and the last one is drawn',
-      );
-      // Read by an app, it is one volume of labels.
-      const { data, frames } = await readVolume(maskOf(shown) ?? '');
-      expect(frames).toBe(1);
-      const counts = [1, 2, 3].map((label) => data.filter((value) => value === label).length);
-      expect(counts).toEqual([56, 8, 8]);
-    },
-  );
+  test.each([true, false])('A .seg.nrrd shows segments of all layers (list first: %j)', async (isFirst) => {
+    const folder = await folderOf({ 'c1.seg.nrrd': layered(layers, isFirst, ...fields) });
+    const { shown, view } = await only([folder]);
+    expect(view.labels.map(({ name, colour, voxels }) => [name, colour, voxels])).toEqual([
+      ['Leber', [255, 0, 0], 64],
+      ['Tumör', [0, 51, 255], 8],
+      ['Milz', [0, 255, 0], 8],
+    ]);
+    expect(view.notes).toContain(
+      'Segments of c1.seg.nrrd overlap in 8 voxels: volumes count each of them whole, and the last one is drawn',
+    );
+    // Read by an app, it is one volume of labels.
+    const { data, frames } = await readVolume(maskOf(shown) ?? '');
+    expect(frames).toBe(1);
+    const counts = [1, 2, 3].map((label) => data.filter((value) => value === label).length);
+    expect(counts).toEqual([56, 8, 8]);
+  });
 
   test('A .seg.nrrd of an older Slicer has a layer of ones for each segment, and says neither', async () => {
     const fields = [segment(0, 'Leber', '1 0 0', 1, 0), segment(1, 'Milz', '0 1 0', 1, 1)];

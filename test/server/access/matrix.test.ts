@@ -196,22 +196,17 @@ describe('a route that is about no job', () => {
 });
 
 describe('a route about an upload', () => {
-  test.for(ofUploads)(
-    '%s answers its owner, and tells everybody else what it tells of none',
-    async (name) => {
-      await ask('beginUpload', tokens.of('ana'));
-      for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
-        // One of their own, as other tests begin it.
-        await ask('removeUpload', token, upload);
-        const unknown = await ask(name, token, noUpload);
-        expect(unknown.status).toBe(404);
-        expect(await ask(name, token, upload)).toEqual(unknown);
-      }
-      expect((await ask(name, tokens.of('ana'), upload)).status).toBe(
-        (expected[name] as { own: number }).own,
-      );
-    },
-  );
+  test.for(ofUploads)('%s answers its owner, and tells all others what it tells of none', async (name) => {
+    await ask('beginUpload', tokens.of('ana'));
+    for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
+      // One of their own, as other tests begin it.
+      await ask('removeUpload', token, upload);
+      const unknown = await ask(name, token, noUpload);
+      expect(unknown.status).toBe(404);
+      expect(await ask(name, token, upload)).toEqual(unknown);
+    }
+    expect((await ask(name, tokens.of('ana'), upload)).status).toBe((expected[name] as { own: number }).own);
+  });
 });
 
 describe('a route about a job', () => {
@@ -258,18 +253,15 @@ describe('a route about a job', () => {
     '?all=1',
   ];
 
-  test.for(ofJobs)(
-    '%s tells another user of it exactly what it tells of a job that nobody has',
-    async (name) => {
-      for (const variant of variants) {
-        const unknown = await ask(name, tokens.of('bob'), nobody, variant);
-        expect([unknown.status, unknown.body]).toEqual([404, '{"detail":"Unknown job_id"}']);
-        for (const id of [done, active, gone]) {
-          expect([variant, await ask(name, tokens.of('bob'), id, variant)]).toEqual([variant, unknown]);
-        }
+  test.for(ofJobs)('%s tells another user of it what it tells of a job that nobody has', async (name) => {
+    for (const variant of variants) {
+      const unknown = await ask(name, tokens.of('bob'), nobody, variant);
+      expect([unknown.status, unknown.body]).toEqual([404, '{"detail":"Unknown job_id"}']);
+      for (const id of [done, active, gone]) {
+        expect([variant, await ask(name, tokens.of('bob'), id, variant)]).toEqual([variant, unknown]);
       }
-    },
-  );
+    }
+  });
 
   test('A route about a job tells another user the same while its log is open, and it is downloaded', async () => {
     await using _log = await ana.follow(active);

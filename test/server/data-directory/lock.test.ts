@@ -118,22 +118,19 @@ describe('the lock of a data directory', () => {
         rmSync(data, { recursive: true });
       },
     ],
-  ] as const)(
-    'The lock of a data directory with running jobs is taken by a server that %s',
-    async ([, bring]) => {
-      await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
-      const { id } = await server.heldJob();
-      await server.stop();
-      const data = server.dataDirectory;
-      bring(data);
-      {
-        await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
-        expect(brought.stderr).toContain('Recovered 1 active');
-      }
-      renameSync(`${data}-2`, data);
-      expect(existsSync(server.jobDirectory(id))).toBe(true);
-    },
-  );
+  ] as const)('The lock of a directory with running jobs is taken by a server that %s', async ([, bring]) => {
+    await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
+    const { id } = await server.heldJob();
+    await server.stop();
+    const data = server.dataDirectory;
+    bring(data);
+    {
+      await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
+      expect(brought.stderr).toContain('Recovered 1 active');
+    }
+    renameSync(`${data}-2`, data);
+    expect(existsSync(server.jobDirectory(id))).toBe(true);
+  });
 
   test('The lock of a data directory is not held by a job that outlives its server', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });

@@ -114,22 +114,19 @@ test('A check makes nothing, leaves nothing, and says whether the directory is t
   expect(() => lookAtDataDirectory(path.join(root.path, 'link'))).toThrow('no such file or directory');
 });
 
-test.skipIf(lacks('root'))(
-  'A check finds a directory of another user, and one that cannot be written to',
-  async () => {
-    await plant(data, { 'jobs/': '' });
-    const asUser = vi.spyOn(process, 'geteuid').mockReturnValue(4321);
-    try {
-      expect(() => lookAtDataDirectory(data)).toThrow(
-        `The data directory ${data} cannot be written to: it belongs to another user`,
-      );
-      chownSync(data, 4321, 0);
-      expect(lookAtDataDirectory(data)).toBe(true);
-    } finally {
-      asUser.mockRestore();
-    }
-  },
-);
+test.skipIf(lacks('root'))('A check finds directories of other users, and unwritable ones', async () => {
+  await plant(data, { 'jobs/': '' });
+  const asUser = vi.spyOn(process, 'geteuid').mockReturnValue(4321);
+  try {
+    expect(() => lookAtDataDirectory(data)).toThrow(
+      `The data directory ${data} cannot be written to: it belongs to another user`,
+    );
+    chownSync(data, 4321, 0);
+    expect(lookAtDataDirectory(data)).toBe(true);
+  } finally {
+    asUser.mockRestore();
+  }
+});
 
 const disk = smallDisk(1);
 

@@ -64,24 +64,21 @@ test.for([
   ],
   ['EMFILE', 'shortage', 'The server has too many files open at the moment; try again soon'],
   ['EIO', 'internal', 'Internal server error'],
-] as const)(
-  'A request that meets %s is answered with what to do, and the fault is reported',
-  async ([code, kind, detail]) => {
-    meet = () => {
-      throw systemError(code);
-    };
-    const { status, retryAfter } = errorKinds[kind] as { status: number; retryAfter?: number };
-    expect(await answered('/a/b?secret=1')).toMatchObject({
-      status,
-      body: { detail },
-      type: 'application/json; charset=utf-8',
-      retry: retryAfter?.toString(),
-    });
-    expect(reports).toEqual([`GET /a/b failed: Error: ${code}: secret`]);
-    const about = { method: 'GET', from: '203.0.113.9', owner: null, role: null, route: null };
-    expect(refusals).toEqual([{ ...about, path: '/a/b', status, error: kind, detail }]);
-  },
-);
+] as const)('A request that meets %s is told what to do, and it is logged', async ([code, kind, detail]) => {
+  meet = () => {
+    throw systemError(code);
+  };
+  const { status, retryAfter } = errorKinds[kind] as { status: number; retryAfter?: number };
+  expect(await answered('/a/b?secret=1')).toMatchObject({
+    status,
+    body: { detail },
+    type: 'application/json; charset=utf-8',
+    retry: retryAfter?.toString(),
+  });
+  expect(reports).toEqual([`GET /a/b failed: Error: ${code}: secret`]);
+  const about = { method: 'GET', from: '203.0.113.9', owner: null, role: null, route: null };
+  expect(refusals).toEqual([{ ...about, path: '/a/b', status, error: kind, detail }]);
+});
 
 test('A refusal has its own words and headers, tells who asked, and is no fault', async () => {
   meet = (ctx) => {
@@ -142,20 +139,17 @@ test.for([
   ['ERR_HTTP_REQUEST_TIMEOUT', undefined, 408, 'The request did not arrive in time; send it again'],
   ['HPE_INVALID_TOKEN', undefined, 400, 'The request is not valid HTTP'],
   ['HPE_INVALID_TOKEN', 'odd\nreason', 400, 'The request is not valid HTTP: odd\\x0areason'],
-] as const)(
-  'A request that cannot be read (%s, %j) is answered once',
-  async ([code, reason, status, detail]) => {
-    server.once('connection', (socket) => {
-      for (let count = 0; count < 2; count += 1)
-        server.emit('clientError', Object.assign(new Error('no HTTP'), { code, reason }), socket);
-    });
-    await using connection = await RawConnection.open(url);
-    const { status: told, body } = await connection.answer();
-    expect([told, JSON.parse(body)]).toEqual([status, { detail }]);
-    await until('the connection is closed', () => connection.isClosed);
-    expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
-  },
-);
+] as const)('An unreadable request (%s, %j) gets one answer', async ([code, reason, status, detail]) => {
+  server.once('connection', (socket) => {
+    for (let count = 0; count < 2; count += 1)
+      server.emit('clientError', Object.assign(new Error('no HTTP'), { code, reason }), socket);
+  });
+  await using connection = await RawConnection.open(url);
+  const { status: told, body } = await connection.answer();
+  expect([told, JSON.parse(body)]).toEqual([status, { detail }]);
+  await until('the connection is closed', () => connection.isClosed);
+  expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
+});
 
 test('A request without a host is one of HTTP/1.0', async () => {
   meet = (ctx) => {

@@ -47,12 +47,9 @@ describe('a server without a token on a loopback address', () => {
     '127.0.0.1/evil.example',
     '2130706433.evil.example',
     '',
-  ])(
-    'A server without a token on a loopback address refuses what is for another host, whose name may lead here: %o',
-    async (host) => {
-      expect(await ask(server, [`Host: ${host}`])).toEqual(refused);
-    },
-  );
+  ])('A server without a token refuses what is for another host: %o', async (host) => {
+    expect(await ask(server, [`Host: ${host}`])).toEqual(refused);
+  });
 
   test.for(['http://evil.example', 'https://localhost:1', 'null', 'http://localhost:1', 'file://', 'x'])(
     'A server without a token on a loopback address refuses the pages of other sites: %s',
@@ -68,7 +65,7 @@ describe('a server without a token on a loopback address', () => {
     },
   );
 
-  test.for([
+  test.for<[string, string[], string | undefined]>([
     ['no host at all', [], 'GET /jobs HTTP/1.0'],
     ['two hosts', ['Host: localhost', 'Host: evil.example'], undefined],
     [
@@ -78,12 +75,9 @@ describe('a server without a token on a loopback address', () => {
     ],
     ['a target of another host', ['Host: localhost'], 'GET http://evil.example/jobs HTTP/1.1'],
     ['a target of another host in capitals', ['Host: localhost'], 'GET HTTP://EVIL.EXAMPLE/jobs HTTP/1.1'],
-  ] as [string, string[], string | undefined][])(
-    'A server without a token on a loopback address refuses a request for %s',
-    async ([, headers, line]) => {
-      expect(await ask(server, headers, line)).toEqual(refused);
-    },
-  );
+  ])('A server without a token on a loopback address refuses a request for %s', async ([, headers, line]) => {
+    expect(await ask(server, headers, line)).toEqual(refused);
+  });
 
   test('A server without a token on a loopback address answers its own pages, addresses typed by hand, and clients other than browsers', async () => {
     const host = `127.0.0.1:${port()}`;

@@ -34,15 +34,12 @@ describe('an error that nothing catches', () => {
     ['/tick', 'in a tick'],
     ['/promise', 'in a promise'],
     ['/nothing', 'undefined'],
-  ])(
-    'An uncaught error is reported, and ends only its own request, with 500: %s',
-    async ([path = '', message]) => {
-      const response = await fetch(url + path);
-      expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
-      await isReported(`GET ${path} failed with an uncaught error: ${message}`);
-      await isServing();
-    },
-  );
+  ])('An uncaught error is reported, and ends its own request with 500: %s', async ([path = '', message]) => {
+    const response = await fetch(url + path);
+    expect([response.status, await response.json()]).toEqual([500, { detail: 'Internal server error' }]);
+    await isReported(`GET ${path} failed with an uncaught error: ${message}`);
+    await isServing();
+  });
 
   test('An uncaught error after the head of the answer cuts the connection, so that the answer does not look complete', async () => {
     const response = await fetch(`${url}/begun`);

@@ -8,7 +8,7 @@ const host = 'Host: localhost\r\n';
 /** What follows is said by Node. */
 const invalid = expect.stringMatching(/^The request is not valid HTTP: \w+/);
 
-test.for([
+test.for<[string, number, string, string]>([
   ['that is no HTTP', 400, invalid, 'nothing like it\r\n\r\n'],
   ['with a folded header', 400, invalid, `GET /health HTTP/1.1\r\n${host}A: b\r\n c\r\n\r\n`],
   [
@@ -29,18 +29,15 @@ test.for([
     'The chunk extensions of the request are too long; send none',
     `POST /x HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(20_000)}\r\n`,
   ],
-] as [string, number, string, string][])(
-  'A request %s is answered with %i and a detail',
-  async ([, status, detail, request]) => {
-    await using connection = await RawConnection.open(server.url);
-    connection.write(request);
-    const answer = await connection.answer();
-    expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { detail }]);
-    expect(answer.head).toMatch(/content-type: application\/json/i);
-    await until('the connection is closed', () => connection.isClosed);
-    expect(await server.api.json('/health')).toEqual({ status: 'ok' });
-  },
-);
+])('A request %s is answered with %i and a detail', async ([, status, detail, request]) => {
+  await using connection = await RawConnection.open(server.url);
+  connection.write(request);
+  const answer = await connection.answer();
+  expect([answer.status, JSON.parse(answer.body)]).toEqual([status, { detail }]);
+  expect(answer.head).toMatch(/content-type: application\/json/i);
+  await until('the connection is closed', () => connection.isClosed);
+  expect(await server.api.json('/health')).toEqual({ status: 'ok' });
+});
 
 test.for([
   ['without a host', 'HTTP/1.1 400 ', 'GET /health HTTP/1.1\r\n\r\n'],

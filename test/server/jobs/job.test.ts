@@ -107,21 +107,18 @@ test('A power cut may lose a step of a job, but no kill', async () => {
   expect(directory.latest).toMatchObject({ record: { state: 'running', killRequested: true }, isKept: true });
 });
 
-test.for(['a step', 'its end'])(
-  'A version that becomes known while %s is saved stays known',
-  async (what) => {
-    const { job, directory } = await makeJob();
-    const letGo = directory.hold();
-    const saved = what === 'a step' ? job.run(onCpu, 'warm') : job.finish('error', 'It failed');
-    await delay(0);
-    job.noteVersion(Promise.resolve('1.0'));
-    await job.versionKnown(1000);
-    letGo();
-    await saved;
-    expect(job.record.appVersion).toBe('1.0');
-    await expect.poll(() => directory.latest?.record.appVersion).toBe('1.0');
-  },
-);
+test.for(['a step', 'its end'])('A version that is learned while %s is saved stays known', async (what) => {
+  const { job, directory } = await makeJob();
+  const letGo = directory.hold();
+  const saved = what === 'a step' ? job.run(onCpu, 'warm') : job.finish('error', 'It failed');
+  await delay(0);
+  job.noteVersion(Promise.resolve('1.0'));
+  await job.versionKnown(1000);
+  letGo();
+  await saved;
+  expect(job.record.appVersion).toBe('1.0');
+  await expect.poll(() => directory.latest?.record.appVersion).toBe('1.0');
+});
 
 test("The program for ends runs once for a job, even if the job's directory is gone", async () => {
   const { job: without } = await makeJob();

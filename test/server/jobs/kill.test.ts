@@ -112,7 +112,7 @@ describe('killing the processes of a job', () => {
   });
 
   test.for(['the runner', 'the command', 'both'])(
-    'Killing a job ends it while %s is stopped',
+    'A kill ends a job while %s is stopped',
     async (stopped) => {
       const id = await api.running('infer', busy(), 'ready');
       const { runner, command } = JSON.parse(

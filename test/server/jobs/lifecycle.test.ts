@@ -214,16 +214,13 @@ describe('a command that ends', () => {
     [{ exitCode: 3, error: 'Its runner was killed' }, 'Its runner was killed', false],
     [{ exitCode: 3, fault: 'diskFull' }, 'Subprocess failed (exit code 3)', false],
     [{ exitCode: 0 }, null, false],
-  ] as const)(
-    'A command that ends with %o and a refusal has the error %s',
-    async ([end, error, isRefused]) => {
-      const { job, directory, lifecycle } = await jobThatEnds(end, {
-        during: () => writeFileSync(directory.refusal, 'The spacing\n is 9 mm\n'),
-      });
-      await lifecycle.run();
-      expect([job.record.error, job.record.isRefused]).toEqual([error, isRefused]);
-    },
-  );
+  ] as const)('A command that ends with %o and a refusal says %s', async ([end, error, isRefused]) => {
+    const { job, directory, lifecycle } = await jobThatEnds(end, {
+      during: () => writeFileSync(directory.refusal, 'The spacing\n is 9 mm\n'),
+    });
+    await lifecycle.run();
+    expect([job.record.error, job.record.isRefused]).toEqual([error, isRefused]);
+  });
 
   test('A job that loaded its app itself had a cold start, and its result has a size and its notes', async () => {
     const pack = async () => ({ files: 2, bytes: 10, notes: ['a link is left out'] });

@@ -31,22 +31,16 @@ function unreadable(id: string): () => void {
 }
 
 describe('the stream of a log', () => {
-  test.for([
+  test.for<[string, (file: string) => void]>([
     ['removed', () => {}],
     ['replaced by a link', (file: string) => symlinkSync('/etc/hostname', file)],
     ['replaced by a pipe', (file: string) => execFileSync('mkfifo', [file])],
-  ] as [string, (file: string) => void][])(
-    'The stream of a log says that it was %s, and ends',
-    async ([, replace]) => {
-      const id = await endedWith('gone\n');
-      rmSync(logFile(id));
-      replace(logFile(id));
-      expect(linesOf(await api.log(id))).toEqual([
-        expect.stringContaining('removed or replaced'),
-        '__DONE__',
-      ]);
-    },
-  );
+  ])('The stream of a log that was %s says so, and ends', async ([, replace]) => {
+    const id = await endedWith('gone\n');
+    rmSync(logFile(id));
+    replace(logFile(id));
+    expect(linesOf(await api.log(id))).toEqual([expect.stringContaining('removed or replaced'), '__DONE__']);
+  });
 
   test.for([1, 16, 31, 32, 33, 64, 200])('The stream of a log has complete lines of %d KiB', async (size) => {
     // Characters of two bytes at odd positions, so that every read splits some of them.

@@ -105,59 +105,53 @@ describe('a start', () => {
   test.for([
     ['of 0 bytes', () => Buffer.alloc(0)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
-  ] as const)(
-    'A start goes on with jobs as they were accepted if a power cut left a record %s',
-    async ([, left]) => {
-      await using server = await TestServer.start({ gpus: 1 });
-      const { api } = server;
-      const gate = server.gate();
-      const ran = await api.running(
-        'infer',
-        { ...kept, ...steps('print=ready', `wait=${gate.path}`, 'write=a.txt:kept') },
-        'ready',
-      );
-      const { job_id: waits } = await api.accepted('infer', kept);
-      await api.reaches(waits, 'waiting');
-      await server.stop();
-      gate.open();
-      await server.scriptEnded(ran);
-      for (const id of [ran, waits]) {
-        const file = recordOf(server.jobDirectory(id));
-        writeFileSync(file, left(readFileSync(file)));
-      }
-      await server.start();
-      expect(aside(server)).toEqual([]);
-      for (const id of [ran, waits]) {
-        expect(server.stderr).toContain(`Job ${id} goes on as it was accepted`);
-        const { view, log } = await api.ended(id);
-        expect(view.error).toBeNull();
-        expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
-        expect(String((await api.result(id)).get('a.txt'))).toBe('kept');
-      }
-    },
-  );
-
-  test.for(['exit.json', 'runner.json'])(
-    'A start ends a job whose %s is damaged, and keeps its output',
-    async (name) => {
-      await using server = await TestServer.start({ ...keeping });
-      const { api } = server;
-      const gate = server.gate();
-      const taken = ['write=a.txt:kept', 'print=ready', `wait=${gate.path}`];
-      const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
-      await server.stop();
-      gate.open();
-      const directory = server.jobDirectory(id);
-      await until('its command ends', () => existsSync(path.join(directory, 'exit.json')));
-      await until('its runner ends', () => server.processes().length === 0);
-      truncateSync(path.join(directory, name), 5);
-      await server.start();
+  ] as const)('A start goes on with accepted jobs if a power cut left a record %s', async ([, left]) => {
+    await using server = await TestServer.start({ gpus: 1 });
+    const { api } = server;
+    const gate = server.gate();
+    const ran = await api.running(
+      'infer',
+      { ...kept, ...steps('print=ready', `wait=${gate.path}`, 'write=a.txt:kept') },
+      'ready',
+    );
+    const { job_id: waits } = await api.accepted('infer', kept);
+    await api.reaches(waits, 'waiting');
+    await server.stop();
+    gate.open();
+    await server.scriptEnded(ran);
+    for (const id of [ran, waits]) {
+      const file = recordOf(server.jobDirectory(id));
+      writeFileSync(file, left(readFileSync(file)));
+    }
+    await server.start();
+    expect(aside(server)).toEqual([]);
+    for (const id of [ran, waits]) {
+      expect(server.stderr).toContain(`Job ${id} goes on as it was accepted`);
       const { view, log } = await api.ended(id);
-      expect(['done', 'error']).toContain(view.status);
+      expect(view.error).toBeNull();
       expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
-      expect(readFileSync(path.join(directory, 'Output', 'a.txt'), 'utf8')).toBe('kept');
-    },
-  );
+      expect(String((await api.result(id)).get('a.txt'))).toBe('kept');
+    }
+  });
+
+  test.for(['exit.json', 'runner.json'])('A damaged %s ends its job, and the output stays', async (name) => {
+    await using server = await TestServer.start({ ...keeping });
+    const { api } = server;
+    const gate = server.gate();
+    const taken = ['write=a.txt:kept', 'print=ready', `wait=${gate.path}`];
+    const id = await api.running('infer', { ...least.infer, ...steps(...taken) }, 'ready');
+    await server.stop();
+    gate.open();
+    const directory = server.jobDirectory(id);
+    await until('its command ends', () => existsSync(path.join(directory, 'exit.json')));
+    await until('its runner ends', () => server.processes().length === 0);
+    truncateSync(path.join(directory, name), 5);
+    await server.start();
+    const { view, log } = await api.ended(id);
+    expect(['done', 'error']).toContain(view.status);
+    expect(log.match(/data: probe infer\n/g)).toHaveLength(1);
+    expect(readFileSync(path.join(directory, 'Output', 'a.txt'), 'utf8')).toBe('kept');
+  });
 
   test('A start keeps the command of a job whose record it cannot read running, and its GPU reserved', async () => {
     const clock = new TestClock();

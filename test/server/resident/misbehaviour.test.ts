@@ -53,19 +53,16 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test.each(['child', 'hidden'])(
-    'A resident app that leaves a process (%s) is ended with it',
-    async (deed) => {
-      await api.run('infer', doing());
-      const { view, log } = await api.run('infer', doing(deed));
-      expect(view).toMatchObject({ status: 'done', start: 'warm' });
-      expect(log).toContain(
-        'The app left a process behind: it was ended, and is loaded again for the next job\n',
-      );
-      expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
-      await until('one is left', () => server.workers().length === 1);
-    },
-  );
+  test.each(['child', 'hidden'])('A resident app that leaves a process (%s) ends with it', async (deed) => {
+    await api.run('infer', doing());
+    const { view, log } = await api.run('infer', doing(deed));
+    expect(view).toMatchObject({ status: 'done', start: 'warm' });
+    expect(log).toContain(
+      'The app left a process behind: it was ended, and is loaded again for the next job\n',
+    );
+    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+    await until('one is left', () => server.workers().length === 1);
+  });
 
   test('A kill ends a resident app that ignores SIGTERM after its grace', async () => {
     await api.run('infer', doing());

@@ -97,7 +97,7 @@ test('--resident-idle 0 starts a resident app for each job', async () => {
 });
 
 test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
-  'An engine that stays loaded is one for all its apps (--sandbox %s)',
+  'One engine stays loaded for all apps (--sandbox %s)',
   async (kind) => {
     await using root = await temporary();
     const {

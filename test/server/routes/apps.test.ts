@@ -160,7 +160,7 @@ describe('an app that declares what it takes', () => {
   const set = (...overrides: string[]) => ({ ...least.infer, ...steps(...overrides) });
   const two = [file('a.nii'), file('b.nii')];
 
-  test.for([
+  test.for<[string, FormValues, string]>([
     [
       'infer',
       set('scale=99'),
@@ -223,12 +223,9 @@ describe('an app that declares what it takes', () => {
       { dataset: file('data.zip', zipOf({ a: 'b' })) },
       "The app 'strict' cannot be fine-tuned; it has: inference",
     ],
-  ] as [string, FormValues, string][])(
-    'An app that declares its parameters refuses all others: %s %j',
-    async ([operation, form, sentence]) => {
-      expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
-    },
-  );
+  ])('An app that declares its parameters refuses all others: %s %j', async ([operation, form, sentence]) => {
+    expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
+  });
 
   test('An app that declares its parameters takes those', async () => {
     await api.accepted('infer', { ...set('scale=2', 'mode=exact'), tta: '2', ensemble_models: 'a' });
@@ -333,26 +330,20 @@ describe('an app', () => {
     ['broken', /description/],
     ['no-json', /app\.json/],
     ['VBoussot/ImpactSynth:MR', /not in the cache, and HF_HUB_OFFLINE/],
-  ] as const)(
-    'An app whose files cannot be read is not available, and says why: %s',
-    async ([id, reason]) => {
-      const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
-      expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
-      expect(view.reason).not.toContain(root);
-    },
-  );
+  ] as const)('An app whose files cannot be read says why it is not available: %s', async ([id, reason]) => {
+    const view = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+    expect(view).toEqual({ app: id, available: false, reason: expect.stringMatching(reason) });
+    expect(view.reason).not.toContain(root);
+  });
 
-  test.for(['broken', 'VBoussot/ImpactSynth:MR'])(
-    'An app that is not available takes no job, and says why: %s',
-    async (id) => {
-      const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
-      const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
-      expect(await api.refused('infer', least.infer, { app: id })).toEqual([
-        422,
-        `The app '${id}' is not available: ${because}`,
-      ]);
-    },
-  );
+  test.for(['broken', 'VBoussot/ImpactSynth:MR'])('An unavailable app says why to a job: %s', async (id) => {
+    const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+    const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
+    expect(await api.refused('infer', least.infer, { app: id })).toEqual([
+      422,
+      `The app '${id}' is not available: ${because}`,
+    ]);
+  });
 
   test('An app without a command is run by the engine', async () => {
     const form = { ...least.uncertainty, uncertainty_file: 'Own.yml' };

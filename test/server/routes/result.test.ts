@@ -207,23 +207,20 @@ describe('a download', () => {
     expect(await refusal(response)).toEqual([412, 'The result is not the one you asked for']);
   });
 
-  test.for([3, 60])(
-    'A download that a client requests %d times at once before it leaves keeps no file open',
-    async (count) => {
-      const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
-      expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
-      const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
-      for (let round = 0; round < 3; round += 1) {
-        await using connection = await RawConnection.open(server.url);
-        if (count === 3) connection.socket.pause();
-        connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
-        if (count === 3) await until('the files are open', () => held() >= count);
-        else await until('the server cuts the connection', () => connection.isClosed);
-      }
-      await until('the files are closed', () => held() === 0);
-      expect(server.stderr).not.toMatch(/\/result failed|An answer failed/);
-    },
-  );
+  test.for([3, 60])('A download that is requested %d times at once keeps no file open', async (count) => {
+    const large = (await api.run('infer', { ...least.infer, ...steps('fill=a.bin:20000000') })).id;
+    expect((await resultOf(large, {}, 'HEAD')).status).toBe(200);
+    const held = () => server.openFiles().filter((file) => file.endsWith('result.zip')).length;
+    for (let round = 0; round < 3; round += 1) {
+      await using connection = await RawConnection.open(server.url);
+      if (count === 3) connection.socket.pause();
+      connection.write(`GET /jobs/${large}/result HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count));
+      if (count === 3) await until('the files are open', () => held() >= count);
+      else await until('the server cuts the connection', () => connection.isClosed);
+    }
+    await until('the files are closed', () => held() === 0);
+    expect(server.stderr).not.toMatch(/\/result failed|An answer failed/);
+  });
 
   test('A download counts as fetched when all of it was sent, whole, in pieces or packed on the way', async () => {
     const fetched = async (job: string) => {

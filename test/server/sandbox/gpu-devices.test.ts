@@ -46,32 +46,29 @@ test('In WSL2, where the driver of Windows has one device for all GPUs, a job on
   expect(gpuDevices(one, '/none', () => true)).not.toContain('/dev/dxg');
 });
 
-test.skipIf(sandbox === null || lacks('root'))(
-  'A job sees the driver that WSL2 mounts below /usr',
-  async () => {
-    await using root = await temporary();
-    const command = ['cat', '/usr/src/driver'];
-    const words = sandbox?.wrap(
-      {
-        directory: { input: root.path, output: root.path, workspace: root.path, temporary: root.path },
-        command,
-        grant: { gpus: [0], gpuUuids: [], cpuSlots: 0 },
-        access: { directories: [], network: false, environment: {} },
-        memory: null,
-      },
-      process.env.PATH ?? '',
-    ) as string[];
-    // Any directory of /usr that every system has serves as a mount point in a namespace of its own.
-    const mount = 'mount -t tmpfs tmpfs /usr/src && echo libcuda >/usr/src/driver && exec "$@"';
-    words[words.indexOf('--seccomp') + 1] = '0';
-    const all = ['--mount', 'sh', '-c', mount, 'sh', ...words, ...command];
-    const filter = Buffer.from(sandbox?.filter ?? '', 'base64');
-    const { stdout, stderr } = spawnSync('unshare', all, {
-      input: filter,
-      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-      encoding: 'utf8',
-      timeout: 30_000,
-    });
-    expect([stdout, stderr]).toEqual(['libcuda\n', '']);
-  },
-);
+test.skipIf(sandbox === null || lacks('root'))('A job sees the driver of WSL2 below /usr', async () => {
+  await using root = await temporary();
+  const command = ['cat', '/usr/src/driver'];
+  const words = sandbox?.wrap(
+    {
+      directory: { input: root.path, output: root.path, workspace: root.path, temporary: root.path },
+      command,
+      grant: { gpus: [0], gpuUuids: [], cpuSlots: 0 },
+      access: { directories: [], network: false, environment: {} },
+      memory: null,
+    },
+    process.env.PATH ?? '',
+  ) as string[];
+  // Any directory of /usr that every system has serves as a mount point in a namespace of its own.
+  const mount = 'mount -t tmpfs tmpfs /usr/src && echo libcuda >/usr/src/driver && exec "$@"';
+  words[words.indexOf('--seccomp') + 1] = '0';
+  const all = ['--mount', 'sh', '-c', mount, 'sh', ...words, ...command];
+  const filter = Buffer.from(sandbox?.filter ?? '', 'base64');
+  const { stdout, stderr } = spawnSync('unshare', all, {
+    input: filter,
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    timeout: 30_000,
+  });
+  expect([stdout, stderr]).toEqual(['libcuda\n', '']);
+});

@@ -53,17 +53,14 @@ describe('a wrong field before the first file', () => {
     ['options', '{"surprise":1}'],
     ['options', '{"patch_size":[]}'],
     ['patch_size', '96'],
-  ] as const)(
-    'A wrong field before the first file is refused before a byte of the file: %s=%s',
-    async ([name, text]) => {
-      const [status, detail] = await answerBeforeTheFile(server, [
-        fieldPart('quiet', 'true'),
-        fieldPart(name, text),
-      ]);
-      expect(status).toBe(422);
-      expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
-    },
-  );
+  ] as const)('A wrong field is refused before a byte of the first file: %s=%s', async ([name, text]) => {
+    const [status, detail] = await answerBeforeTheFile(server, [
+      fieldPart('quiet', 'true'),
+      fieldPart(name, text),
+    ]);
+    expect(status).toBe(422);
+    expect(detail).toContain(text.includes('patch_size') ? 'patch_size' : `'${name}'`);
+  });
 
   test('A wrong field before the first file is refused if it asks for a GPU that the server does not have', async () => {
     const refused = await answerBeforeTheFile(server, [fieldPart('gpu', '0,5')]);

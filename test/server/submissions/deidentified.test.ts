@@ -38,19 +38,16 @@ describe('a server that only takes de-identified scans', () => {
     ['no claim', []],
     ['a false one', [fieldPart('deidentified', 'false')]],
     ['an empty one', [fieldPart('deidentified', '')]],
-  ] as const)(
-    'A server that only takes de-identified scans refuses a form before a byte of its files: %s',
-    async ([, fields]) => {
-      await using connection = await RawConnection.open(server.url);
-      connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${2 ** 30}`));
-      const head = `--${boundary}\r\n${filePart('inputs', 'ct.dcm').headers.join('\r\n')}\r\n\r\n`;
-      connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
-      const { status, body } = await connection.answer();
-      expect(status).toBe(422);
-      expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
-      await nothingLeft();
-    },
-  );
+  ] as const)('A server of de-identified scans refuses a form before its files: %s', async ([, fields]) => {
+    await using connection = await RawConnection.open(server.url);
+    connection.write(submissionHead('/apps/probe/infer', `Content-Length: ${2 ** 30}`));
+    const head = `--${boundary}\r\n${filePart('inputs', 'ct.dcm').headers.join('\r\n')}\r\n\r\n`;
+    connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
+    const { status, body } = await connection.answer();
+    expect(status).toBe(422);
+    expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
+    await nothingLeft();
+  });
 
   test('A server that only takes de-identified scans refuses a claim that comes after the files', async () => {
     const [status, detail] = await api.refused('infer', { inputs: file('ct.dcm', right), ...claim });

@@ -39,31 +39,28 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
     ['files, each in a group of its own', [fieldPart('inputs_groups', Array(450).fill(1).join()), ...files]],
     ['an archive of files', [filePart('inputs', 'scan.konfaidir.zip', archive)]],
     ['an archive of directories', [filePart('inputs', 'scan.konfaidir.zip', nested)]],
-  ] as const)(
-    'A disk of few inodes refuses an upload that needs more of them, and harms no job: %s',
-    async ([, parts]) => {
-      await using server = await TestServer.start({ apps: [apps.probe, apps.shell], dataDirectory });
-      const { api } = server;
-      const gate = server.gate();
-      const id = await api.running('infer', {
-        ...least.infer,
-        ...steps('print=begins', `wait=${gate.path}`),
-      });
-      const { status, body } = await upload(server.url, multipart(parts));
-      expect([status, JSON.parse(body)]).toEqual([
-        507,
-        {
-          detail: expect.stringMatching(
-            /^The server's disk has too few inodes \(files\) left for .*; try again later, or ask its admin to remove files there$/,
-          ),
-        },
-      ]);
-      await until('nothing of it is left', () => server.jobDirectories().length === 1);
-      gate.open();
-      expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
-      expect((await api.run('infer', least.infer)).view.status).toBe('done');
-    },
-  );
+  ] as const)('A disk of few inodes refuses an upload that needs more of them: %s', async ([, parts]) => {
+    await using server = await TestServer.start({ apps: [apps.probe, apps.shell], dataDirectory });
+    const { api } = server;
+    const gate = server.gate();
+    const id = await api.running('infer', {
+      ...least.infer,
+      ...steps('print=begins', `wait=${gate.path}`),
+    });
+    const { status, body } = await upload(server.url, multipart(parts));
+    expect([status, JSON.parse(body)]).toEqual([
+      507,
+      {
+        detail: expect.stringMatching(
+          /^The server's disk has too few inodes \(files\) left for .*; try again later, or ask its admin to remove files there$/,
+        ),
+      },
+    ]);
+    await until('nothing of it is left', () => server.jobDirectories().length === 1);
+    gate.open();
+    expect((await api.ended(id)).view).toMatchObject({ status: 'done', error: null });
+    expect((await api.run('infer', least.infer)).view.status).toBe('done');
+  });
 });
 
 // Not every machine allows mounting.

@@ -16,7 +16,7 @@ async function isRefused(operation: string, form: FormValues, field: string): Pr
 }
 
 describe('a field that is required', () => {
-  test.for([
+  test.for<[string, string, FormValues]>([
     ['infer', 'inputs', {}],
     ['evaluate', 'gt', { inputs: file('a.nii') }],
     ['evaluate', 'inputs', { gt: file('a.nii') }],
@@ -24,16 +24,13 @@ describe('a field that is required', () => {
     ['pipeline', 'gt', { inputs: file('a.nii') }],
     ['pipeline', 'inputs', { gt: file('a.nii') }],
     ['fine_tune', 'dataset', {}],
-  ] as [string, string, FormValues][])(
-    'A missing field that is required by %s is refused: %s',
-    async ([operation, field, form]) => {
-      await isRefused(operation, { quiet: '', ...form }, field);
-    },
-  );
+  ])('A missing field of %s is refused: %s', async ([operation, field, form]) => {
+    await isRefused(operation, { quiet: '', ...form }, field);
+  });
 });
 
 describe('a value of the wrong kind', () => {
-  test.for([
+  test.for<[string, string, string[]]>([
     ['infer', 'tta', ['x', '1.5', '-1', '1e3', '0x10', '2147483648', 'true', '１']],
     ['infer', 'mc', ['-1']],
     ['infer', 'ensemble', ['many', '-2']],
@@ -57,13 +54,10 @@ describe('a value of the wrong kind', () => {
     ['fine_tune', 'epochs', ['0', '-5', 'ten']],
     ['fine_tune', 'it_validation', ['0', '1.0']],
     ['fine_tune', 'lr', ['0', '-1', 'fast', 'NaN', 'inf', 'Infinity', '1e999', '0x1']],
-  ] as [string, string, string[]][])(
-    'A value of the wrong kind is refused by %s in the field %s',
-    async ([operation, field, texts]) => {
-      const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
-      for (const text of texts) await isRefused(operation, { ...form, [field]: text }, field);
-    },
-  );
+  ])('A value of the wrong kind is refused by %s in %s', async ([operation, field, texts]) => {
+    const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
+    for (const text of texts) await isRefused(operation, { ...form, [field]: text }, field);
+  });
 
   test('A value of the wrong kind is refused if it is text instead of a file, or a file instead of text', async () => {
     await isRefused('infer', { inputs: 'not a file' }, 'inputs');
@@ -121,7 +115,7 @@ describe('options', () => {
     }
   });
 
-  test.for([
+  test.for<[string, object, string]>([
     ['infer', { surprise: 1 }, 'surprise'],
     ['infer', { tta: 2 }, 'tta'],
     ['fine_tune', { patch_size: [1] }, 'patch_size'],
@@ -129,16 +123,13 @@ describe('options', () => {
     ['evaluate', { batch_size: 1 }, 'batch_size'],
     ['uncertainty', { config_overrides: ['a=1'] }, 'config_overrides'],
     ['infer', JSON.parse('{"__proto__": 1}'), '__proto__'],
-  ] as [string, object, string][])(
-    'Options that %s does not have are refused: %o',
-    async ([operation, given, name]) => {
-      const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
-      expect(await api.refused(operation, { ...form, ...options(given) })).toEqual([
-        422,
-        expect.stringContaining(name),
-      ]);
-    },
-  );
+  ])('Options that %s does not have are refused: %o', async ([operation, given, name]) => {
+    const form = operation === 'fine_tune' ? fineTune : least[operation as keyof typeof least];
+    expect(await api.refused(operation, { ...form, ...options(given) })).toEqual([
+      422,
+      expect.stringContaining(name),
+    ]);
+  });
 
   test.for(['{', '[]', '"a"', 'null', '3', 'patch_size=96'])(
     'Options that are no JSON object are refused: %s',

@@ -46,12 +46,12 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect([status, JSON.parse(body)]).toEqual([507, { detail: expect.stringContaining('disk') }]);
   });
 
-  test.for([
+  test.for<[string, (free: number) => number[]]>([
     ['one large file', () => [40 * mebibyte]],
     ['many small files', () => Array(40).fill(900_000)],
     ['all but the last file', (free: number) => [free - 400_000, 900_000]],
     ['many tiny files', () => Array(9000).fill(10)],
-  ] as [string, (free: number) => number[]][])(
+  ])(
     'A disk that is full refuses an upload that it cannot hold, and some stays free for jobs: %s',
     async ([, sizes]) => {
       await using server = await TestServer.start({ dataDirectory });

@@ -137,7 +137,7 @@ describe('an archive', () => {
     ...entry,
   });
 
-  test.for([
+  test.for<[string, number, Buffer<ArrayBuffer>]>([
     ['that climbs out', 400, zip([{ name: '../../evil', content: 'x' }])],
     ['that climbs out from deeper', 400, zip([{ name: 'a/../../../evil', content: 'x' }])],
     ['with an absolute name', 400, zip([{ name: '/tmp/remote-app-evil', content: 'x' }])],
@@ -158,22 +158,19 @@ describe('an archive', () => {
       413,
       zip(Array.from({ length: 2000 }, (_, index) => ({ name: `${index}/${'d/'.repeat(59)}` }))),
     ],
-  ] as [string, number, Buffer<ArrayBuffer>][])(
-    'An archive %s is refused with %i',
-    async ([, status, archive]) => {
-      const before = readdirSync(server.scratch).sort();
-      for (const [operation, form] of [
-        ['infer', { inputs: file('scan.konfaidir.zip', archive) }],
-        ['fine_tune', { dataset: file('data.zip', archive) }],
-      ] as const) {
-        expect(await api.refused(operation, form)).toEqual([status, expect.stringContaining('.zip')]);
-      }
-      expect(readdirSync(server.scratch).sort()).toEqual(before);
-      expect(existsSync('/tmp/remote-app-evil')).toBe(false);
-      const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
-      expect(server.jobDirectories().length).toBe(jobs.length);
-    },
-  );
+  ])('An archive %s is refused with %i', async ([, status, archive]) => {
+    const before = readdirSync(server.scratch).sort();
+    for (const [operation, form] of [
+      ['infer', { inputs: file('scan.konfaidir.zip', archive) }],
+      ['fine_tune', { dataset: file('data.zip', archive) }],
+    ] as const) {
+      expect(await api.refused(operation, form)).toEqual([status, expect.stringContaining('.zip')]);
+    }
+    expect(readdirSync(server.scratch).sort()).toEqual(before);
+    expect(existsSync('/tmp/remote-app-evil')).toBe(false);
+    const { jobs } = await api.json<{ jobs: unknown[] }>('/jobs');
+    expect(server.jobDirectories().length).toBe(jobs.length);
+  });
 
   test('An archive may extract to exactly the limit together with others, and not to more', async () => {
     const [half, more] = [bound / 2, bound / 2 + 1].map((size) => zip([noise(size)]));

@@ -28,55 +28,49 @@ function diskWith(evictable: string | null, bytes = 0) {
   return { space, asked };
 }
 
-test.skipIf(disk === null)(
-  'A reserve of bytes and files stays free, and what is promised counts as used.',
-  async () => {
-    const { space, asked } = diskWith(null);
-    const { free, bytes, files } = space.freeNow();
-    expect([free - bytes, files]).toEqual([2 * mebibyte, expect.closeTo(4096 - 512, -2)]);
-    {
-      using first = space.reservationFor('ana');
-      await first.take(bytes - 5, 'this upload');
-      using second = space.reservationFor('bob');
-      await second.take(5, 'this upload');
-      await expect(second.take(7, 'a copy')).rejects.toThrow(
-        "The server's disk has too little room for a copy; try again later",
-      );
-      expect(asked).toEqual([['evictable', 7, 'bob']]);
-      // What is written is no longer promised, and the rest is given back in the end.
-      await first.use(1000);
-      expect([space.promised, first.bytes]).toEqual([bytes - 1000, bytes - 1005]);
-    }
-    expect(space.promised).toBe(0);
-  },
-);
-
-test.skipIf(disk === null)(
-  'A promise counts on what can be removed, once, and only bytes that have arrived remove it.',
-  async () => {
-    const old = at('old');
-    writeFileSync(old, Buffer.alloc(4 * mebibyte));
-    const { space, asked } = diskWith(old, 4 * mebibyte);
-    const { bytes } = space.freeNow();
+test.skipIf(disk === null)('A reserve stays free, and what is promised counts as used.', async () => {
+  const { space, asked } = diskWith(null);
+  const { free, bytes, files } = space.freeNow();
+  expect([free - bytes, files]).toEqual([2 * mebibyte, expect.closeTo(4096 - 512, -2)]);
+  {
     using first = space.reservationFor('ana');
-    await first.take(bytes + 3 * mebibyte, 'this upload');
-    expect([space.promised, space.owed]).toEqual([bytes, 3 * mebibyte]);
+    await first.take(bytes - 5, 'this upload');
     using second = space.reservationFor('bob');
-    await expect(second.take(mebibyte + 1, 'a copy')).rejects.toMatchObject({ code: 'diskFull' });
-    await second.take(mebibyte, 'a copy');
-    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
-    const file = at('new');
-    for (let left = bytes; left > 0; left -= 2 * mebibyte) {
-      await first.use(Math.min(left, 2 * mebibyte));
-      writeFileSync(file, Buffer.alloc(Math.min(left, 2 * mebibyte)), { flag: 'a' });
-    }
-    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
-    await first.use(2 * mebibyte);
-    // No more than what has arrived beyond what was free.
-    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([['makeRoom', 2 * mebibyte, 'ana']]);
-    rmSync(file);
-  },
-);
+    await second.take(5, 'this upload');
+    await expect(second.take(7, 'a copy')).rejects.toThrow(
+      "The server's disk has too little room for a copy; try again later",
+    );
+    expect(asked).toEqual([['evictable', 7, 'bob']]);
+    // What is written is no longer promised, and the rest is given back in the end.
+    await first.use(1000);
+    expect([space.promised, first.bytes]).toEqual([bytes - 1000, bytes - 1005]);
+  }
+  expect(space.promised).toBe(0);
+});
+
+test.skipIf(disk === null)('A promise counts on what can be removed, which only bytes remove.', async () => {
+  const old = at('old');
+  writeFileSync(old, Buffer.alloc(4 * mebibyte));
+  const { space, asked } = diskWith(old, 4 * mebibyte);
+  const { bytes } = space.freeNow();
+  using first = space.reservationFor('ana');
+  await first.take(bytes + 3 * mebibyte, 'this upload');
+  expect([space.promised, space.owed]).toEqual([bytes, 3 * mebibyte]);
+  using second = space.reservationFor('bob');
+  await expect(second.take(mebibyte + 1, 'a copy')).rejects.toMatchObject({ code: 'diskFull' });
+  await second.take(mebibyte, 'a copy');
+  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
+  const file = at('new');
+  for (let left = bytes; left > 0; left -= 2 * mebibyte) {
+    await first.use(Math.min(left, 2 * mebibyte));
+    writeFileSync(file, Buffer.alloc(Math.min(left, 2 * mebibyte)), { flag: 'a' });
+  }
+  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
+  await first.use(2 * mebibyte);
+  // No more than what has arrived beyond what was free.
+  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([['makeRoom', 2 * mebibyte, 'ana']]);
+  rmSync(file);
+});
 
 test.skipIf(disk === null)('The disk is checked every two mebibytes while a request writes.', async () => {
   const filler = at('filler');
