@@ -30,10 +30,8 @@ describe('a job whose server an admin stops', () => {
     const { code, stdout, stderr } = await running.ended;
     const id = /Job (\w+) is accepted/.exec(stderr)?.[1];
     expect(stdout).toContain('[remote-app] The server was stopped\n');
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining(`Error: Job ${id} was killed: The server was stopped\n`),
-    ]);
+    expect(code, stderr).toBe(1);
+    expect(stderr).toContain(`Error: Job ${id} was killed: The server was stopped\n`);
   });
 });
 

@@ -131,12 +131,10 @@ describe('init --from nnunet', () => {
     await mkdir(path.dirname(link), { recursive: true });
     await symlink('../../elsewhere/weights', link);
     const { code, stderr } = await init(cli);
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /checkpoint_final\.pth' is a link that leads out of .*, to '.*elsewhere\/weights': .* put a copy/,
-      ),
-    ]);
+    expect(code, stderr).toBe(2);
+    expect(stderr).toMatch(
+      /checkpoint_final\.pth' is a link that leads out of .*, to '.*elsewhere\/weights': .* put a copy/,
+    );
     expect(await readdir(cli.directory)).not.toContain('liver');
     await rm(link);
     await symlink('../store/weights', link);
@@ -335,17 +333,13 @@ describe('init --from nnunet', () => {
   test('init --from nnunet refuses a folder whose name no longer says its configuration, and the second network of a cascade', async () => {
     await using cli = await withFolder({}, 'renamed');
     const renamed = await cli.run(['init', 'liver', '--from', 'nnunet', 'renamed']);
-    expect([renamed.code, renamed.stderr]).toEqual([
-      2,
-      expect.stringContaining('TRAINER__PLANS__CONFIGURATION'),
-    ]);
+    expect(renamed.code, renamed.stderr).toBe(2);
+    expect(renamed.stderr).toContain('TRAINER__PLANS__CONFIGURATION');
     const cascade = 'nnUNetTrainer__nnUNetPlans__3d_cascade_fullres';
     await plant(cli.directory, nnunetFolder(cascade));
     const refused = await cli.run(['init', 'liver', '--from', 'nnunet', cascade]);
-    expect([refused.code, refused.stderr]).toEqual([
-      2,
-      expect.stringContaining("second network of a cascade, which needs the results of '3d_lowres'"),
-    ]);
+    expect(refused.code, refused.stderr).toBe(2);
+    expect(refused.stderr).toContain("second network of a cascade, which needs the results of '3d_lowres'");
   });
 
   test('init --from nnunet says what is missing or too much on its command line', async () => {
@@ -426,12 +420,10 @@ describe('init --from nnunet --venv', () => {
     const env = { PATH: cli.home };
     const bring = 'apt-get install python3-venv';
     const made = await cli.run(words, env);
-    expect([made.code, made.stderr]).toEqual([
-      1,
-      expect.stringContaining(
-        `its environment is not: python3 -m venv is not there (Debian and Ubuntu: ${bring})`,
-      ),
-    ]);
+    expect(made.code, made.stderr).toBe(1);
+    expect(made.stderr).toContain(
+      `its environment is not: python3 -m venv is not there (Debian and Ubuntu: ${bring})`,
+    );
     await cli.run(['init', 'plain', '--from', 'nnunet', resultsName], env);
     const { code, stdout } = await cli.run(['check', 'plain', '--no-run'], env);
     expect([code, stdout]).toEqual([1, expect.stringContaining(bring)]);
@@ -446,12 +438,10 @@ describe('init --from nnunet --venv', () => {
       'liver/app.json': JSON.stringify({ ...all, command: ['venv/bin/python', 'main.py'] }),
     });
     const { code, stdout } = await cli.run(['check', 'liver', '--no-run']);
-    expect([code, stdout]).toEqual([
-      1,
-      expect.stringContaining(
-        "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
-      ),
-    ]);
+    expect(code, stdout).toBe(1);
+    expect(stdout).toContain(
+      "run 'python3 -m venv venv && venv/bin/python -m pip install -r requirements.txt' in",
+    );
   });
 });
 

@@ -146,12 +146,10 @@ describe('init --from totalsegmentator', () => {
   test('init --from totalsegmentator takes the home of TotalSegmentator as --weights, and says what of it is missing', async () => {
     await using cli = await withWeights([297], 'home/nnunet/results');
     const { code, stdout } = await cli.run(words('--weights', 'home'));
-    expect([code, stdout]).toEqual([
-      0,
-      expect.stringMatching(
-        /Note: Dataset291_\w+, .*Dataset295_\w+ of the task are not in .*'main\.py fetch'/,
-      ),
-    ]);
+    expect(code, stdout).toBe(0);
+    expect(stdout).toMatch(
+      /Note: Dataset291_\w+, .*Dataset295_\w+ of the task are not in .*'main\.py fetch'/,
+    );
     expect(await readdir(path.join(cli.directory, 'organs/weights'))).toEqual([
       'Dataset297_TotalSegmentator_total_3mm_1559subj',
     ]);
@@ -160,12 +158,10 @@ describe('init --from totalsegmentator', () => {
   test('init --from totalsegmentator without weights writes the app, and says what downloads them', async () => {
     await using cli = await Cli.create();
     const { code, stdout } = await cli.run(words('--task', 'body'));
-    expect([code, stdout]).toEqual([
-      0,
-      expect.stringContaining(
-        "The weights Dataset299_body_1559subj, Dataset300_body_6mm_1559subj are missing: 'python3 main.py fetch' in organs downloads them.",
-      ),
-    ]);
+    expect(code, stdout).toBe(0);
+    expect(stdout).toContain(
+      "The weights Dataset299_body_1559subj, Dataset300_body_6mm_1559subj are missing: 'python3 main.py fetch' in organs downloads them.",
+    );
     expect(await readdir(path.join(cli.directory, 'organs'))).not.toContain('weights');
   });
 
@@ -207,12 +203,10 @@ describe('init --from totalsegmentator', () => {
   test('init --from totalsegmentator keeps the licence number of a task that needs one where no client can download it', async () => {
     await using cli = await Cli.create();
     const refused = await cli.run(words('--task', 'face'));
-    expect([refused.code, refused.stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /task 'face' needs a licence.*has no licence number.*license-academic\/, and run 'totalseg_set_license -l NUMBER'/,
-      ),
-    ]);
+    expect(refused.code, refused.stderr).toBe(2);
+    expect(refused.stderr).toMatch(
+      /task 'face' needs a licence.*has no licence number.*license-academic\/, and run 'totalseg_set_license -l NUMBER'/,
+    );
     await plant(cli.home, { '.totalsegmentator/config.json': licence });
     expect((await cli.run(words('--task', 'face'))).code).toBe(0);
     const app = path.join(cli.directory, 'organs');
@@ -339,12 +333,10 @@ describe('init --from totalsegmentator --venv', () => {
     await using _ = cli;
     await plant(cli.home, { broken: 'fetch' });
     const { code, stderr } = await cli.run(words('--task', 'body', '--venv'), env);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(
-        /The app is written, and its weights are not all there: .* exit code 1: Dataset299 is not in weights: unpack it there; run 'venv\/bin\/python main\.py fetch' in .*organs/,
-      ),
-    ]);
+    expect(code, stderr).toBe(1);
+    expect(stderr).toMatch(
+      /The app is written, and its weights are not all there: .* exit code 1: Dataset299 is not in weights: unpack it there; run 'venv\/bin\/python main\.py fetch' in .*organs/,
+    );
   });
 });
 

@@ -116,10 +116,8 @@ describe('--no-zip', () => {
     await using it = await cliWithScan();
     await using server = await fakeService({ result: result.subarray(0, result.length - 30) });
     const { code, stderr } = await it.cli.run(['result', jobId, '--no-zip', '--server', server.url]);
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringContaining("result.zip' is saved, but it is not extracted"),
-    ]);
+    expect(code, stderr).toBe(1);
+    expect(stderr).toContain("result.zip' is saved, but it is not extracted");
     expect(await it.list('Output')).toEqual(['result.zip']);
   });
 

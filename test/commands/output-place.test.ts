@@ -45,12 +45,10 @@ describe('--output', () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ result });
     const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
-      ),
-    ]);
+    expect(code, stderr).toBe(2);
+    expect(stderr).toMatch(
+      /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
+    );
     expect(server.received).toEqual([]);
   });
 
@@ -239,10 +237,8 @@ describe('where results go', () => {
       expect([code, stderr.slice(0, sentence.length)]).toEqual([2, sentence]);
     }
     const tuning = await here.run('fine-tune', 'data', '-o', 'data', '--force');
-    expect([tuning.code, tuning.stderr]).toEqual([
-      2,
-      expect.stringContaining("'data/case/ct.nii' is in the"),
-    ]);
+    expect(tuning.code, tuning.stderr).toBe(2);
+    expect(tuning.stderr).toContain("'data/case/ct.nii' is in the");
     expect(here.server.to('/apps/')).toEqual([]);
     expect(await readFile(here.at('scans', 'ct.nii'))).toEqual(nifti);
     // A results directory beside the inputs is not an input.

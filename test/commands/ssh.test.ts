@@ -51,10 +51,8 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await using server = await TestServer.start({ apps: [apps.probe] });
     const args = ['infer', 'ct.nii', '--server', behind(server.url)];
     const { code, stderr } = await cli.run(args, sshd.environment);
-    expect([code, stderr]).toEqual([
-      0,
-      expect.stringMatching(/^Job \w+ is accepted.*\nJob \w+ is kept .*\nSaved 1 file/),
-    ]);
+    expect(code, stderr).toBe(0);
+    expect(stderr).toMatch(/^Job \w+ is accepted.*\nJob \w+ is kept .*\nSaved 1 file/);
     expect(readdirSync(path.join(cli.directory, 'Output'))).toContain('result.zip');
     await nothingLeft(sshd);
   });
@@ -200,20 +198,16 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const nameless = await health(cli, sshd, 'ssh://nobody.invalid');
-    expect([nameless.code, nameless.stderr]).toEqual([
-      5,
-      expect.stringMatching(
-        /^Error: ssh:\/\/nobody\.invalid cannot be reached: ssh finds no host nobody\.invalid/,
-      ),
-    ]);
+    expect(nameless.code, nameless.stderr).toBe(5);
+    expect(nameless.stderr).toMatch(
+      /^Error: ssh:\/\/nobody\.invalid cannot be reached: ssh finds no host nobody\.invalid/,
+    );
     await sshd.stop();
     const gone = await health(cli, sshd, 'ssh://gpu');
-    expect([gone.code, gone.stderr]).toEqual([
-      5,
-      expect.stringMatching(
-        /^Error: ssh:\/\/gpu cannot be reached: no ssh server listens there \(ssh says: /,
-      ),
-    ]);
+    expect(gone.code, gone.stderr).toBe(5);
+    expect(gone.stderr).toMatch(
+      /^Error: ssh:\/\/gpu cannot be reached: no ssh server listens there \(ssh says: /,
+    );
     await nothingLeft(sshd);
   });
 

@@ -24,10 +24,8 @@ describe('the built program, before a server that is none', () => {
     using server = await bytesServer(`HTTP/1.1 ${status} E\r\nContent-Length: 2\r\n\r\n{}`);
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['health', '--server', server.url]);
-    expect([code, stderr]).toEqual([
-      5,
-      expect.stringContaining(`${server.url} answered with something that is not HTTP`),
-    ]);
+    expect(code, stderr).toBe(5);
+    expect(stderr).toContain(`${server.url} answered with something that is not HTTP`);
   });
 
   test.for([100_000, 130_000, 200_000])(

@@ -204,8 +204,6 @@ test('A command without --layout for derivatives is refused', async () => {
   await using study = await longitudinal();
   await run(study);
   const { code, stderr } = await study.cli.run(words.slice(0, -2), study.env);
-  expect([code, stderr]).toEqual([
-    2,
-    expect.stringContaining('has results in the layout of BIDS: give --layout bids'),
-  ]);
+  expect(code, stderr).toBe(2);
+  expect(stderr).toContain('has results in the layout of BIDS: give --layout bids');
 });

@@ -173,10 +173,8 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     const record = study.at('Out', name('A'), 'remote-app-record.json');
     writeFileSync(record, readFileSync(record, 'utf8').replace('"app": "masker"', '"app": "other"'));
     const { code, stderr } = await study.run();
-    expect([code, stderr]).toEqual([
-      2,
-      expect.stringContaining("has results of 'other' (infer), and this is 'masker' (infer): name another"),
-    ]);
+    expect(code, stderr).toBe(2);
+    expect(stderr).toContain("has results of 'other' (infer), and this is 'masker' (infer): name another");
     expect(rowsOf(study)[name('A')]?.[1]).toBe('mask of one');
   });
 
@@ -187,12 +185,10 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     await upgrade(study);
     await plant(study.cli.directory, { [scan('C')]: 'three' });
     const stopped = await study.run();
-    expect([stopped.code, stopped.stderr]).toEqual([
-      2,
-      expect.stringMatching(
-        /The app 'masker' is version '\w+' now, and 2 results here are of version '\w+': give --force .*, or --keep-version/,
-      ),
-    ]);
+    expect(stopped.code, stopped.stderr).toBe(2);
+    expect(stopped.stderr).toMatch(
+      /The app 'masker' is version '\w+' now, and 2 results here are of version '\w+': give --force .*, or --keep-version/,
+    );
     expect(study.computed).toHaveLength(2);
     expect((await study.run('--keep-version')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
     const versions = () => study.table.slice(1).map((row) => row[3]);
@@ -227,10 +223,8 @@ test('An upgrade of the app in the middle of a run stops it before the cases tha
   await upgrade(study);
   await study.open();
   const { code, stderr } = await running.ended;
-  expect([code, stderr]).toEqual([
-    2,
-    expect.stringMatching(/1 result here is of version .* or --keep-version/),
-  ]);
+  expect(code, stderr).toBe(2);
+  expect(stderr).toMatch(/1 result here is of version .* or --keep-version/);
   expect(study.table.slice(1).map((row) => row[1])).toEqual(['done', 'done', 'waiting', 'waiting']);
   expect((await study.run()).code).toBe(2);
   expect((await study.run('--keep-version')).stderr).toContain('4 cases: 4 done (2 of them before)\n');

@@ -21,10 +21,8 @@ test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
     ]);
     const login = ['login', '--server', 'http://127.0.0.1:1'];
     const refused = await cli.runProcess(login, { ...homeless, HOME: '' }, '', nobody);
-    expect([refused.code, refused.stderr]).toEqual([
-      5,
-      expect.stringMatching(/^Error: [^\n]*127\.0\.0\.1:1[^\n]*\n$/),
-    ]);
+    expect(refused.code, refused.stderr).toBe(5);
+    expect(refused.stderr).toMatch(/^Error: [^\n]*127\.0\.0\.1:1[^\n]*\n$/);
   },
 );
 
