@@ -1,11 +1,8 @@
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { nnunetApp } from '../../src/cli/apps/nnunet-app.js';
-import { totalsegmentatorApp } from '../../src/cli/apps/totalsegmentator-app.js';
 import { type Changes, plantedFolder } from '../support/model-folder.js';
 import { checkpoint, dataset, nnunetFolder, resultsName } from '../support/nnunet-folder.js';
-import { plant, temporary } from '../support/temporary.js';
-import { networkOf, weightsOf } from '../support/totalsegmentator-weights.js';
 
 const folder = (changes: Changes = {}, name = resultsName) =>
   plantedFolder(name, nnunetFolder(name), changes);
@@ -68,64 +65,4 @@ test('Channels may have the older name, and only CT is in Hounsfield units', asy
     Channel_0: { display_name: 'ct', ...input, unit: 'HU' },
     Channel_1: { display_name: 'CTA', ...input },
   });
-});
-
-/** The app of a task whose weights are where TotalSegmentator keeps them. */
-async function taskWith(ids: readonly number[], more: Record<string, string | Buffer> = {}, task = 'body') {
-  const root = await temporary();
-  onTestFinished(() => root[Symbol.asyncDispose]());
-  await plant(root.path, { ...weightsOf('nnunet/results', ids), ...more });
-  const environment = { TOTALSEG_HOME_DIR: root.path, HOME: '/nonexistent' };
-  return {
-    directory: path.join(root.path, 'nnunet/results'),
-    app: () => totalsegmentatorApp({ ...source, task, source: undefined, environment }),
-  };
-}
-
-test('Of a task the weights that are there are used, and those that are not are still to be downloaded', async () => {
-  const { directory, app } = await taskWith([299]);
-  const { source: found, missing, weights, copies, notes } = app();
-  const network = networkOf(299);
-  expect([found, missing, notes]).toEqual([directory, ['Dataset300_body_6mm_1559subj'], []]);
-  expect(weights).toEqual({
-    [`weights/${network}/fold_0/checkpoint_final.pth`]: path.join(
-      directory,
-      network,
-      'fold_0/checkpoint_final.pth',
-    ),
-  });
-  expect(Object.keys(copies)).toEqual([`weights/${network}/dataset.json`, `weights/${network}/plans.json`]);
-});
-
-test('A network without its plans is missing, and one that is cut is refused', async () => {
-  const plan = `nnunet/results/${networkOf(299)}/plans.json`;
-  const lacking = await taskWith([300]);
-  await plant(lacking.directory, { [`${networkOf(299)}/fold_0/checkpoint_final.pth`]: checkpoint });
-  expect(lacking.app().missing).toEqual(['Dataset299_body_1559subj']);
-  const cut = await taskWith([299], { [plan.replace('plans.json', 'fold_0/checkpoint_final.pth')]: 'PK' });
-  const place = path.join(cut.directory, networkOf(299));
-  expect(cut.app).toThrow(
-    `'${place}/fold_0/checkpoint_final.pth' cannot be used: it is not a checkpoint of PyTorch; ` +
-      `without '${path.dirname(place)}' TotalSegmentator downloads it again`,
-  );
-});
-
-test('A task that needs a licence has the number in the settings of the app alone, and no address', async () => {
-  const number = 'aca_12345678901234';
-  const { app } = await taskWith(
-    [299],
-    { 'config.json': JSON.stringify({ license_number: number }) },
-    'face',
-  );
-  const { texts = {}, manifest, about: readme, source: found } = app();
-  // There are weights, but none of this task.
-  expect(found).toBeNull();
-  expect(JSON.parse(texts['.totalsegmentator/config.json'] ?? '').license_number).toBe(number);
-  expect([manifest.description, readme, texts['task.json']].join('')).not.toContain(number);
-  expect(manifest.description).toContain(
-    'The weights need a licence, which is free for non-commercial use alone. Not a medical device.',
-  );
-  expect(texts['task.json']).toContain('"url": null');
-  const wrong = await taskWith([], { 'config.json': `{"license_number": "${number}5"}` }, 'face');
-  expect(wrong.app).toThrow(/config\.json' has a licence number that is none: get one at https:/);
 });

@@ -364,17 +364,6 @@ describe('init --from monai-bundle', () => {
       /model\.pt.*its end is missing/,
     ],
     [
-      'other weights that are not there',
-      {
-        [config]: {
-          ...inference,
-          code: "$torch.load(@bundle_root + '/models/search.pt')",
-          path: "$@bundle_root + '/models/search.pt'",
-        },
-      },
-      /names 'models\/search\.pt', which is not there/,
-    ],
-    [
       'weights elsewhere',
       {
         [config]: {
@@ -423,21 +412,6 @@ describe('init --from monai-bundle', () => {
         },
       },
       /reads its scans with 'PILReader'/,
-    ],
-    [
-      'a classification',
-      { [about]: withData('outputs', { type: 'probabilities', format: 'classes', spatial_shape: [1, 4] }) },
-      /not of a segmentation: the format of its output is 'classes'/,
-    ],
-    [
-      'a detection',
-      { [about]: withData('outputs', { type: 'object', format: 'dict' }) },
-      /the format of its output is 'dict' \(type 'object'\)/,
-    ],
-    [
-      'no channels',
-      { [about]: withData('inputs', { num_channels: 0, channel_def: {} }) },
-      /does not say what the 0 channels of its input are: 'channel_def' names none;/,
     ],
     [
       'the folder of the configuration',

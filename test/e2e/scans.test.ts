@@ -151,6 +151,17 @@ test('inputs shows what would be sent, and infer sends what --series chooses', a
   ]);
 });
 
+test('inputs lists patients if there are several', async () => {
+  await using cli = await Cli.create();
+  for (const patient of ['P1', 'P2']) {
+    const scan = dicomFile({ kind: 'DX', image: 1, description: 'chest', patient, series: patient.slice(1) });
+    await plant(cli.directory, { [`in/${patient}.dcm`]: scan });
+  }
+  const { stdout } = await cli.run(['inputs', 'in']);
+  const columns = stdout.split('\n').map((line) => line.split(/ {2,}/).slice(2, 5).join(' '));
+  expect(columns.slice(0, 3)).toEqual(['PATIENT SERIES DESCRIPTION', 'P1 1 chest', 'P2 1 chest']);
+});
+
 test('--participants, --sessions and --suffixes choose among the files of a data set', async () => {
   await using cli = await Cli.create();
   const names = [

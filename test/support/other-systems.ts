@@ -41,9 +41,9 @@ export const leftOut: readonly LeftOut[] = [
     on: ['win32'],
     files: list`packages/volumes/test/dicom-values.test.ts packages/volumes/test/dicom.test.ts
       packages/volumes/test/write-dicom-series.test.ts test/archive/bounds.test.ts
-      test/archive/extract-lenient.test.ts test/archive/extract.test.ts test/cli/apps.test.ts
+      test/archive/extract-lenient.test.ts test/archive/extract.test.ts
       test/cli/interruption.test.ts test/cli/monai-bundle-app.test.ts test/cli/nnunet-app.test.ts
-      test/cli/settings.test.ts test/cli/show-inputs.test.ts test/cli/submit/earlier-commands.test.ts
+      test/cli/settings.test.ts test/cli/submit/earlier-commands.test.ts
       test/cli/submit/path-order.test.ts test/cli/submit/submission.test.ts
       test/cli/terminal/canvas.test.ts test/client/cohort/cases.test.ts
       test/client/cohort/neutral-numbers.test.ts test/client/connection/profiles.test.ts

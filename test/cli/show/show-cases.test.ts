@@ -3,7 +3,6 @@ import path from 'node:path';
 import { PassThrough } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { writeNifti } from '@remote-app/volumes';
-import { decode } from 'fast-png';
 import { beforeAll, expect, test } from 'vitest';
 import { namesOfApp, type ShowOptions, showCases, showResult } from '../../../src/cli/show/show-cases.js';
 import { CommandIo } from '../../../src/cli/terminal/index.js';
@@ -98,46 +97,6 @@ test('Elsewhere all cases are in a table, and the notes say of which case they a
   ]);
 });
 
-test('A sheet and a page are whole, say where they are, and replace nothing that was not meant', async () => {
-  await using it = await withScans(['a', 'b']);
-  const [png, html] = [it.place('sheet.png'), it.place('Study of today.HTM')];
-  await it.show({ png, html, slices: 1 });
-  expect(it.notes).toEqual([`2 cases drawn in '${html}'`, `2 cases drawn in '${png}'`]);
-  const page = readFileSync(html, 'utf8');
-  expect(page).toContain('<title>Study of today</title>');
-  expect(page).toContain('Study of today-marks.csv');
-  expect(readdirSync(it.place('.')).sort()).toEqual(['Study of today.HTM', 'a.nii', 'b.nii', 'sheet.png']);
-  for (const [flag, file] of [
-    ['png', png],
-    ['html', html],
-  ] as const)
-    await expect(it.show({ [flag]: file })).rejects.toThrow(
-      `'${file}' exists already; name another file with --${flag}, or replace it with --force`,
-    );
-  await it.show({ html, force: true, slices: 1 });
-  expect(readFileSync(html, 'utf8')).toBe(page);
-});
-
-test('A picture on stdout is alone there', async () => {
-  await using it = await withScans(['a']);
-  await it.show({ png: '-', slices: 1 });
-  expect(decode(it.printed()).width).toBeGreaterThan(100);
-  // The end of a PNG.
-  expect(it.printed().subarray(-8).toString('latin1')).toBe('IEND\xaeB`\x82');
-  expect(it.notes).toEqual([]);
-});
-
-test.each([
-  [{ png: '' }, '--png needs the name of a file'],
-  [{ html: '' }, '--html needs the name of a file'],
-  [{ html: '-' }, '--html needs the name of a file'],
-  [{ png: '-', json: true }, '--png - and --json both want stdout; choose one'],
-])('%j is refused before anything is read', async (options, sentence) => {
-  await using it = await withScans(['a']);
-  await expect(it.show(options)).rejects.toThrow(sentence);
-  expect(it.progress).toEqual([]);
-});
-
 test('A PNG is not for a terminal, and where there is nothing to show that is said, without a file', async () => {
   await using terminal = await withScans(['a'], true);
   await expect(terminal.show({ png: '-' })).rejects.toThrow(/^A PNG cannot be written to a terminal/);
@@ -182,20 +141,6 @@ test('What cannot be drawn is left out, unless a table or a note tells of it', a
       [expect.stringMatching(/^The result in .* is not drawn: its remote-app-record\.json names another/)],
     ],
   ]);
-});
-
-test('An interruption ends it before the next case', async () => {
-  await using it = await withScans(['a', 'b']);
-  const controller = new AbortController();
-  const reporter = {
-    ...it.options.reporter,
-    progress: (phase: string, done: number) => {
-      if (phase === 'Drawing' && done === 1) controller.abort(new Interrupted('SIGINT'));
-    },
-  };
-  const { signal } = controller;
-  await expect(it.show({ reporter, signal, html: it.place('page.html') })).rejects.toThrow(Interrupted);
-  expect(readdirSync(it.place('.')).sort()).toEqual(['a.nii', 'b.nii']);
 });
 
 test('Names of labels come from a file, otherwise from the app; without its answer there are none', async () => {

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { describeJob, endLine, killedLine, noJobs } from '../../../src/cli/jobs/job-text.js';
+import { describeJob } from '../../../src/cli/jobs/job-text.js';
 import { Colours } from '../../../src/cli/terminal/index.js';
 import { formatTime } from '../../../src/cli/terminal/time-text.js';
 import { jobAnswer } from '../../../src/client/connection/answer-schemas.js';
-import { notRunning } from '../../../src/contract/index.js';
 
 const plain = new Colours({}, {});
 const now = Date.parse('2026-11-26T12:00:00Z');
@@ -90,22 +89,4 @@ test('Of a job that waits or runs it says what is known', () => {
   // Of an earlier version: it says neither how long it ran, nor when it ended.
   const old = job(1, { run_seconds: null, finished_at: ago(2820) });
   expect(describeJob(old, now, plain, connection).join('\n')).toMatch(/^Finished .*took 3 min\)$/m);
-});
-
-test('The end of a job, and what a kill did, are each one line', () => {
-  const killed = { job_id: 'aa01bc23de41', status: 'killed', message: 'Job killed' } as const;
-  expect(killedLine(killed, plain)).toBe('aa01bc23de41  killed');
-  expect(killedLine({ ...killed, status: 'done' }, plain)).toBe('aa01bc23de41  done (had ended)');
-  expect(killedLine({ ...killed, message: notRunning }, plain)).toBe('aa01bc23de41  killed (had ended)');
-  expect(endLine(job(1, {}), plain)).toBe('aa01bc23de41  done');
-  expect(endLine(job(1, { status: 'error', error: 'out of\nmemory' }), plain)).toBe(
-    'aa01bc23de41  error  out of\\x0amemory',
-  );
-});
-
-test('An empty list says what was looked for', () => {
-  expect(noJobs('http://a', undefined, undefined)).toBe('No jobs on http://a');
-  expect(noJobs('http://a', ['queued', 'running'], 'knees')).toBe(
-    "No jobs tagged 'knees' that are queued or running on http://a",
-  );
 });
