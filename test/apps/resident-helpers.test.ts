@@ -147,7 +147,7 @@ for (const name of names)
     });
   });
 
-test.skipIf(lacks('python3'))('The helper in Python logs what C printed, and counts sys.exit', async () => {
+test.skipIf(lacks('python3'))('The helper in Python logs what C prints, and obeys sys.exit', async () => {
   await using started = await startWorker('python');
   expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
   const quit = await started.run('quit=the mask is empty');

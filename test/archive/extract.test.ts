@@ -440,7 +440,7 @@ describe('the number of entries', () => {
     ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
     ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
     ['one that begins where no file has bytes', beginsAt(zip([a]), 2n ** 60n)],
-  ])('The number of entries is that of the directory, or refused: %s', async ([, archive]) => {
+  ])('An end that states another number of entries is refused: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
     expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);

@@ -19,7 +19,7 @@ test.each([
   [{ background: 0, liver: 2, ignore: 3 }, undefined, { 2: 'liver' }],
   [{ background: [0], liver: [1], tumour: 2 }, undefined, { 1: 'liver', 2: 'tumour' }],
   [{ background: 0, all: [0, 1, 2], core: 2 }, [5, 4], { 5: 'all', 4: 'core' }],
-] as const)('Labels of nnU-Net %j in the order %j are in results: %j', async (given, order, names) => {
+] as const)('Labels of nnU-Net %j in the order %j become %j', async (given, order, names) => {
   const { terminology } = appOf(await folder(labels(given, order))).manifest;
   const found = Object.entries(terminology as Record<string, { name: string }>);
   expect(Object.fromEntries(found.map(([value, { name }]) => [value, name]))).toEqual(names);

@@ -18,7 +18,7 @@ import { temporary } from '../support/temporary.js';
 const disk = smallDisk(1);
 
 // Not every machine allows mounting.
-test.skipIf(disk === null)('A disk that fills takes no part of what does not fit, and then the next', () => {
+test.skipIf(disk === null)('A full disk takes no part of what does not fit, and later the next', () => {
   const file = path.join(disk ?? '', 'lines');
   const descriptor = openSync(file, 'a');
   try {

@@ -44,7 +44,7 @@ describe('the names in a directory', () => {
     await syncDirectory('/no/such/directory');
   });
 
-  test.runIf(existsSync('/proc/self/fdinfo'))('A file system without sync of names is no error', async () => {
+  test.runIf(existsSync('/proc/self/fdinfo'))('It is no error if a file system syncs no names', async () => {
     expect(() => syncDirectorySync('/proc/self')).not.toThrow();
     expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
     await syncDirectory('/proc/self');

@@ -104,7 +104,7 @@ describe('JPEG-LS', () => {
     lines: `${start}da000c03010002000300000100070e000b0e066480101000851620ffd9`,
     pixels: `${start}da000c030100020003000002000200060340e1c90020010b021440ffd9`,
   };
-  test.each(Object.entries(ways))('JPEG-LS with colours stored by %s is given by pixels.', async (_, hex) => {
+  test.each(Object.entries(ways))('JPEG-LS stored by %s is returned pixel by pixel.', async (_, hex) => {
     expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
       data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
       bits: 8,

@@ -315,7 +315,7 @@ describe('A nuclear medicine volume', () => {
   test.each([
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
-  ])('A volume of nuclear medicine in steps of %i mm lies as it says.', async (spacing, values, lowest) => {
+  ])('Nuclear medicine in steps of %i mm lies where its detector says.', async (spacing, values, lowest) => {
     const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
     const volume = await openVolume(file);
     expect(volume.affine.map((row) => row.slice(2))).toEqual([

@@ -53,7 +53,7 @@ async function segmentation(source: SourceSeries, mask: Awaited<ReturnType<typeo
 const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted gantry, each 1\.50 mm/;
 
 describe('A series of a tilted gantry', () => {
-  test.each([false, true])('Voxels of a tilted series lie as it says (enhanced: %s).', async (isEnhanced) => {
+  test.each([false, true])('A tilted series lies as its images say (enhanced: %s).', async (isEnhanced) => {
     const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
     for (const [k, images] of source.slices.entries()) {
       const [right, front, up] = placeOf(source, 0, 0, k);

@@ -42,7 +42,7 @@ describe('a path without a flag', () => {
     ['infer', '-i t1 --gpu 0 flair', { inputs: [['flair'], ['t1']] }],
     ['infer', 'a.nii -i b.nii --tta 2 c.nii', { inputs: [['a.nii', 'c.nii'], ['b.nii']] }],
     ['evaluate', '-i t1 --gt g --cpu 1 flair', { inputs: [['flair'], ['t1']], gt: [['g']] }],
-  ] as const)('Paths keep groups unless a shell made them: %s %s', async (operation, line, expected) => {
+  ] as const)('A path keeps its group unless a shell made it: %s %s', async (operation, line, expected) => {
     expect(await groups(operation, line)).toEqual(expected);
   });
 

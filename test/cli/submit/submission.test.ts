@@ -59,7 +59,7 @@ describe('a command line', () => {
   test.for([
     ['--cpu', ['--gpu', '0', '--cpu', '4']],
     ['--ensemble', ['--ensemble', '2', '--ensemble-models', 'CV_0']],
-  ] as const)('A command line with %s and what says the same otherwise is refused', async ([flag, words]) => {
+  ] as const)('A command line that says %s twice, in two ways, is refused', async ([flag, words]) => {
     for (const name of ['infer', 'pipeline'] as const) {
       await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
     }
@@ -149,7 +149,7 @@ describe('a value with a comma', () => {
     ['c.nii, Doe, J (2)/1.nii,Doe, J (2)/[12]*.nii', ['c.nii', 'Doe, J (2)/1.nii', 'Doe, J (2)/[12]*.nii']],
     ['Doe, J (2)/2,3.nii,a,b.nii', ['Doe, J (2)/2,3.nii', 'a,b.nii']],
     ['scans/{a,b}.nii,c.nii', ['scans/{a,b}.nii', 'c.nii']],
-  ])('A value with a comma is not cut in a name of what is there or in braces: %s', async (value, paths) => {
+  ])('A value with a comma is not cut in existing names or in braces: %s', async (value, paths) => {
     expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
   });
 });

@@ -53,7 +53,8 @@ async function run(
   const send = async () => {
     using job = await sendJob(connection, submission, how, isStarted ? null : destination, () => {});
     if (changes) writeFileSync(input, 'another volume');
-    if (!isStarted) return finishJob(connection, job, how, destination);
+    // Awaited: the job is disposed of when this function returns, and reads its inputs no further.
+    if (!isStarted) return await finishJob(connection, job, how, destination);
     await job.inputs.read();
     return job.envelope;
   };

@@ -59,7 +59,7 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)('An answer to %s that is %s is an error that names both', async (body) => {
+  test.each(strange)('An answer to %s that is %s is an error that says so', async (body) => {
     const { error, url, received } = await ask(path, body);
     expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
     expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
@@ -150,7 +150,7 @@ describe('an answer', () => {
     });
   });
 
-  test.each([404, 405, 410, 501])('A page of another program with %i is no refusal', async (status) => {
+  test.each([404, 405, 410, 501])('An answer %i of another program is no refusal', async (status) => {
     await using server = await ScriptedServer.start(
       (_, response) =>
         void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),

@@ -1,12 +1,18 @@
 import { Connection, type ConnectionOptions } from '../../../src/client/connection/connection.js';
 import type { Reporter } from '../../../src/client/reporter.js';
 
-/** A connection with short patience. */
+/** A connection with short patience, and with time-outs that a busy machine does not reach. */
 export function connectTo(
   server: string,
   options: Partial<ConnectionOptions> = {},
 ): Connection & AsyncDisposable {
-  const connection = new Connection({ server, connectTimeout: 5, readTimeout: 5, patience: 30, ...options });
+  const connection = new Connection({
+    server,
+    connectTimeout: 30,
+    readTimeout: 30,
+    patience: 30,
+    ...options,
+  });
   return Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() });
 }
 

@@ -62,7 +62,7 @@ describe('files of scanners', () => {
     expect(Object.values(formats).filter((each) => !/^(series|file) /.test(each))).toEqual([]);
   });
 
-  test.skipIf(!pydicom)('Files without an image are objects, which are sent only alone', async () => {
+  test.skipIf(!pydicom)('Files without an image are objects, sent only by themselves', async () => {
     const names = list`rtplan.dcm rtstruct.dcm rtdose.dcm test-SR.dcm reportsi.dcm waveform_ecg.dcm`;
     await using root = await temporary();
     for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
@@ -123,7 +123,7 @@ describe('files of scanners', () => {
     });
   });
 
-  test.skipIf(!nibabel)('Files of scanners of nibabel are recognised zipped and with CSA', async () => {
+  test.skipIf(!nibabel)('Files of nibabel are recognised zipped and with CSA headers', async () => {
     const directory = path.join(nibabel ?? '', 'nicom/tests/data');
     expect(await formatsOf(directory, namesIn(directory, /\.dcm(\.gz)?$/), false)).toMatchObject({
       '0.dcm': 'series MR 256 x 256 x 1',
@@ -135,7 +135,7 @@ describe('files of scanners', () => {
 });
 
 describe('files of research', () => {
-  test.skipIf(!nibabel)('Files of research of nibabel have formats by their names, and voxels', async () => {
+  test.skipIf(!nibabel)('Files of nibabel have the formats of their names, and voxels', async () => {
     const directory = path.join(nibabel ?? '', 'tests/data');
     const expected = {
       'anatomical.nii': 'NIfTI',

@@ -83,7 +83,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
   });
 
-  test.runIf(isRoot)('A job in its sandbox is refused more by the kernel without root', async () => {
+  test.runIf(isRoot)('A job gets no more processes from the kernel without root', async () => {
     const words = list`setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user`;
     const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
     const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');

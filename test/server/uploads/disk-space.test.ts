@@ -48,7 +48,7 @@ test.skipIf(disk === null)('A reserve stays free, and what is promised counts as
   expect(space.promised).toBe(0);
 });
 
-test.skipIf(disk === null)('A promise counts on what can be removed, which only bytes remove.', async () => {
+test.skipIf(disk === null)('A promise counts what can be removed, and only bytes remove it.', async () => {
   const old = at('old');
   writeFileSync(old, Buffer.alloc(4 * mebibyte));
   const { space, asked } = diskWith(old, 4 * mebibyte);
