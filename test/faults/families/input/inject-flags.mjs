@@ -93,7 +93,7 @@ const forms = Object.entries(operations).map(([operation, { fields }]) => ({
   texts: fields.filter((field) => !field.option && !carriesFiles(field)).map(({ name }) => name),
   settings: fields.filter(({ option, kind }) => option && kind === 'overrides').map(({ name }) => name),
 }));
-const flags = list`--output --inputs --set -uncertainty -- -x -1 --output=/tmp ‐x constructor __proto__`;
+const flags = list`--output --inputs --set -uncertainty -- -x -1 --output=/tmp \u2010x constructor __proto__`;
 const worst = [
   ...flags,
   ...flags.map((each) => `a,${each}`),
