@@ -1,7 +1,6 @@
 import * as Flags from '@oclif/core/flags';
 import { ClientCommand, wantsDeidentified, wholeNumber } from '../cli/command/index.js';
 import { describeForwarding, type Forwarding, forwardUntil } from '../cli/server/index.js';
-import { UsageError } from '../client/errors.js';
 import { defaultPort } from '../contract/index.js';
 
 export default class Forward extends ClientCommand {
@@ -9,7 +8,7 @@ export default class Forward extends ClientCommand {
   static override description =
     'Listens on this machine alone, at 127.0.0.1 and ::1, until Ctrl-C, and passes every request on to the server: with its token, \
 over TLS, ssh or a proxy. Prints the host, the port and a token to give to the other program. That token is made anew by each run. \
-A server that is away is answered for with status 502 and a sentence. It changes nothing in what is sent, so a profile that asks for --deidentify needs --no-deidentify. With --json, prints one document on one line when it listens.';
+A server that is away is answered for with status 502 and a sentence. It changes nothing in what is sent. Where the profile asks for --deidentify, it passes no files on, only logs, results and the like, unless --no-deidentify is given. With --json, prints one document on one line when it listens.';
   static override examples = [
     '<%= config.bin %> forward',
     '<%= config.bin %> forward --server ssh://gpu.example.org --port 8001',
@@ -34,17 +33,13 @@ A server that is away is answered for with status 502 and a sentence. It changes
   async run(): Promise<void> {
     const { flags } = await this.parse(Forward);
     const settings = await this.settings(flags);
-    if (!flags['no-deidentify'] && wantsDeidentified(this.io.env, settings))
-      throw new UsageError(
-        'Your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, which this command cannot do: send with ' +
-          "'remote-app infer', or run 'remote-app forward --no-deidentify' if everything may leave as it is",
-      );
+    const passesFiles = flags['no-deidentify'] || !wantsDeidentified(this.io.env, settings);
     const connection = await this.connectTo(settings, flags);
     const announce = async (forwarding: Forwarding) => {
       if (this.jsonEnabled()) this.logJson(forwarding);
       else await this.print(describeForwarding(forwarding));
     };
     const [reporter, signal] = [await this.reporter(), this.interruption];
-    await forwardUntil(connection, flags.port, { announce, reporter, signal });
+    await forwardUntil(connection, { port: flags.port, passesFiles }, { announce, reporter, signal });
   }
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { Api } from '../support/api.js';
+import { Api, refusal } from '../support/api.js';
 import { type KeyPair, selfSigned } from '../support/certificates.js';
 import { type Begun, Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
@@ -15,6 +15,7 @@ import { freePort } from '../support/ports.mjs';
 import { sharedServer } from '../support/server.js';
 import { Sshd } from '../support/sshd.js';
 import { temporary } from '../support/temporary.js';
+import { Tus } from '../support/tus.js';
 import { until } from '../support/until.mjs';
 
 const token = 'token-of-the-server';
@@ -223,24 +224,38 @@ describe('forward', () => {
     await forward.stop();
   });
 
-  test('forward starts only with --no-deidentify if the profile or the environment requires de-identification', async () => {
+  test('forward passes on no file if the profile or the environment requires de-identification, unless --no-deidentify is given', async () => {
     await using cli = await Cli.create();
     const login = ['login', '--server', server.url, '--deidentify'];
     expect((await cli.run(login, {}, `${token}\n`)).code).toBe(0);
-    const { code, stdout, stderr } = await cli.run(['forward', '--port', '0']);
-    expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toMatch(
-      /asks for --deidentify, which this command cannot do: .* 'remote-app forward --no-deidentify'/,
-    );
+    const dicom = Buffer.from(`${'\0'.repeat(128)}DICM`);
+    const form = { ...least.infer, inputs: file('ct.dcm', dicom) };
+    await using forward = await Forward.open(cli, []);
+    const { api } = forward;
+    const [status, detail] = await api.refused('infer', form);
+    expect([status, detail]).toEqual([
+      422,
+      expect.stringMatching(/passes no files on, .*'remote-app infer --deidentify'/),
+    ]);
+    const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' };
+    expect(await refusal(await api.fetch('/apps/probe/infer', json))).toEqual([422, detail]);
+    const tus = new Tus(api);
+    for (const bytes of [dicom, undefined])
+      expect(await tus.begin(dicom, bytes)).toMatchObject({ status: 422 });
+    const { id } = await server.api.run('infer', { ...form, ...steps('print=hello') });
+    expect(await api.log(id)).toContain('data: hello');
+    expect(await api.kill(id)).toMatchObject({ status: 'done' });
+    expect((await forward.stop()).stderr).toMatch(/^Your profile .* passes no files on/);
     await using without = await Cli.create();
-    const env = { REMOTE_APP_DEIDENTIFY: 'full' };
-    expect((await without.run(['forward', '--port', '0', '--server', server.url], env)).code).toBe(2);
+    const asked = { REMOTE_APP_DEIDENTIFY: 'full' };
+    await using ofVariable = await Forward.open(without, ['--server', server.url], asked);
+    expect(await ofVariable.api.refused('infer', form)).toEqual([422, detail]);
+    await ofVariable.stop();
     for (const [words, env] of [
       [['--no-deidentify'], {}],
       [[], { REMOTE_APP_DEIDENTIFY: 'no' }],
     ] as const) {
       await using forward = await Forward.open(cli, words, env);
-      const form = { ...least.infer, inputs: file('ct.dcm', Buffer.from(`${'\0'.repeat(128)}DICM`)) };
       expect((await forward.api.submit('infer', form)).status).toBe(200);
     }
   });

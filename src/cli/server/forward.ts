@@ -21,8 +21,14 @@ export const describeForwarding = ({ host, port, token }: Forwarding): string[] 
     ['token', token],
   ]);
 
+/** What a gateway does for a person who wants what leaves to be de-identified. */
+const withoutFiles =
+  "Your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, which this command cannot do: it passes no files on, and 'remote-app " +
+  "infer' sends them. If everything may leave as it is, start it with --no-deidentify.";
+
 /** What to set where, for whoever reads along. */
-const adviceOn = ({ host, port, server }: Forwarding): string[] => [
+const adviceOn = ({ host, port, server }: Forwarding, passesFiles: boolean): string[] => [
+  ...(passesFiles ? [] : [withoutFiles]),
   `Requests go on to ${server}, with its token, until Ctrl-C. The token above is for this run and this machine alone.`,
   '3D Slicer, module KonfAI: + beside "Remote server", then this host, port and token.',
   `konfai-apps: --host ${host} --port ${port}, and the token in KONFAI_API_TOKEN.`,
@@ -46,13 +52,14 @@ function outageTeller({ server }: Connection, reporter: Reporter): (problem: Err
 
 /**
  * Lets programs of this machine reach the server through a gateway, until the signal is aborted.
+ * @param passesFiles false to refuse every request that may carry a file
  * @param announce prints where the gateway is, once it is open
  * @param signal of the person's interruption, which is the usual end
  * @throws UsageError for a port that cannot be used
  */
 export async function forwardUntil(
   connection: Connection,
-  port: number,
+  { port, passesFiles }: { readonly port: number; readonly passesFiles: boolean },
   {
     announce,
     reporter,
@@ -65,12 +72,12 @@ export async function forwardUntil(
 ): Promise<void> {
   const { openGateway } = await import('../../client/gateway/index.js');
   const onAnswer = outageTeller(connection, reporter);
-  const gateway = await openGateway(connection, port, onAnswer);
+  const gateway = await openGateway(connection, port, onAnswer, passesFiles);
   try {
     const { host, secret: token } = gateway;
     const forwarding = { host, port: gateway.port, token, server: connection.server };
     await announce(forwarding);
-    for (const line of adviceOn(forwarding)) reporter.note(line);
+    for (const line of adviceOn(forwarding, passesFiles)) reporter.note(line);
     // A wrong address or token shows at once, and not only in the other program.
     health(connection, firstLook).catch((error: Error) => signal.aborted || onAnswer(error));
     if (!signal.aborted) await once(signal, 'abort');

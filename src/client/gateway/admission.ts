@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { authScheme, quoteName, ServiceError } from '../../contract/index.js';
+import { authScheme, quoteName, ServiceError, tus } from '../../contract/index.js';
+import { hasBody } from './forward.js';
 
 /** The names by which programs of this machine reach the gateway, as in the header `Host`. */
 const ownNames = ['127.0.0.1', 'localhost', '[::1]'];
@@ -20,12 +21,17 @@ const leavesPrefix = (path: string): boolean =>
 export class Admission {
   readonly #secret: Buffer;
 
-  constructor(secret: string) {
+  /** @param passesFiles false if what leaves has to be de-identified, which a gateway cannot do */
+  constructor(
+    secret: string,
+    private readonly passesFiles = true,
+  ) {
     this.#secret = digest(secret);
   }
 
   /** @throws ServiceError for a request that is not forwarded */
-  check({ headers, headersDistinct, url = '', socket }: IncomingMessage): void {
+  check(request: IncomingMessage): void {
+    const { headers, headersDistinct, url = '', socket } = request;
     const own = ownNames.map((name) => `${name}:${socket.localPort}`);
     // Clients leave out the default port.
     if (socket.localPort === 80) own.push(...ownNames);
@@ -46,6 +52,18 @@ export class Admission {
     const [path = ''] = url.split('?', 1);
     if (!path.startsWith('/') || leavesPrefix(path)) {
       throw new ServiceError('badRequest', `This gateway forwards no request for ${quoteName(path)}`);
+    }
+    // An upload may begin without bytes, but not without its name.
+    if (
+      !this.passesFiles &&
+      (hasBody(request) || headers[tus.headers.metadata.toLowerCase()] !== undefined)
+    ) {
+      throw new ServiceError(
+        'notDeidentified',
+        "'remote-app forward' passes no files on, because your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, which " +
+          "it cannot do: send them with 'remote-app infer --deidentify', or start 'remote-app forward --no-deidentify' " +
+          'if everything may leave as it is',
+      );
     }
   }
 

@@ -36,7 +36,7 @@ function passedOn(headers: Headers, dropped: readonly string[] = []): Record<str
   );
 }
 
-const hasBody = ({ headers }: IncomingMessage): boolean =>
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
 /** The body of a request, read when the connection to the server takes it, which is when the client is asked for it. */

@@ -84,15 +84,17 @@ const reasons: Readonly<Record<string, string>> = {
  * with the connection's token in place of the gateway's own secret.
  * @param wanted the port; 0 for any free one
  * @param onAnswer is told the error if the server gave no answer, and null if it did
+ * @param passesFiles false to refuse every request that may carry a file
  * @throws UsageError for a port that cannot be used
  */
 export async function openGateway(
   connection: Connection,
   wanted: number,
   onAnswer: (problem: Error | null) => void,
+  passesFiles = true,
 ): Promise<Gateway> {
   const secret = randomBytes(32).toString('base64url');
-  const admission = new Admission(secret);
+  const admission = new Admission(secret, passesFiles);
   const handler: RequestListener = (request, response) => {
     try {
       admission.check(request);
