@@ -80,8 +80,8 @@ export interface JobView {
   /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
   readonly start: JobStart | null;
   /**
-   * The version of its app when its command began, as in the description of the app. Null before that, while the version
-   * is being computed, and if it is not known, for example because the files changed before they were read.
+   * The version of its app, as in the description of the app. Null before its command begins, while the version is being
+   * computed, and if it is not known, for example because the files changed while the command ran.
    */
   readonly version: string | null;
   /** 1 is next; null once the job no longer waits. */

@@ -215,18 +215,35 @@ async function upgrade(study: Study): Promise<void> {
   if (ended.code !== 0) throw new Error(ended.stderr);
 }
 
-test('An upgrade of the app in the middle of a run stops it before the cases that have not begun', async () => {
-  await using study = await Study.create(['one', 'two', 'three', 'four']);
-  study.close();
-  const running = study.cli.begin([...study.words, '--at-most', '1'], study.env);
-  await until('a case runs', () => study.computed.length === 1);
-  await upgrade(study);
-  await study.open();
-  const { code, stderr } = await running.ended;
-  expect(code, stderr).toBe(2);
-  expect(stderr).toMatch(/1 result here is of version .* or --keep-version/);
-  expect(study.table.slice(1).map((row) => row[1])).toEqual(['done', 'done', 'waiting', 'waiting']);
-  expect((await study.run()).code).toBe(2);
+test('An upgrade of the app while a job runs stops the command, and the next one computes the case again', async () => {
+  await using study = await Study.create(['one', 'two']);
+  const main = path.join(study.cli.home, 'masker', 'main.mjs');
+  const before = readFileSync(main);
+  /** Upgrades the app while a case of a command runs. */
+  const upgraded = async () => {
+    study.close();
+    const count = study.computed.length;
+    const running = study.cli.begin([...study.words, '--at-most', '1'], study.env);
+    await until('a case runs', () => study.computed.length > count);
+    await upgrade(study);
+    await study.open();
+    return running.ended;
+  };
+  const statuses = () => study.table.slice(1).map((row) => row[1]);
+  const first = await upgraded();
+  expect(first.code, first.stderr).toBe(2);
+  expect(first.stderr).toMatch(/The app 'masker' is version '\w+' now, and was another one before: run the/);
+  expect(statuses()).toEqual(['failed', 'waiting']);
+  expect(reasonOf(study, 'sub-01_T1w')).toContain('The app changed while its job ran');
+  expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
+  // The server still has the job of the first command, with the version that is the current one again.
+  writeFileSync(main, before);
+  expect((await study.run()).stderr).toContain('2 cases: 2 done\n');
+  expect(study.computed).toEqual(['one', 'one', 'two']);
+
+  await plant(study.at('bids'), { 'sub-03_T1w.nii': 'three', 'sub-04_T1w.nii': 'four' });
+  expect((await upgraded()).stderr).toMatch(/2 results here are of version .* or --keep-version/);
+  expect(statuses()).toEqual(['done', 'done', 'failed', 'waiting']);
   expect((await study.run('--keep-version')).stderr).toContain('4 cases: 4 done (2 of them before)\n');
 });
 

@@ -74,12 +74,12 @@ export async function citedJob(
     serverFacts(connection),
   ]);
   const app = view?.available ? view : null;
-  if (job.version !== null && app?.version && app.version !== job.version)
+  if (job.version && app?.version && app.version !== job.version)
     reporter.note(`${quoteName(name)} has changed since job ${jobId} ran; its references are those of now`);
   const made = {
     app: name,
     display_name: app?.display_name ?? name,
-    app_version: job.version,
+    app_version: job.version ?? null,
     operation: job.operation ?? '',
     checkpoints: [...(readFacts(configDir, jobId, connection.server)?.computation.checkpoints ?? [])],
     citation: app?.citation ?? [],

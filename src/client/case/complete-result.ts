@@ -68,7 +68,11 @@ function outputUnit({ app, computation }: Pick<RecordFacts, 'app' | 'computation
   return app?.available && writesOutputs ? unitOf(app.outputs) : null;
 }
 
-/** The record of a result. Its key has the version of the app that the job ran, if the server says it. */
+/** The version of the app that the job ran. Null if the server says that it is unknown; a server may have no versions at all. */
+const ranVersion = ({ computation, job }: Pick<RecordFacts, 'computation' | 'job'>): string | null =>
+  job?.version === undefined ? computation.version : job.version;
+
+/** The record of a result. Its key has the version of the app that the job ran. */
 export function makeRecord(
   facts: RecordFacts,
   outputs: readonly RecordedFile[],
@@ -76,7 +80,7 @@ export function makeRecord(
   conversion: Conversion | null = null,
 ): CaseRecord {
   const { app, job, inputs, server } = facts;
-  const computation = { ...facts.computation, version: job?.version ?? facts.computation.version };
+  const computation = { ...facts.computation, version: ranVersion(facts) };
   const { version } = computation;
   const described = app?.available ? app : null;
   return {
@@ -132,7 +136,7 @@ export function makeRecord(
 function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
   return {
     app: computation.app,
-    appVersion: job?.version ?? computation.version,
+    appVersion: ranVersion({ computation, job }),
     version: clientVersion,
     madeAt: new Date(job?.finished_at ?? Date.now()),
     unit: outputUnit({ app, computation }),

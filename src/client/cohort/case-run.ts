@@ -96,8 +96,10 @@ export interface RunContext {
   /** Aborted when no further job is to begin. */
   readonly stop: AbortSignal;
   readonly server: () => Promise<ServerFacts>;
-  /** Called with the version of the app that a job has run, before its result is fetched. */
-  readonly checkVersion: (version: string | null | undefined) => void;
+  /** Called with the versions of the app that a job may have run, before its result is fetched. */
+  readonly checkVersions: (versions: readonly (string | null | undefined)[]) => void;
+  /** The version of the app now. */
+  readonly currentVersion: () => Promise<string | null | undefined>;
 }
 
 /** Whether a server, and no proxy, answers that it takes no job now: it is busy, being drained, or has to be restarted after an upgrade. */
@@ -254,8 +256,13 @@ export class CaseRun {
     const { reporter } = this;
     const { wait, clientVersion, imaging, conversion, isForced } = options;
     const { name, files } = foundCase;
-    const job = await this.#ask(jobId).catch(() => null);
-    this.context.checkVersion(job?.version);
+    let job = await this.#ask(jobId).catch(() => null);
+    if (job?.version === null && computation.version !== null) {
+      // The server may still be computing the version. If it is unknown, the app has changed while the job ran.
+      const now = await this.context.currentVersion();
+      job = await this.#ask(jobId).catch(() => job);
+      this.context.checkVersions(job?.version === null ? [computation.version, now] : [job?.version]);
+    } else this.context.checkVersions([job?.version]);
     this.onJobEnd();
     table.change(name, { status: 'fetching' });
     await using own = await withWriteErrors(results.directory, goOnLater, () => results.privateDirectory());

@@ -19,7 +19,15 @@ import { ClientError, Interrupted, JobFailed, UsageError } from '../errors.js';
 import type { FoundCase } from '../found-files.js';
 import { type CasePlace, checkPlace, type PlacedRecord } from './case-place.js';
 import { CaseRun, type PreparedCase, type RunContext } from './case-run.js';
-import { aboutEarlier, concernsAllCases, LastLine, reasonOf, upgraded, withMore } from './failures.js';
+import {
+  aboutEarlier,
+  concernsAllCases,
+  LastLine,
+  reasonOf,
+  upgraded,
+  VersionUnknown,
+  withMore,
+} from './failures.js';
 import { JobCases, KnownJobs } from './known-jobs.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable, stateOfResult } from './table.js';
@@ -43,7 +51,7 @@ export interface CohortSummary {
 interface CohortWork
   extends Pick<
     RunContext,
-    'connection' | 'submission' | 'options' | 'terms' | 'results' | 'app' | 'computation'
+    'connection' | 'submission' | 'options' | 'terms' | 'results' | 'app' | 'computation' | 'currentVersion'
   > {
   readonly cases: readonly FoundCase[];
   readonly placeOf: (foundCase: FoundCase) => CasePlace;
@@ -90,7 +98,7 @@ export class Cohort {
         server ??= serverFacts(work.connection);
         return server;
       },
-      checkVersion: (version) => this.#checkVersion(version),
+      checkVersions: (versions) => this.#checkVersions(versions),
     };
   }
 
@@ -131,7 +139,12 @@ export class Cohort {
     const { options, computation, results, placeOf } = this.work;
     if (options.isForced) return false;
     const wanted = options.keepsVersion
-      ? { ...computation, version: record.app_version, checkpoints: record.checkpoints }
+      ? {
+          ...computation,
+          // A result of an unknown version counts as none.
+          version: record.app_version ?? computation.version,
+          checkpoints: record.checkpoints,
+        }
       : computation;
     if (record.key !== keyOf(wanted, digest)) return false;
     // What could not be converted counts too: these are the formats that were asked for.
@@ -205,11 +218,14 @@ export class Cohort {
     const reporter = new LastLine(options.watcher.reporterOf(name));
     try {
       const record = await new CaseRun(this.#context, prepared, reporter, release).run();
+      if (record && record.app_version === null && this.work.computation.version !== null)
+        throw new VersionUnknown();
       if (record) await this.#done(record, foundCase, true);
     } catch (error) {
       const last = this.#known.get(name, key);
       const isFetching = this.#table.inState('fetching').some((each) => each.name === name);
-      if (error instanceof JobFailed && last) this.#known.set(name, { ...last, isOver: true });
+      if ((error instanceof JobFailed || error instanceof VersionUnknown) && last)
+        this.#known.set(name, { ...last, isOver: true });
       else if (connection.signal?.aborted && last && !last.isOver && !isFetching) this.#runningJobs += 1;
       await this.#failed(foundCase, error, { lastLine: reporter.text, inputs });
     }
@@ -227,15 +243,17 @@ export class Cohort {
     this.#table.change(foundCase.name, { ...state, isNew });
   }
 
-  /** Begins no other case once jobs of two versions of the app have run. @param version that a job ran */
-  #checkVersion(version: string | null | undefined): void {
+  /** Begins no other case once jobs of two versions of the app may have run. @param versions that a job may have run */
+  #checkVersions(versions: readonly (string | null | undefined)[]): void {
     const { computation, options } = this.work;
-    if (version == null || options.keepsVersion) return;
-    this.#versions.add(version);
+    if (options.keepsVersion) return;
+    for (const each of versions) if (each != null) this.#versions.add(each);
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
     const old = this.#table.inState('done').flatMap((each) => (each.version === earlier ? earlier : []));
-    this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : [earlier]));
+    // The result of a known version is being fetched.
+    const coming = versions.length === 1 ? [earlier] : [];
+    this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : coming));
   }
 
   /**

@@ -77,16 +77,26 @@ export function aboutEarlier(
   return isOther ? '; the result that is there was made with other options or another version' : '';
 }
 
+/** The error for a result that is there, but counts as none. */
+export class VersionUnknown extends ClientError {
+  constructor() {
+    super('The app changed while its job ran, so that the next command computes it again', exitCodes.failed);
+  }
+}
+
 /**
  * The error for results that another version of the app made.
  * @param now its version
- * @param earlier the versions of the results that other versions made
+ * @param earlier the versions of the results that other versions made; empty if the app has only changed while jobs ran
  */
 export function upgraded(app: string, now: string, earlier: readonly string[]): UsageError {
   const { length: count } = earlier;
   const versions = [...new Set(earlier)].map(shortVersion);
+  const upgrade = `The app ${quoteName(app)} is version ${shortVersion(now)} now`;
+  if (count === 0)
+    return new UsageError(`${upgrade}, and was another one before: run the command again to use this one`);
   return new UsageError(
-    `The app ${quoteName(app)} is version ${shortVersion(now)} now, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
+    `${upgrade}, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
       `version ${someOf(versions)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,
   );
 }

@@ -8,7 +8,7 @@ interface KnownJob {
   /** How often the case was sent, this time included. */
   readonly attempt: number;
   readonly jobId: string;
-  /** Whether the job ended without a result, and a person was told: it is not asked about again. */
+  /** Whether the job ended without a result that counts, and a person was told: it is not asked about again. */
   readonly isOver: boolean;
 }
 

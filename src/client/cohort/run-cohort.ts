@@ -174,6 +174,10 @@ export async function runCohort(
   const cohort = new Cohort({
     ...{ connection, submission, options, cases, results, terms, app, computation },
     ...{ preparation, numbers, records },
+    currentVersion: async () => {
+      const view = await describeApp(connection, submission.app, options.reporter);
+      return view?.available ? view.version : null;
+    },
     others: await otherRows(results, records, isAsked, inputs),
     placeOf: (found) => bids?.placeOf(found) ?? directoryPlace(root, found.name),
   });

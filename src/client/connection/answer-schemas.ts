@@ -62,7 +62,8 @@ const jobFields = {
   bytes_kept: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,
-  version: textOrNull,
+  /** Absent if the server has no versions; null if it is not known. */
+  version: z.optional(z.nullable(text)),
   queue_position: orNull(whole),
   waiting_for: textOrNull,
 };

@@ -87,6 +87,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #unloggedPlace: string | null = null;
   /** Whether the version of its app is known, or will not be. */
   #versionSettled: Promise<unknown> = Promise.resolve();
+  /** False from the end of its command until it is known whether the app is still of the version that it began with. */
+  #isVersionCompared = true;
   #exitCode: number | null;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
@@ -230,13 +232,29 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** Its command begins with this version of its app. Recorded when it is known, which may be after the job's end. */
   noteVersion(known: Promise<string | null>): void {
-    this.#versionSettled = known.then((appVersion) => {
-      if (appVersion === null) return;
-      this.#record = { ...this.#record, appVersion };
-      if (this.#last) this.#last = { ...this.#last, appVersion };
-      // If this cannot be saved, the next server does not know it.
-      this.#saveAgain().catch(() => {});
+    this.#versionSettled = known.then((version) => this.#setVersion(version));
+  }
+
+  /** Its command has ended, and this is the version of its app now. If it differs, nobody knows which files ran. */
+  noteVersionAtEnd(known: Promise<string | null>): void {
+    this.#isVersionCompared = false;
+    this.#versionSettled = Promise.all([known, this.#versionSettled]).then(([version]) => {
+      this.#isVersionCompared = true;
+      if (version !== this.#record.appVersion) this.#setVersion(null);
     });
+  }
+
+  #setVersion(appVersion: string | null): void {
+    if (appVersion === this.#record.appVersion) return;
+    this.#record = { ...this.#record, appVersion };
+    if (this.#last) this.#last = { ...this.#last, appVersion };
+    // If this cannot be saved, the next server does not know it.
+    this.#saveAgain().catch(() => {});
+  }
+
+  /** The version of the app that it ran; null until that is known. */
+  get version(): string | null {
+    return this.#isVersionCompared ? this.#record.appVersion : null;
   }
 
   /** Waits until the version of the app is known, or will not be, but only for so many milliseconds. */
@@ -404,7 +422,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       bytes_kept: this.keptBytes,
       assigned_gpus: record.gpus,
       start: record.start,
-      version: record.appVersion,
+      version: this.version,
       queue_position: waiting?.position ?? null,
       waiting_for: waiting?.for ?? null,
     };
@@ -461,7 +479,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       ...this.facts,
       ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt },
       seconds: this.#ranFor,
-      version: this.#record.appVersion,
+      version: this.version,
       acceptedAt: createdAt,
       queued: secondsBetween(createdAt, startedAt ?? endedAt),
       received: this.#record.uploadBytes,

@@ -186,6 +186,7 @@ export class Lifecycle {
         else if (event.kind === 'placed') await this.#start(event);
         else {
           job.noteCommandEnd(event.endedAt ?? null, event.exitCode);
+          job.noteVersionAtEnd(this.#versionNow().then((asked) => asked?.known ?? null));
           return event;
         }
       }
@@ -194,6 +195,11 @@ export class Lifecycle {
       this.#disk?.close();
     }
     throw new Error('The executor reported no end of the job');
+  }
+
+  /** The version of its app, whose files are looked at now; null if that fails. */
+  #versionNow(): ReturnType<JobApps['versionOf']> {
+    return this.deps.apps.versionOf(this.job.request.app).catch(() => null);
   }
 
   #order(): RunOrder {
@@ -233,7 +239,7 @@ export class Lifecycle {
     if (job.state !== 'running') {
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
       // Looked at before the command reads them; read beside it, so that large weights do not delay it.
-      const version = this.deps.apps.versionOf(job.request.app).catch(() => null);
+      const version = this.#versionNow();
       if (!(await this.#whenThereIsRoom(() => job.run(grant, start ?? null)))) {
         this.#stop();
         return;

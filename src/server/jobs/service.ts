@@ -264,7 +264,7 @@ export class JobService {
     // Only what has just ended can be removed already: a job that ended earlier is loaded with its record.
     if (!job) return end;
     await job.versionKnown(versionWait);
-    return (await job.beginEndNotice()) ? { ...end, version: job.record.appVersion } : null;
+    return (await job.beginEndNotice()) ? { ...end, version: job.version } : null;
   }
 
   /** All jobs, with the disk space that each keeps. */

@@ -209,7 +209,10 @@ test('A record is read as it was written, and its key has the version that the j
     finished_at: '2026-01-01T01:00:00Z',
     seconds: 2.123,
   });
-  const timed = { ...facts, job: { ...facts.job, run_seconds: null, version: null } as typeof facts.job };
+  const timed = {
+    ...facts,
+    job: { ...facts.job, run_seconds: null, version: undefined } as typeof facts.job,
+  };
   const nothing = { numbers: {}, unread: [] };
   expect(makeRecord(timed, [], nothing)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
   const unended = { ...timed, job: { ...timed.job, finished_at: null } as typeof facts.job };

@@ -91,7 +91,7 @@ async function run(
     ...{ connection, submission, options: cohortOptions, terms: unknownTerms, results, app: null },
     ...{ computation, table, known, jobCases: new JobCases(), stop },
     server: async () => facts,
-    checkVersion: () => {},
+    ...{ checkVersions: () => {}, currentVersion: async () => null },
   };
   const stamp = before.stamp ?? stampOfInputs(found);
   const prepared = { foundCase: one, place, outgoing: null, inputs, key: 'key', stamp, recordedStamp: null };

@@ -107,7 +107,7 @@ test('A known version is returned again without reading a file', async () => {
   expect(bytesRead() - between).toBeLessThan(size / 16);
 });
 
-test('A job keeps the version that its command began with', async () => {
+test('A job has the version of its app, and none if the app changed while it ran', async () => {
   const directory = copy('app');
   await using server = await TestServer.start({
     apps: [directory],
@@ -115,28 +115,30 @@ test('A job keeps the version that its command began with', async () => {
     flags: ['--cpu-slots', '1'],
   });
   const { api } = server;
-  const gate = server.gate();
-  const form = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
-  const id = await api.running('infer', form, 'x');
-  const { job_id: next } = await api.accepted('infer', least.infer);
+  const [gate, nextGate] = [server.gate(), server.gate()];
+  const until = (gate: { path: string }) => ({ ...least.infer, ...steps('print=x', `wait=${gate.path}`) });
+  const id = await api.running('infer', until(gate), 'x');
+  const { job_id: next } = await api.accepted('infer', until(nextGate));
   const first = await versionOf(server, 'app');
   expect(first).toMatch(sha256);
-  expect(await until('the version is noted', async () => (await api.job(id)).version)).toBe(first);
-
-  appendFileSync(path.join(directory, 'CV_0.pt'), 'changed');
-  await api.reaches(next, 'waiting');
-  expect((await api.job(next)).version).toBeNull();
   await server.stop();
   await server.start();
+  expect((await api.job(next)).version).toBeNull();
   gate.open();
   expect((await api.ended(id)).view).toMatchObject({ status: 'done', version: first });
-  // It waited, and so began with the changed weights.
-  const second = await versionOf(server, 'app');
-  expect(second).not.toBe(first);
-  expect((await api.ended(next)).view).toMatchObject({ status: 'done', version: second });
+
+  await using log = await api.follow(next);
+  await log.until('x');
+  expect((await api.job(next)).version).toBe(first);
+  appendFileSync(path.join(directory, 'CV_0.pt'), 'changed');
+  nextGate.open();
+  expect((await api.ended(next)).view).toMatchObject({ status: 'done', version: null });
+  const { id: last, view } = await api.run('infer', least.infer);
+  expect(view.version).toBe(await versionOf(server, 'app'));
+  expect(view.version).not.toBe(first);
   await server.stop();
   await server.start();
-  expect((await api.job(next)).version).toBe(second);
+  expect([(await api.job(next)).version, (await api.job(last)).version]).toEqual([null, view.version]);
 });
 
 test('An app that is too large has no version, and still runs', async () => {
