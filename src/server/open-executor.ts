@@ -77,7 +77,8 @@ export async function openExecutor(
     report('nvidia-smi lists the GPUs, and they are used, but its answer is odd', oddity);
   const gpus = inventory(environment, reportOddity);
   try {
-    const [found] = await Promise.all([findSandbox(settings.sandbox, sandboxRules(settings)), gpus.start()]);
+    const rules = { ...sandboxRules(settings), gpus };
+    const [found] = await Promise.all([findSandbox(settings.sandbox, rules), gpus.start()]);
     const local = new LocalExecutor({
       environment: environmentWithoutTokens(settings),
       killGrace,

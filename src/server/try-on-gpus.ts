@@ -39,7 +39,7 @@ export class GpuTrial {
   /** @throws SetupError if `CUDA_VISIBLE_DEVICES` names no usable GPU */
   static async open(environment: NodeJS.ProcessEnv): Promise<GpuTrial> {
     const gpus = inventory(environment);
-    const rules = { binds: [], dataDirectory: '/nonexistent', secretFiles: [], environment };
+    const rules = { binds: [], dataDirectory: '/nonexistent', secretFiles: [], environment, gpus };
     const [found] = await Promise.all([findSandbox('auto', rules), gpus.start()]);
     return new GpuTrial(environment, gpus, found);
   }

@@ -253,7 +253,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Workers are kept and ended without knowing how a job is placed.',
   },
   'server/sandbox': {
-    imports: list`server/executors server files programs contract`,
+    imports: list`server/executors server/devices server files programs contract`,
     reason: 'A sandbox is words before a command line: it starts no job, and knows no record of one.',
   },
   'server/executors': {

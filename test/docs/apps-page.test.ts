@@ -101,7 +101,7 @@ test('Every operation and every flag of the command line is described', () => {
 });
 
 test('Every environment variable of a job is described', () => {
-  const gpus = Object.keys(gpuEnvironment({ gpus: [0] }));
+  const gpus = Object.keys(gpuEnvironment({ gpus: [0], gpuUuids: [] }));
   for (const name of [...gpus, ...refusalVariables, jobMarker, 'TMPDIR', ...Object.keys(appVariables)]) {
     expect(reference).toMatch(new RegExp(`^\\| \`${name}\` \\|`, 'm'));
   }

@@ -9,8 +9,8 @@ export class MemoryNotTold extends Error {
   override readonly name = 'MemoryNotTold';
 }
 
-/** A GPU that jobs may be given. */
-export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name'>;
+/** A GPU that jobs may be given, or an instance of one. */
+export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name' | 'mig'>;
 
 export interface VramUse {
   /** Bytes. */
@@ -54,13 +54,15 @@ function visibleEntries(list: string): readonly string[] {
 }
 
 /**
- * Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is unknown for a failed GPU.
+ * Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is unknown for a failed GPU. An
+ * entry of a GPU that MIG divides means all of its instances.
  */
-const isVisible = ({ id, uuid, fault }: GpuRow, visible: readonly string[] | null): boolean =>
+const isVisible = ({ id, uuid, fault, mig }: GpuRow, visible: readonly string[] | null): boolean =>
   visible === null ||
-  visible.some((entry) =>
-    /^\d+$/.test(entry) ? Number(entry) === id : uuid === '' ? fault !== null : uuid.startsWith(entry),
-  );
+  visible.some((entry) => {
+    if (/^\d+$/.test(entry)) return Number(entry) === (mig?.gpu ?? id);
+    return uuid === '' ? fault !== null : uuid.startsWith(entry) || mig?.gpuUuid.startsWith(entry);
+  });
 
 /** Advice for an admin who wanted the CPU. */
 const orTheCpu = 'or set CUDA_VISIBLE_DEVICES= (empty) to run all jobs on the CPU';
@@ -164,12 +166,6 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       this.#gpus = [];
       return;
     }
-    const mig = this.#visible?.find((entry) => /^MIG-/i.test(entry));
-    if (mig !== undefined) {
-      throw new SetupError(
-        `CUDA_VISIBLE_DEVICES names MIG devices (${excerpt(mig, 100)}), which are not supported: name whole GPUs by number or UUID, ${orTheCpu}`,
-      );
-    }
     const waited = new AbortController();
     const isLate = delay(this.times.firstWait, undefined, { signal: waited.signal }).catch(() => {});
     const first = this.look();
@@ -238,7 +234,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       const failed = rows.flatMap(({ id, fault }) => (fault === null ? [] : { id, fault }));
       const gpus = rows
         .filter(({ fault }) => fault === null)
-        .map(({ id, uuid, name }) => ({ id, uuid, name }));
+        .map(({ id, uuid, name, mig }) => ({ id, uuid, name, mig }));
       if (gpus.length === 0 && failed.length > 0) {
         const ids = failed.map(({ id }) => id).join(', ');
         throw new NoGpuAnswer(

@@ -1,3 +1,3 @@
 /** The GPUs of this machine, by nvidia-smi. */
 export { failureInWords, type Gpu, GpuInventory, inventory, MemoryNotTold } from './gpu-inventory.js';
-export { NoGpuAnswer } from './nvidia-smi.js';
+export { type MigInstance, NoGpuAnswer } from './nvidia-smi.js';

@@ -2,9 +2,21 @@ import { oneLine, quoteName } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, isOnPath } from '../../files/index.js';
 import { type ProgramEnd, type ProgramOptions, runProgram } from '../../programs/index.js';
 
-/** A GPU as nvidia-smi shows it at one moment. */
+/** An instance into which MIG has divided a GPU. */
+export interface MigInstance {
+  /** nvidia-smi's index of the GPU, and its UUID. */
+  readonly gpu: number;
+  readonly gpuUuid: string;
+  /** For example `3g.20gb`. */
+  readonly profile: string;
+  /** The driver's numbers, by which its device files are found. */
+  readonly gpuInstance: number;
+  readonly computeInstance: number;
+}
+
+/** A GPU, or an instance of one, as nvidia-smi shows it at one moment. */
 export interface GpuRow {
-  /** nvidia-smi's index. */
+  /** nvidia-smi's index; of an instance, 100 + 10 times the index of its GPU + its number there, which is at most 6. */
   readonly id: number;
   /** Empty if nvidia-smi does not report it. */
   readonly uuid: string;
@@ -16,10 +28,14 @@ export interface GpuRow {
   readonly total: number | null;
   /** False for a GPU without memory of its own, or whose driver never reports it. */
   readonly isMemoryTold: boolean;
+  /** Whether MIG divides it, so that programs can use its instances only. */
+  readonly isDivided: boolean;
+  /** Null for a whole GPU. */
+  readonly mig: MigInstance | null;
 }
 
 /** The columns that nvidia-smi is asked for. The name comes last because it may contain commas. */
-const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'name'] as const;
+const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'mig.mode.current', 'name'] as const;
 
 const mebibyte = 1024 ** 2;
 /** More GPUs than any machine has. */
@@ -39,7 +55,9 @@ function bytes(cell: string): number | null {
 }
 
 function parseRow(line: string): GpuRow | null {
-  const [index = '', uuid = '', used = '', total = '', ...name] = line.split(',').map((cell) => cell.trim());
+  const [index = '', uuid = '', used = '', total = '', mig = '', ...name] = line
+    .split(',')
+    .map((cell) => cell.trim());
   if (!/^\d{1,4}$/.test(index) || name.length === 0) return null;
   const fault = [uuid, name.join(', '), used, total].find(isFault);
   return {
@@ -50,7 +68,44 @@ function parseRow(line: string): GpuRow | null {
     used: bytes(used),
     total: bytes(total),
     isMemoryTold: !notTold.test(used) && !notTold.test(total),
+    isDivided: mig === 'Enabled',
+    mig: null,
   };
+}
+
+/** The text of the first element of this name; empty if there is none. The answer has no attributes that matter. */
+const element = (xml: string, name: string): string =>
+  new RegExp(`<${name}>(.*?)</${name}>`, 's').exec(xml)?.[1]?.trim() ?? '';
+
+/** The instances of a GPU, by what `nvidia-smi -L` and `nvidia-smi -q -x` say; the GPU itself, as failed, if it has none. */
+function instancesOf(gpu: GpuRow, list: string, log: string): GpuRow[] {
+  const isOwn = (text: string) => text.includes(gpu.uuid);
+  const lines = list.split(/^(?=GPU \d)/m).find(isOwn) ?? '';
+  const devices = (log.split('<gpu ').find(isOwn) ?? '').split('<mig_device>').slice(1);
+  const found = lines.matchAll(/^\s+MIG (\S+)\s+Device\s+(\d): \(UUID: (MIG-[\w/-]{1,100})\)/gm);
+  const rows = [...found].map(([, profile = '', device = '', uuid = '']): GpuRow => {
+    const told = devices.find((each) => element(each, 'index') === device) ?? '';
+    const memory = element(told, 'fb_memory_usage');
+    const [used, total] = [element(memory, 'used'), element(memory, 'total')];
+    return {
+      ...gpu,
+      id: 100 + 10 * gpu.id + Number(device),
+      uuid,
+      name: `${gpu.name} MIG ${profile}`,
+      used: bytes(used),
+      total: bytes(total),
+      isMemoryTold: !notTold.test(used) && !notTold.test(total),
+      isDivided: false,
+      mig: {
+        gpu: gpu.id,
+        gpuUuid: gpu.uuid,
+        profile,
+        gpuInstance: Number(element(told, 'gpu_instance_id')),
+        computeInstance: Number(element(told, 'compute_instance_id')),
+      },
+    };
+  });
+  return rows.length > 0 ? rows : [{ ...gpu, fault: 'MIG is enabled, and there is no instance' }];
 }
 
 /**
@@ -81,7 +136,7 @@ export class NoGpuAnswer extends Error {
 
 const closedMessage = 'the server is shutting down';
 const program = 'nvidia-smi';
-const args = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
+const query = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
@@ -145,7 +200,8 @@ export class NvidiaSmi {
   ) {}
 
   /**
-   * All GPUs; an empty list if the program is not installed, or finds no GPU.
+   * All GPUs, with its instances in place of each that MIG divides; an empty list if the program is not installed, or finds
+   * no GPU.
    * @throws NoGpuAnswer
    */
   ask(): Promise<readonly GpuRow[]> {
@@ -168,10 +224,13 @@ export class NvidiaSmi {
       );
     }
     try {
-      const end = await this.#run();
+      const end = await this.#run(query);
       const rows = rowsOf(end);
       if (rows.length > 0) this.#tellOdd(oddityOf(end));
-      return rows;
+      if (!rows.some(({ isDivided }) => isDivided)) return rows;
+      const list = await this.#run(['-L']);
+      const log = await this.#run(['-q', '-x']);
+      return rows.flatMap((row) => (row.isDivided ? instancesOf(row, list.stdout, log.stdout) : [row]));
     } catch (cause) {
       if (cause instanceof NoGpuAnswer) throw cause;
       if (errorCode(cause) === 'ENOENT' && !isInstalled(this.environment)) return [];
@@ -185,7 +244,7 @@ export class NvidiaSmi {
     this.onOdd(oddity);
   }
 
-  async #run(): Promise<ProgramEnd> {
+  async #run(args: readonly string[]): Promise<ProgramEnd> {
     const { signal } = this.#closing;
     const end = await runProgram([program, ...args], {
       environment: this.environment,

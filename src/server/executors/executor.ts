@@ -77,16 +77,18 @@ export function checkDevices(
   return { kind: 'gpus', ids };
 }
 
-/** The environment variables that tell a command its GPUs. */
-export function gpuEnvironment({ gpus }: Pick<Grant, 'gpus'>): Record<string, string> {
+/** The environment variables that tell a command its GPUs. Instances of MIG have no number there, only a UUID. */
+export function gpuEnvironment({ gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>): Record<string, string> {
   if (gpus.length === 0) return { CUDA_VISIBLE_DEVICES: '' };
+  const names = gpuUuids.some((uuid) => uuid.startsWith('MIG-')) ? gpuUuids : gpus;
   // With this order CUDA numbers GPUs as nvidia-smi does.
-  return { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: gpus.join(',') };
+  return { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: names.join(',') };
 }
 
-/** The GPUs that such an environment names; undefined if it does not have the variable. */
+/** The ids of GPUs that such an environment names; undefined if it does not have the variable. */
 export function gpusOfEnvironment(environment: Readonly<Record<string, string>>): number[] | undefined {
-  return environment.CUDA_VISIBLE_DEVICES?.split(',').filter(Boolean).map(Number);
+  const names = environment.CUDA_VISIBLE_DEVICES?.split(',');
+  return names?.filter((name) => /^\d+$/.test(name)).map(Number);
 }
 
 /** A job, identified by its directory. */

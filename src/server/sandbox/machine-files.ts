@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import path from 'node:path';
-import { errorCode } from '../../files/index.js';
+import { errorCode, orElse } from '../../files/index.js';
+import type { Gpu } from '../devices/index.js';
 import type { Grant } from '../executors/index.js';
 
 /** System directories with programs, libraries, and what is needed to run them. */
@@ -108,19 +109,20 @@ export function kernelSettings(): string[] {
 }
 
 /** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
-const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset', 'nvidia-caps'];
+const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'];
 
 /** The one device of WSL2, which leads to all GPUs. Its driver is in `/usr/lib/wsl`, which every sandbox sees with `/usr`. */
 const wslDevice = '/dev/dxg';
 
-/** Where the driver lists its GPUs, with a directory for each. */
-const driverDirectory = '/proc/driver/nvidia/gpus';
+/** Where the driver lists its GPUs, with a directory for each, and the device files of instances of MIG. */
+const driverDirectory = '/proc/driver';
 
 /** The numbers of the GPUs' device files, by UUID; empty if the driver does not list them. */
 function deviceMinors(root: string): ReadonlyMap<string, number> {
   try {
-    const pairs = readdirSync(root).flatMap((each): [string, number][] => {
-      const text = readFileSync(path.join(root, each, 'information'), 'utf8');
+    const gpus = path.join(root, 'nvidia/gpus');
+    const pairs = readdirSync(gpus).flatMap((each): [string, number][] => {
+      const text = readFileSync(path.join(gpus, each, 'information'), 'utf8');
       const uuid = /^GPU UUID:\s*(\S+)/m.exec(text)?.[1];
       const minor = /^Device Minor:\s*(\d+)/m.exec(text)?.[1];
       return uuid && minor ? [[uuid, Number(minor)]] : [];
@@ -131,20 +133,42 @@ function deviceMinors(root: string): ReadonlyMap<string, number> {
   }
 }
 
+/** The device files of an instance of MIG: its GPU's, and the two that let a program use this part of it. */
+function instanceDevices(
+  { gpu, gpuUuid, gpuInstance, computeInstance }: NonNullable<Gpu['mig']>,
+  root: string,
+): string[] {
+  const minor = deviceMinors(root).get(gpuUuid) ?? gpu;
+  // Lines such as `gpu0/gi1/ci0/access 13`.
+  const lines = orElse(() => readFileSync(path.join(root, 'nvidia-caps/mig-minors'), 'utf8').split('\n'), []);
+  const own = `gpu${minor}/gi${gpuInstance}`;
+  const caps = [`${own}/access `, `${own}/ci${computeInstance}/access `].flatMap((start) =>
+    lines.filter((line) => line.startsWith(start)).map((line) => line.slice(start.length)),
+  );
+  return [`nvidia${minor}`, ...caps.map((each) => `nvidia-caps/nvidia-cap${each}`)];
+}
+
 /**
  * The device files of a grant: those of its own GPUs, and what all GPUs share. None for a job on the CPU. The driver
  * numbers the GPUs' files, on some machines in another order than nvidia-smi; if the driver does not list its numbers,
  * nvidia-smi's are used.
+ * @param known the GPUs of this machine
  */
 export function gpuDevices(
   { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,
+  known: readonly Gpu[],
   root = driverDirectory,
   isThere = existsSync,
 ): string[] {
   if (gpus.length === 0) return [];
   if (!isThere('/dev/nvidiactl') && isThere(wslDevice)) return [wslDevice];
+  const instances = known.flatMap(({ uuid, mig }) => (mig && gpuUuids.includes(uuid) ? [mig] : []));
   const minors = deviceMinors(root);
   const told = gpuUuids.flatMap((uuid) => minors.get(uuid) ?? []);
   const numbers = told.length === gpus.length ? told : gpus;
-  return [...numbers.map((each) => `nvidia${each}`), ...sharedDevices].map((name) => `/dev/${name}`);
+  const own =
+    instances.length > 0
+      ? instances.flatMap((each) => instanceDevices(each, root))
+      : [...numbers.map((each) => `nvidia${each}`), 'nvidia-caps'];
+  return [...own, ...sharedDevices].map((name) => `/dev/${name}`);
 }

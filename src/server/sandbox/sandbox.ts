@@ -200,7 +200,7 @@ export class Sandbox {
       '--json-status-fd',
       String(status),
       ...(this.filter === undefined ? [] : ['--seccomp', String(filter)]),
-      ...emptySandbox(access.network, gpuDevices(grant), memory),
+      ...emptySandbox(access.network, gpuDevices(grant, this.rules.gpus?.current ?? []), memory),
       '--dir',
       '/run',
       '--dir',

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import path from 'node:path';
 import { orElse } from '../../files/index.js';
+import type { GpuInventory } from '../devices/index.js';
 import { SetupError } from '../setup-error.js';
 import { systemFiles } from './machine-files.js';
 import { linkText, programPlaces } from './program-places.js';
@@ -88,6 +89,8 @@ export interface SandboxRules extends SecretRules {
   readonly binds: readonly Visible[];
   /** The environment variables of the server. */
   readonly environment: NodeJS.ProcessEnv;
+  /** The GPUs of this machine; absent if no job is run. */
+  readonly gpus?: Pick<GpuInventory, 'current'>;
 }
 
 const isOfSystem = (directory: string): boolean =>

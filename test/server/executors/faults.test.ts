@@ -109,7 +109,7 @@ test('A GPU that is lost while the server runs fails one job, and gets no more u
 test('A GPU that other programs have filled is given last to jobs that may have any', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
-  const row = (id: number, used: number) => `${id}, GPU-${id}, ${used}, 1000, NVIDIA H200`;
+  const row = (id: number, used: number) => `${id}, GPU-${id}, ${used}, 1000, -, NVIDIA H200`;
   writeFileSync(
     path.join(root.path, 'nvidia-smi'),
     `#!/bin/sh\necho '${row(0, 900)}'\necho '${row(1, 10)}'\n`,
@@ -132,7 +132,7 @@ test('A fault of a GPU is forgotten when another GPU takes its place', async () 
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const lists = (...ids: readonly number[]) => {
-    const rows = ids.map((id) => `echo '${id}, GPU-${id}, 10, 1000, NVIDIA H200'`);
+    const rows = ids.map((id) => `echo '${id}, GPU-${id}, 10, 1000, -, NVIDIA H200'`);
     writeFileSync(path.join(root.path, 'nvidia-smi'), `#!/bin/sh\n${rows.join('\n')}\n`, { mode: 0o755 });
   };
   lists(0, 1);
@@ -155,7 +155,7 @@ test('A lost GPU whose number another one has taken is a fault until it is back'
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const lists = (...uuids: readonly string[]) => {
-    const rows = uuids.map((uuid, id) => `echo '${id}, ${uuid}, 10, 1000, NVIDIA H200'`);
+    const rows = uuids.map((uuid, id) => `echo '${id}, ${uuid}, 10, 1000, -, NVIDIA H200'`);
     writeFileSync(path.join(root.path, 'nvidia-smi'), `#!/bin/sh\n${rows.join('\n')}\n`, { mode: 0o755 });
   };
   lists('GPU-a', 'GPU-b');

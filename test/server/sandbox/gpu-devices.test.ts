@@ -12,38 +12,60 @@ const information = (uuid: string, minor: number) =>
 const own = (devices: readonly string[]) => devices.filter((each) => /nvidia\d+$/.test(each));
 
 test('A job on the CPU sees no GPU', () => {
-  expect(gpuDevices({ gpus: [], gpuUuids: [] })).toEqual([]);
+  expect(gpuDevices({ gpus: [], gpuUuids: [] }, [])).toEqual([]);
 });
 
 test("A job sees the device files of its own GPUs, by the driver's numbers, and what all GPUs share", async () => {
   await using root = await temporary();
   await plant(root.path, {
-    '0000:01:00.0/information': information('GPU-aa', 3),
-    '0000:02:00.0/information': information('GPU-bb', 0),
+    'nvidia/gpus/0000:01:00.0/information': information('GPU-aa', 3),
+    'nvidia/gpus/0000:02:00.0/information': information('GPU-bb', 0),
   });
-  const devices = gpuDevices({ gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] }, root.path);
+  const devices = gpuDevices({ gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] }, [], root.path);
   expect(own(devices)).toEqual(['/dev/nvidia3', '/dev/nvidia0']);
   expect(devices).toEqual(expect.arrayContaining(['/dev/nvidiactl', '/dev/nvidia-uvm', '/dev/nvidia-caps']));
-  expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, root.path))).toEqual(['/dev/nvidia0']);
+  expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, [], root.path))).toEqual(['/dev/nvidia0']);
 });
 
 test('Where the driver does not tell its numbers, or not all, those of nvidia-smi count', async () => {
   await using root = await temporary();
-  await plant(root.path, { '0000:01:00.0/information': information('GPU-aa', 3) });
+  await plant(root.path, { 'nvidia/gpus/0000:01:00.0/information': information('GPU-aa', 3) });
   const both = { gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] };
-  expect(own(gpuDevices(both, root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
-  await plant(root.path, { '0000:02:00.0/information': 'GPU UUID: \t GPU-bb\n' });
-  expect(own(gpuDevices(both, root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
-  expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, path.join(root.path, 'none')))).toEqual([
+  expect(own(gpuDevices(both, [], root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
+  await plant(root.path, { 'nvidia/gpus/0000:02:00.0/information': 'GPU UUID: \t GPU-bb\n' });
+  expect(own(gpuDevices(both, [], root.path))).toEqual(['/dev/nvidia0', '/dev/nvidia1']);
+  expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, [], path.join(root.path, 'none')))).toEqual([
     '/dev/nvidia1',
+  ]);
+});
+
+test('A job on an instance of MIG sees the device files of that instance and of its GPU, and of no other instance', async () => {
+  await using root = await temporary();
+  const minors = [
+    'gpu2/gi1/access 300',
+    'gpu2/gi1/ci0/access 301',
+    'gpu2/gi11/access 390',
+    'gpu2/gi1/ci1/access 302',
+  ];
+  await plant(root.path, {
+    'nvidia/gpus/0000:01:00.0/information': information('GPU-aa', 2),
+    'nvidia-caps/mig-minors': `config 1\nmonitor 2\n${minors.join('\n')}\n`,
+  });
+  const mig = { gpu: 0, gpuUuid: 'GPU-aa', profile: '3g.20gb', gpuInstance: 1, computeInstance: 0 };
+  const known = [{ id: 100, uuid: 'MIG-bb', name: '', mig }];
+  const devices = gpuDevices({ gpus: [100], gpuUuids: ['MIG-bb'] }, known, root.path);
+  expect(own(devices)).toEqual(['/dev/nvidia2']);
+  expect(devices.filter((each) => each.includes('caps'))).toEqual([
+    '/dev/nvidia-caps/nvidia-cap300',
+    '/dev/nvidia-caps/nvidia-cap301',
   ]);
 });
 
 test('In WSL2, where the driver of Windows has one device for all GPUs, a job on a GPU sees that', () => {
   const one = { gpus: [1], gpuUuids: ['GPU-bb'] };
-  expect(gpuDevices(one, '/none', (file) => file === '/dev/dxg')).toEqual(['/dev/dxg']);
-  expect(gpuDevices({ gpus: [], gpuUuids: [] }, '/none', (file) => file === '/dev/dxg')).toEqual([]);
-  expect(gpuDevices(one, '/none', () => true)).not.toContain('/dev/dxg');
+  expect(gpuDevices(one, [], '/none', (file) => file === '/dev/dxg')).toEqual(['/dev/dxg']);
+  expect(gpuDevices({ gpus: [], gpuUuids: [] }, [], '/none', (file) => file === '/dev/dxg')).toEqual([]);
+  expect(gpuDevices(one, [], '/none', () => true)).not.toContain('/dev/dxg');
 });
 
 test.skipIf(sandbox === null || lacks('root'))('A job sees the driver of WSL2 below /usr', async () => {

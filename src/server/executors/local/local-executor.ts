@@ -306,7 +306,12 @@ export class LocalExecutor implements Executor {
 
   /** Where a job runs, for the log. */
   #describe(grant: Grant, order: RunOrder, assignment: Assignment): string {
-    const devices = grant.gpus.length > 0 ? `GPU ${grant.gpus.join(', ')}` : 'the CPU';
+    const parts = (this.settings.gpus.current ?? []).flatMap(({ uuid, mig }) =>
+      mig && grant.gpuUuids.includes(uuid) ? `GPU ${mig.gpu}, MIG ${mig.profile}` : [],
+    );
+    const ids = `GPU ${grant.gpus.join(', ')}`;
+    const named = parts.length > 0 ? `${ids} (${parts.join('; ')})` : ids;
+    const devices = grant.gpus.length > 0 ? named : 'the CPU';
     const network = order.access().network ? 'with' : 'without';
     return [
       devices,
