@@ -125,6 +125,10 @@ const machine = object({
       job: object({ job_id: id, owner: z.string().nullable() })
         .optional()
         .describe('The job that holds it: one of your own, or any for an admin'),
+      out: z
+        .enum(['drained', 'faulty'])
+        .optional()
+        .describe('Why no new job gets it: an admin has drained it, or it does not work'),
       loaded: names.optional().describe('Apps that are loaded on it; only where one is'),
       used_gb: memory.used_gb.optional(),
       total_gb: z
@@ -456,6 +460,7 @@ export const jsonDocuments = {
       schema: object({
         draining: z.boolean().describe('Whether new jobs are refused'),
         active: count.describe('Jobs and uploads that have not ended'),
+        gpus: z.array(z.number().int()).describe('Ids of the GPUs that new jobs do not get'),
       }),
     },
   ],

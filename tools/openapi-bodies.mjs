@@ -117,6 +117,10 @@ export const schemas = {
         description:
           'The job that holds each, null for none; without fields where it is not one of this token. Only of the GPUs of one machine',
       },
+      devices_out: {
+        ...array({ enum: ['drained', 'faulty', null] }),
+        description: 'Why each gets no new job, null for one that does; only where there is such a GPU',
+      },
       devices_loaded: {
         ...array(array(string)),
         description: 'The apps that are loaded on each, for jobs of this token; only where there is one',
@@ -255,7 +259,7 @@ export const schemas = {
   Log: string,
   LogText: string,
   Metrics: string,
-  DrainState: object({ draining: boolean, active: integer }),
+  DrainState: object({ draining: boolean, active: integer, gpus: array(integer) }),
 };
 
 /** The media types of bodies other than JSON. */

@@ -132,6 +132,12 @@ export const parameters = {
   operation: { name: 'operation', in: 'query', kind: 'text', help: 'Its operation, such as infer' },
   gpu: { name: 'gpu', in: 'query', kind: 'integers', help: 'Its GPUs' },
   cpu: { name: 'cpu', in: 'query', kind: 'integer', help: 'Its CPU workers, for a submission without GPUs' },
+  drainedGpus: {
+    name: 'gpu',
+    in: 'query',
+    kind: 'integers',
+    help: 'Only these GPUs, by id: the parameter repeated, or separated by commas; without it the whole server',
+  },
   tusResumable: {
     name: tus.headers.resumable,
     in: 'header',

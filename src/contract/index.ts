@@ -152,6 +152,7 @@ export {
   healthy,
   type Limits,
   type MemoryUse,
+  type OutOfUse,
 } from './system.js';
 export {
   counted,

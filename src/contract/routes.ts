@@ -81,6 +81,9 @@ export const refusedResult = 422;
 /** The errors of every route that takes a job's id. */
 const jobErrors = ['unknownJob', 'expired', 'unreadableJob'] as const;
 
+/** The errors of routes that drain a server or its GPUs. */
+const drainErrors = ['adminOnly', 'invalidField', 'unknownGpu', 'gpusUnknown'] as const;
+
 const get = (
   path: string,
   summary: string,
@@ -302,22 +305,24 @@ export const routes = {
   drain: {
     method: 'POST',
     path: '/drain',
-    summary: 'Accepts no new jobs from now on; for an admin',
+    summary: 'Accepts no new jobs from now on, or gives them no more of these GPUs; for an admin',
+    parameters: [parameters.drainedGpus],
     answers: { 200: 'DrainState' },
-    errors: ['adminOnly'],
+    errors: drainErrors,
   },
   draining: get(
     '/drain',
-    'Whether new jobs are accepted, and how many are active; for an admin',
+    'Whether new jobs are accepted, how many are active, and which GPUs are drained; for an admin',
     { 200: 'DrainState' },
     ['adminOnly'],
   ),
   undrain: {
     method: 'DELETE',
     path: '/drain',
-    summary: 'Accepts new jobs again; for an admin',
+    summary: 'Accepts new jobs again, or gives them these GPUs again; for an admin',
+    parameters: [parameters.drainedGpus],
     answers: { 200: 'DrainState' },
-    errors: ['adminOnly'],
+    errors: drainErrors,
   },
 } as const satisfies Record<string, Route>;
 export type RouteName = keyof typeof routes;

@@ -7,6 +7,9 @@ export interface DeviceJob {
   readonly owner?: string | null | undefined;
 }
 
+/** Why a GPU is given to no new job: an admin has drained it, or it does not work. */
+export type OutOfUse = 'drained' | 'faulty';
+
 /** The answer of `GET /available_devices`. */
 export interface DeviceList {
   /** GPU ids as nvidia-smi gives them. */
@@ -19,6 +22,8 @@ export interface DeviceList {
    * fields.
    */
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
+  /** Why each GPU is given to no new job, null for one that is; absent if that holds for none. */
+  readonly devices_out?: readonly (OutOfUse | null)[] | undefined;
   /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;
   /** The same for apps that are loaded without a GPU. */
@@ -69,6 +74,8 @@ export interface DrainState {
   readonly draining: boolean;
   /** Jobs that have not ended, and uploads that may become jobs. */
   readonly active: number;
+  /** Ids of the GPUs that new jobs do not get. */
+  readonly gpus: readonly number[];
 }
 
 /** RAM or VRAM; 1 GB is 1024^3 bytes. */

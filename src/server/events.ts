@@ -111,6 +111,12 @@ export interface Drained {
   readonly active: number;
 }
 
+/** An admin has taken GPUs out, so that no new job gets them, or put them back. */
+export interface DrainedGpus {
+  readonly gpus: readonly number[];
+  readonly isDrained: boolean;
+}
+
 /** The file of the named tokens was changed, and the server uses the new one. */
 export interface ChangedTokens {
   readonly before: TokenDocument;
@@ -134,6 +140,7 @@ export interface ServerHappenings {
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;
+  gpusDrained: DrainedGpus;
   fault: MachineFault;
   tokens: ChangedTokens;
   tokensMended: MendedTokens;

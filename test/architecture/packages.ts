@@ -64,7 +64,7 @@ export const packages: Readonly<Record<string, PackageRule>> = {
   unzipper: { modules: ['archive'], reason: archives },
   zod: {
     modules: list`cli/apps client/connection imaging/matching client/case imaging/inputs server/apps
-      server/hub server/jobs server/executors server/executors/resident access server/usage`,
+      server/hub server/jobs server/devices server/executors server/executors/resident access server/usage`,
     reason: 'What comes from outside is parsed where it comes in, and has types from there on.',
   },
   'node:http': {

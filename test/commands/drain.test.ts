@@ -1,7 +1,8 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
-import { least } from '../support/form.js';
+import { least, steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { filePart, multipart, submissionHead } from '../support/multipart.mjs';
 import { RawConnection } from '../support/raw-http.js';
@@ -89,6 +90,49 @@ describe('remote-app drain', () => {
     expect((await run()).stderr).toContain('answered that it accepts new jobs');
   });
 
+  test('--gpu takes a GPU from new jobs, also after a restart, until it is given back', async () => {
+    const flags = ['--on-exit', 'keep', '--metrics', '--audit-log', 'audit'];
+    await using cli = await Cli.create();
+    flags[4] = `${cli.directory}/audit`;
+    await using server = await TestServer.start({ runners: true, gpus: 2, flags });
+    const { api } = server;
+    const run = (...words: readonly string[]) => cli.run(words, { REMOTE_APP_SERVER: server.url });
+    const gate = server.gate();
+    const held = { ...least.infer, ...steps('print=x', `wait=${gate.path}`) };
+    const id = await api.running('infer', { ...held, gpu: '1' }, 'x');
+    expect((await run('drain', '--gpu', '1')).stdout).toBe('No new job gets GPU 1.\n');
+    expect((await run('gpus')).stdout).toMatch(new RegExp(`^1 .* job ${id}, drained$`, 'm'));
+    const { job_id: named } = await api.accepted('infer', { ...least.infer, gpu: '1' });
+    gate.open();
+    expect((await api.ended(id)).view.status).toBe('done');
+
+    await server.stop();
+    await server.start();
+    expect((await api.reaches(named, 'waiting')).waiting_for).toBe('GPU 1; an admin has drained GPU 1');
+    expect((await api.run('infer', least.infer)).view.assigned_gpus).toEqual([0]);
+    expect((await run('gpus')).stdout).toMatch(/^1 .* drained$/m);
+    expect(await api.json('/drain')).toEqual({ draining: false, active: 1, gpus: [1] });
+    expect(await (await api.fetch('/metrics')).text()).toContain('remote_app_gpu_drained{gpu="1"} 1\n');
+    expect((await run('drain', '--gpu', '0')).stdout).toBe('No new job gets GPU 0, 1.\n');
+    const { job_id: any } = await api.accepted('infer', least.infer);
+    const why = 'a free GPU; an admin has drained GPU 0, 1';
+    expect((await api.reaches(any, 'waiting')).waiting_for).toBe(why);
+
+    expect((await run('drain', '--gpu', '0,1', '--undo')).stdout).toBe('Jobs get every GPU again.\n');
+    expect((await api.ended(named)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
+    expect((await api.ended(any)).view.status).toBe('done');
+    expect((await run('drain', '--gpu', '7')).stderr).toContain(
+      'Unknown GPU id(s): 7; this server has: 0, 1',
+    );
+    const audit = (await readFile(`${cli.directory}/audit`, 'utf8')).split('\n').filter(Boolean);
+    expect(audit.map((line) => JSON.parse(line)).filter(({ event }) => event === 'drain')).toMatchObject([
+      { draining: true, gpus: '1' },
+      { draining: true, gpus: '0' },
+      { draining: false, gpus: '0,1' },
+    ]);
+    expect(server.stderr).toContain('Jobs get GPU 0, 1 again');
+  });
+
   test('An upload that has begun counts as active, and becomes a job', async () => {
     await using server = await TestServer.start();
     const body = multipart([filePart('inputs', 'a.nii')]);
@@ -97,7 +141,7 @@ describe('remote-app drain', () => {
     upload.write(body.subarray(0, body.length / 2));
     await until('the upload has begun', () => server.jobDirectories().length === 1);
     const state = await server.api.json('/drain', { method: 'POST' });
-    expect(state).toEqual({ draining: true, active: 1 });
+    expect(state).toEqual({ draining: true, active: 1, gpus: [] });
     upload.write(body.subarray(body.length / 2));
     await until('it is accepted', () => upload.received.includes('job_id'));
     await until('it has ended', async () => (await server.api.json('/drain')).active === 0);

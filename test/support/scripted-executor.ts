@@ -178,7 +178,7 @@ export interface ScriptedSettings {
  */
 export class ScriptedExecutor implements Executor {
   readonly #scheduler: schedulerModule.Scheduler;
-  readonly #gpus: readonly Required<Omit<Device, 'isFree' | 'node'>>[];
+  readonly #gpus: readonly Required<Omit<Device, 'isFree' | 'node' | 'out'>>[];
   readonly #tickets = new Map<string, { readonly ticket: Ticket; isStopped: boolean; over: Promise<void> }>();
   #isLeft = false;
 

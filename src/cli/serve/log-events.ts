@@ -93,6 +93,12 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     log.note('info', line, { event: 'drained', draining: isDraining, active });
   });
 
+  events.on('gpusDrained', ({ gpus, isDrained }) => {
+    const ids = `GPU ${gpus.join(', ')}`;
+    const line = isDrained ? `No new job gets ${ids} from now on` : `Jobs get ${ids} again`;
+    log.note('info', line, { event: 'drained', draining: isDrained, gpus });
+  });
+
   events.on('fault', ({ what, fault }) => {
     const line = fault ?? `The fault of the ${what} is gone: jobs start again`;
     log.note('warn', line, { event: 'fault', what, fault });

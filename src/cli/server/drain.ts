@@ -13,14 +13,20 @@ import { counted, type DrainState, exitCodes } from '../../contract/index.js';
 const waitInterval = 1000;
 
 interface DrainChoices {
+  /** These GPUs instead of the whole server. */
+  readonly gpu?: string | undefined;
   /** New jobs are accepted again. */
   readonly undo: boolean;
   /** Waits until no job is active. */
   readonly wait: boolean;
 }
 
+/** A sentence about the GPUs that new jobs do not get. */
+export const describeDrainedGpus = ({ gpus }: DrainState): string =>
+  gpus.length === 0 ? 'Jobs get every GPU again.' : `No new job gets GPU ${gpus.join(', ')}.`;
+
 /** A sentence about whether the server accepts jobs. */
-export function describeDrain({ draining, active }: DrainState): string {
+export function describeDrain({ draining, active }: Omit<DrainState, 'gpus'>): string {
   if (!draining) return 'New jobs are accepted again.';
   const fate =
     active === 0 ? 'no job is active' : `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
@@ -30,11 +36,12 @@ export function describeDrain({ draining, active }: DrainState): string {
 /** Makes a server refuse new jobs or accept them again, and optionally waits until no job is active. */
 export async function drain(
   connection: Connection,
-  { undo, wait }: DrainChoices,
+  { gpu, undo, wait }: DrainChoices,
   reporter: Reporter,
 ): Promise<DrainState> {
   const draining = !undo;
-  let state = await setDraining(connection, draining);
+  let state = await setDraining(connection, draining, gpu);
+  if (gpu !== undefined) return state;
   if (state.draining !== draining) {
     throw new AnswerError(
       connection.server,

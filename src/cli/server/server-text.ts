@@ -14,10 +14,11 @@ export type { Machine };
 const hasMemory = (gpu: Gpu): gpu is Gpu & MemoryUse => gpu.total_gb !== undefined;
 
 /** Who uses a GPU. The server names the jobs of all owners to an admin only. */
-function useOf({ free, job }: Gpu): string {
-  if (free) return 'free';
-  if (job?.job_id === undefined) return 'taken';
-  return `job ${oneLine(job.job_id)}${job.owner ? ` of ${oneLine(job.owner)}` : ''}`;
+function useOf({ free, job, out }: Gpu): string {
+  if (free) return out ?? 'free';
+  const owner = job?.owner ? ` of ${oneLine(job.owner)}` : '';
+  const holder = job?.job_id === undefined ? 'taken' : `job ${oneLine(job.job_id)}${owner}`;
+  return out ? `${holder}, ${out}` : holder;
 }
 
 /** GPUs as a table, and the RAM below it. */

@@ -90,6 +90,7 @@ export const devicesAnswer = answer(
     devices_jobs: z.optional(
       listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), maxGpus),
     ),
+    devices_out: z.optional(listOf(z.nullable(z.enum(['drained', 'faulty'])), maxGpus)),
     devices_loaded: z.optional(listOf(listOf(text), maxGpus)),
     cpu_loaded: z.optional(listOf(text)),
   }),
@@ -177,7 +178,7 @@ export const killAnswer = (id: string): Answer<KillReply> =>
 
 export const drainAnswer = answer(
   'whether the server accepts new jobs',
-  z.object({ draining: z.boolean(), active: figure }),
+  z.object({ draining: z.boolean(), active: figure, gpus: z._default(listOf(whole, maxGpus), []) }),
 );
 
 export const removedAnswer = (id: string): Answer<RemovedJob> =>

@@ -10,6 +10,7 @@ import {
   killPath,
   type MemoryUse,
   maxListed,
+  type OutOfUse,
   parameters,
   type RemovedJob,
   refusedResult,
@@ -219,8 +220,13 @@ export function remove(connection: Connection, id: string): Promise<RemovedJob> 
  * Requests one of the `/drain` routes, which only remote-app has.
  * @throws HttpError that says so for a server without it
  */
-function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Promise<DrainState> {
-  const answer = ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method });
+function askDrain(
+  connection: Connection,
+  method: 'GET' | 'POST' | 'DELETE',
+  gpus?: string,
+): Promise<DrainState> {
+  const query = gpus === undefined ? '' : `?${parameters.drainedGpus.name}=${encodeURIComponent(gpus)}`;
+  const answer = ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method, query });
   return askOptional(
     answer,
     errorKinds.notFound,
@@ -232,9 +238,13 @@ function askDrain(connection: Connection, method: 'GET' | 'POST' | 'DELETE'): Pr
 export const drainState = (connection: Connection): Promise<DrainState> =>
   askDrain(connection, routes.draining.method);
 
-/** `POST /drain`, or `DELETE /drain` to accept new jobs again: for an admin. */
-export const setDraining = (connection: Connection, isDraining: boolean): Promise<DrainState> =>
-  askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method);
+/** `POST /drain`, or `DELETE /drain` to accept new jobs again, of the server or of these GPUs: for an admin. */
+export const setDraining = (
+  connection: Connection,
+  isDraining: boolean,
+  gpus: string | undefined,
+): Promise<DrainState> =>
+  askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method, gpus);
 
 /** One GPU of the server, with its memory if known: a cluster, and some drivers, do not report it. */
 export interface Gpu extends Partial<MemoryUse> {
@@ -244,6 +254,8 @@ export interface Gpu extends Partial<MemoryUse> {
   readonly free?: boolean;
   /** The job that holds it, if the sender may know. */
   readonly job?: DeviceJob;
+  /** Why no new job gets it; absent if one may. */
+  readonly out?: OutOfUse;
   /** Apps that are loaded on it; absent if there are none. */
   readonly loaded?: readonly string[];
 }
@@ -285,6 +297,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
       id,
       name: list.devices_name[index] ?? '',
       ...holdOf(list, index),
+      ...(list.devices_out?.[index] && { out: list.devices_out[index] }),
       ...(list.devices_loaded?.[index] !== undefined && { loaded: list.devices_loaded[index] }),
       ...(list.devices_free === undefined && (await memoryOf(connection, id))),
     })),

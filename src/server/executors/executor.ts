@@ -1,4 +1,10 @@
-import { type Capacity, type JobStart, type Needs, ServiceError } from '../../contract/index.js';
+import {
+  type Capacity,
+  type JobStart,
+  type Needs,
+  type OutOfUse,
+  ServiceError,
+} from '../../contract/index.js';
 
 /** Devices that a job asks for (docs/http.md, Submission). */
 export type DeviceRequest =
@@ -31,6 +37,8 @@ export interface Device {
   readonly uuid?: string;
   /** The machine that has it, if there are several. */
   readonly node?: string;
+  /** Why no new job gets it; absent or null if one may. */
+  readonly out?: OutOfUse | null;
 }
 
 /** Memory of devices, in bytes. */
@@ -252,6 +260,11 @@ export interface Executor {
    * that releases them.
    */
   reserve(job: JobRef): () => void;
+  /**
+   * Gives these GPUs to no new job, or to jobs again; absent if others decide that.
+   * @throws ServiceError `unknownGpu` or `gpusUnknown`
+   */
+  drainGpus?(ids: readonly number[], isDrained: boolean): void;
   /** Faults of the machine that keep jobs waiting at the moment, as sentences. */
   faults?(): readonly string[];
   /** The workers of this executor, whether a job uses them or not. */

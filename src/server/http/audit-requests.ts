@@ -1,6 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import type { Principal } from '../../access/index.js';
-import { jobIdPattern, type Route, type RouteName, routes } from '../../contract/index.js';
+import { jobIdPattern, parameters, type Route, type RouteName, routes } from '../../contract/index.js';
 import type { AuditEntry, AuditLog } from '../audit/index.js';
 import type { PatientResponse } from './http-server.js';
 import { captured } from './parameters.js';
@@ -67,7 +67,8 @@ export function auditRequests(log: AuditLog): Middleware {
         const received = Number(ctx.get('Content-Length')) || null;
         log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });
       } else if (event === 'drain') {
-        log.write({ ...about, job_id: undefined, draining: name === 'drain' });
+        const gpus = [ctx.query[parameters.drainedGpus.name] ?? []].flat().join(',') || undefined;
+        log.write({ ...about, job_id: undefined, draining: name === 'drain', gpus });
       } else if (event === 'upload-removal') {
         log.write({ ...about, job_id: undefined });
       } else {

@@ -232,7 +232,7 @@ export class JobService {
     this.deps.events.tell('drained', { isDraining, active: this.drainState.active });
   }
 
-  get drainState(): DrainState {
+  get drainState(): Omit<DrainState, 'gpus'> {
     return { draining: this.#admission.isDraining, active: this.active + this.#owners.submissions };
   }
 

@@ -1,6 +1,6 @@
 import { readdir, statfs } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type JobState, jobStates, type UsageOfUploads } from '../../contract/index.js';
+import { type JobState, jobStates, type OutOfUse, type UsageOfUploads } from '../../contract/index.js';
 import type { ServerEvents } from '../events.js';
 
 /** Bytes transferred over all connections since the start. */
@@ -28,6 +28,8 @@ export interface MetricSources {
   readonly executor: {
     /** Faults of the machine that keep jobs waiting. */
     faults?(): readonly string[];
+    /** @throws while they are not known */
+    devices(): Promise<readonly { readonly id: number; readonly out?: OutOfUse | null }[]>;
   };
   /** Null if jobs run on a cluster, where GPU ids mean nothing without their nodes. */
   readonly gpus: {
@@ -173,6 +175,20 @@ function showServer(sources: MetricSources, registry: Registry): void {
       }
     },
   });
+  const outOfUse = (name: string, help: string, why: OutOfUse) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['gpu'] as const,
+      registers,
+      async collect() {
+        this.reset();
+        const all = sources.gpus === null ? [] : await sources.executor.devices().catch(() => []);
+        for (const { id, out } of all) this.set({ gpu: String(id) }, out === why ? 1 : 0);
+      },
+    });
+  outOfUse('remote_app_gpu_drained', 'Whether an admin has drained this GPU: 1 or 0', 'drained');
+  outOfUse('remote_app_gpu_faulty', 'Whether this GPU does not work: 1 or 0', 'faulty');
   const { gauge, counter } = oneValue(registers);
   gauge(
     'remote_app_draining',

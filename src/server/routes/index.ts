@@ -86,9 +86,9 @@ export function createRouter(deps: RouteDeps): Router {
     result: sendResult(jobs, report),
     kill: killJob(jobs),
     remove: removeJob(jobs),
-    drain: setDraining(jobs, true),
-    draining: showDraining(jobs),
-    undrain: setDraining(jobs, false),
+    drain: setDraining(jobs, executor, true),
+    draining: showDraining(jobs, executor),
+    undrain: setDraining(jobs, executor, false),
   };
   const router = new Router();
   for (const name of routeNames) {

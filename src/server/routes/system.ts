@@ -53,6 +53,7 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
     devices_name: all.map(({ name }) => name),
     ...(isCluster && { devices_free: all.map(({ isFree }) => isFree) }),
     ...(all.length > 0 && !isCluster && { devices_jobs: all.map(holderOf) }),
+    ...(all.some(({ out }) => out) && { devices_out: all.map(({ out = null }) => out) }),
     ...(loaded.some(({ gpus }) => gpus.length > 0) && { devices_loaded: all.map(({ id }) => on(id)) }),
     ...(onCpu.length > 0 && { cpu_loaded: onCpu }),
   } satisfies DeviceList;
@@ -62,20 +63,21 @@ export function ram(ctx: RouterContext): void {
   ctx.body = readRam();
 }
 
-/** The ids of `devices=0&devices=1` or `devices=0,1`. */
-function requestedIds(ctx: RouterContext): number[] {
-  const texts = [ctx.query[parameters.devices.name] ?? []].flat().flatMap((text) => text.split(','));
-  if (texts.length === 0)
-    throw new FieldError(parameters.devices.name, 'is required: the GPU ids to report on');
-  return texts.map((text) => {
-    if (!/^\d+$/.test(text.trim()))
-      throw new FieldError(parameters.devices.name, `must be GPU ids, got ${quoteName(text)}`);
+/** The ids of `devices=0&devices=1` or `devices=0,1`, each once. */
+function requestedIds(ctx: RouterContext, { name }: { readonly name: string }): number[] {
+  const texts = [ctx.query[name] ?? []].flat().flatMap((text) => text.split(','));
+  const ids = texts.map((text) => {
+    if (!/^\d+$/.test(text.trim())) throw new FieldError(name, `must be GPU ids, got ${quoteName(text)}`);
     return Number(text);
   });
+  return [...new Set(ids)];
 }
 
 export const vram = (executor: Executor) => async (ctx: RouterContext) => {
-  const { used, total } = await executor.memory([...new Set(requestedIds(ctx))]);
+  const { name } = parameters.devices;
+  const ids = requestedIds(ctx, parameters.devices);
+  if (ids.length === 0) throw new FieldError(name, 'is required: the GPU ids to report on');
+  const { used, total } = await executor.memory(ids);
   ctx.body = { used_gb: used / gigabyte, total_gb: total / gigabyte } satisfies MemoryUse;
 };
 
@@ -140,6 +142,9 @@ export const limits =
     } satisfies Limits;
   };
 
+const slurmDrains =
+  "is for a single machine: a cluster's nodes are drained in Slurm, with 'scontrol update nodename=NODE state=drain reason=...'";
+
 /** A date, or a time with its zone: without a zone, the time would be read in the server's. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
@@ -175,14 +180,24 @@ export const showUsage =
     } satisfies Usage;
   };
 
-export const showDraining = (jobs: JobService) => (ctx: RouterContext) => {
+/** The answer of the `/drain` routes. While the GPUs are not known, none is named. */
+async function drainState(jobs: JobService, executor: Executor): Promise<DrainState> {
+  const devices = await executor.devices().catch(() => []);
+  return { ...jobs.drainState, gpus: devices.filter(({ out }) => out === 'drained').map(({ id }) => id) };
+}
+
+export const showDraining = (jobs: JobService, executor: Executor) => async (ctx: RouterContext) => {
   requireAdmin(ctx, 'ask whether the server is draining');
-  ctx.body = jobs.drainState satisfies DrainState;
+  ctx.body = await drainState(jobs, executor);
 };
 
-/** `POST /drain` and `DELETE /drain`. */
-export const setDraining = (jobs: JobService, isDraining: boolean) => (ctx: RouterContext) => {
-  requireAdmin(ctx, 'drain the server');
-  jobs.drain(isDraining);
-  ctx.body = jobs.drainState satisfies DrainState;
-};
+/** `POST /drain` and `DELETE /drain`, of the server or of the GPUs in the query. */
+export const setDraining =
+  (jobs: JobService, executor: Executor, isDraining: boolean) => async (ctx: RouterContext) => {
+    requireAdmin(ctx, 'drain the server');
+    const ids = requestedIds(ctx, parameters.drainedGpus);
+    if (ids.length === 0) jobs.drain(isDraining);
+    else if (executor.drainGpus) executor.drainGpus(ids, isDraining);
+    else throw new FieldError(parameters.drainedGpus.name, slurmDrains);
+    ctx.body = await drainState(jobs, executor);
+  };

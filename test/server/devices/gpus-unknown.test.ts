@@ -109,19 +109,15 @@ describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
 });
 
 describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
-  test.for([
-    ['0,MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', /MIG devices.*are not supported/s],
-    ['mig-gpu-5e1f0c30-94cb-42b7-a0ee-2d1a7c3b9f40/1/0', /MIG devices.*are not supported/s],
-    ['7', /^CUDA_VISIBLE_DEVICES=7 names no GPU of this machine/s],
-  ] as const)(
+  test.for(['MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', '7'])(
     'CUDA_VISIBLE_DEVICES that names nothing jobs could be given does not start a server on the CPU: %s',
-    async ([visible, words]) => {
+    async (visible) => {
       const started = TestServer.start({
         runners: true,
         gpus: 2,
         environment: { CUDA_VISIBLE_DEVICES: visible },
       });
-      await expect(started).rejects.toThrow(words);
+      await expect(started).rejects.toThrow(`CUDA_VISIBLE_DEVICES=${visible} names no GPU of this machine`);
     },
   );
 

@@ -83,7 +83,8 @@ test('A job that its own sandbox keeps from starting fails, and others run', asy
 
 test('A GPU that is lost while the server runs fails one job, and gets no more until it is back', async () => {
   using smi = new FakeNvidiaSmi('well');
-  await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
+  const { environment } = smi;
+  await using server = await TestServer.start({ runners: true, gpus: 2, environment, flags: ['--metrics'] });
   const { api } = server;
   const gate = server.gate();
   const held = { ...least.infer, ...steps('print=ready', `wait=${gate.path}`) };
@@ -94,6 +95,8 @@ test('A GPU that is lost while the server runs fails one job, and gets no more u
   const what = "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it gets no jobs";
   expect([view.assigned_gpus, view.error]).toEqual([[1], `Subprocess failed (exit code 1). ${what}`]);
   expect(await faultsOf(server)).toEqual([what]);
+  expect(await api.json('/available_devices')).toMatchObject({ devices_out: [null, 'faulty'] });
+  expect(await (await api.fetch('/metrics')).text()).toContain('remote_app_gpu_faulty{gpu="1"} 1\n');
   const next = (await api.accepted('infer', least.infer)).job_id;
   const named = (await api.accepted('infer', { ...least.infer, gpu: '1' })).job_id;
   expect((await api.reaches(named, 'waiting')).waiting_for).toBe('GPU 1; GPU 1 does not work at the moment');

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
-import { ServiceError } from '../../../contract/index.js';
+import path from 'node:path';
+import { type OutOfUse, ServiceError } from '../../../contract/index.js';
 import { type RunRequest, removedButOpen } from '../../../runner/index.js';
-import { type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
+import { DrainedGpus, type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import { totalRam } from '../../ram.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
@@ -67,11 +68,13 @@ export class LocalExecutor implements Executor {
   readonly #runs = new Map<string, Run>();
   readonly #watch: MachineWatch;
   readonly #residency: Residency;
+  readonly #drained: DrainedGpus;
   #isDraining = false;
 
   /** The GPUs may become known only later. */
   constructor(private readonly settings: LocalSettings) {
     const { gpus, cpuSlots, isUpgraded } = settings;
+    const drained = new DrainedGpus(path.join(settings.dataDirectory, 'drained-gpus.json'));
     const upgraded = 'the next start of the server, whose program was upgraded';
     const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
     const watch = new MachineWatch({ ...settings, isIdle: (gpu) => scheduler.isFree(gpu) && !isLoaded(gpu) });
@@ -79,11 +82,13 @@ export class LocalExecutor implements Executor {
       ...settings,
       pause: () => (isUpgraded?.() ? upgraded : watch.pause()),
       faultOf: (gpu) => gpus.faultOf(gpu),
+      isDrained: (gpu) => drained.has(gpu),
       isFilled: (gpu) => watch.isFilled(gpu),
     });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     watch.on('change', () => scheduler.reconsider());
     this.#watch = watch;
+    this.#drained = drained;
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
     this.#residency = new Residency(settings);
@@ -113,7 +118,21 @@ export class LocalExecutor implements Executor {
   }
 
   async devices(): Promise<readonly Device[]> {
-    return this.#gpus.map((gpu) => ({ ...gpu, isFree: this.#scheduler.isFree(gpu) }));
+    return this.#gpus.map((gpu) => ({ ...gpu, isFree: this.#scheduler.isFree(gpu), out: this.#outOf(gpu) }));
+  }
+
+  #outOf(gpu: Gpu): OutOfUse | null {
+    if (this.#drained.has(gpu)) return 'drained';
+    return this.settings.gpus.faultOf(gpu) === null ? null : 'faulty';
+  }
+
+  drainGpus(ids: readonly number[], isDrained: boolean): void {
+    refuseUnknown(ids, this.#gpus);
+    const gpus = this.#gpus.filter(({ id }) => ids.includes(id));
+    this.#drained.set(gpus, isDrained);
+    this.settings.events.tell('gpusDrained', { gpus: ids, isDrained });
+    if (isDrained) void this.#residency.clear(gpus);
+    this.#scheduler.reconsider();
   }
 
   async memory(ids: readonly number[]): Promise<DeviceMemory> {

@@ -55,6 +55,8 @@ export interface SchedulerSettings {
   readonly pause?: () => string | null;
   /** Why a GPU does not work at the moment; null if it does. */
   readonly faultOf?: (gpu: KnownGpu) => string | null;
+  /** Whether an admin has taken a GPU out. */
+  readonly isDrained?: (gpu: KnownGpu) => boolean;
   /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
   readonly isFilled?: (gpu: KnownGpu) => boolean;
   /** GPUs that an owner may have at once; null for any number. */
@@ -173,16 +175,31 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#gpuShares.remember(owner, gpuTime, ago);
   }
 
-  #isBroken(gpu: KnownGpu): boolean {
-    return (this.settings.faultOf?.(gpu) ?? null) !== null;
+  /** Whether a GPU is given to no job: it does not work, or an admin has drained it. */
+  #isOut(gpu: KnownGpu): boolean {
+    return (this.settings.faultOf?.(gpu) ?? null) !== null || (this.settings.isDrained?.(gpu) ?? false);
   }
 
-  /** The GPUs of a request that do not work at the moment; for any GPU, all of them if none works. */
-  #broken(request: DeviceRequest): readonly number[] {
+  /** The GPUs of a request that are out of use at the moment; for any GPU, all of them if no other is left. */
+  #out(request: DeviceRequest): readonly KnownGpu[] {
     const gpus = this.#gpus ?? [];
-    const broken = gpus.filter((gpu) => this.#isBroken(gpu)).map(({ id }) => id);
-    if (request.kind === 'gpus') return broken.filter((id) => request.ids.includes(id));
-    return request.kind === 'anyGpu' && broken.length === gpus.length ? broken : [];
+    const out = gpus.filter((gpu) => this.#isOut(gpu));
+    if (request.kind === 'gpus') return out.filter(({ id }) => request.ids.includes(id));
+    return request.kind === 'anyGpu' && out.length === gpus.length ? out : [];
+  }
+
+  /** Why a request waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none. */
+  #whyOut(request: DeviceRequest): string {
+    const out = this.#out(request);
+    const drained = out.filter((gpu) => this.settings.isDrained?.(gpu));
+    const broken = out.filter((gpu) => !drained.includes(gpu));
+    const list = (gpus: readonly KnownGpu[]) => `GPU ${gpus.map(({ id }) => id).join(', ')}`;
+    return [
+      broken.length > 0 && `; ${list(broken)} does not work at the moment`,
+      drained.length > 0 && `; an admin has drained ${list(drained)}`,
+    ]
+      .filter(Boolean)
+      .join('');
   }
 
   /** A phrase for what a request waits for. */
@@ -193,8 +210,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const limit = this.#limitOf(waiting);
     if (limit !== null) return `${words}: ${limit}`;
     if (request.kind === 'cpu') return words;
-    const broken = this.#broken(request);
-    if (broken.length > 0) return `${words}; GPU ${broken.join(', ')} does not work at the moment`;
+    const why = this.#whyOut(request);
+    if (why !== '') return words + why;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
     if (!this.#isUnseen(request)) return words;
     if (request.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
@@ -337,9 +354,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     waiting.grant(grant);
   }
 
-  /** GPUs that no job has and that work. */
+  /** GPUs that no job has and that are in use. */
   #openGpus(): KnownGpu[] {
-    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !this.#isBroken(gpu));
+    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !this.#isOut(gpu));
   }
 
   #grantGpus(): void {
@@ -357,7 +374,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       const grant = this.#tryGpus(job, open);
       if (grant) this.#give(job, grant, this.#gpuTurns, isFirst);
       // A job that waits for a missing GPU may wait for a long time, so it reserves no other GPU.
-      else if (request.kind === 'gpus' && !this.#isUnseen(request) && this.#broken(request).length === 0) {
+      else if (request.kind === 'gpus' && !this.#isUnseen(request) && this.#out(request).length === 0) {
         for (const id of request.ids) wantedAhead.add(id);
       }
     }

@@ -88,6 +88,12 @@ export class Residency {
     return this.#workers?.loaded() ?? [];
   }
 
+  /** The workers on these GPUs leave; one that has a job leaves after it. */
+  async clear(gpus: readonly { readonly id: number; readonly uuid: string }[]): Promise<void> {
+    const grant = { gpus: gpus.map(({ id }) => id), gpuUuids: gpus.map(({ uuid }) => uuid), cpuSlots: 0 };
+    await this.#workers?.clear(grant, null);
+  }
+
   /** Ends the idle workers. */
   async endIdle(): Promise<void> {
     await this.#workers?.endIdle();
