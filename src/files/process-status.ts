@@ -10,6 +10,9 @@ export interface ProcessStatus {
   readonly group: number;
   readonly session: number;
   readonly threads: number;
+  /** Clock ticks on a processor: its own, and those of its children that have ended. */
+  readonly ownTicks: number;
+  readonly childTicks: number;
   /** Ended, and waiting only for its parent to notice. */
   readonly isZombie: boolean;
   /** Stopped: it does nothing until it is continued. */
@@ -36,6 +39,8 @@ export function readStatus(pid: number): ProcessStatus | undefined {
       parent: Number(fields[1]),
       group: Number(fields[2]),
       session: Number(fields[3]),
+      ownTicks: Number(fields[11]) + Number(fields[12]),
+      childTicks: Number(fields[13]) + Number(fields[14]),
       threads: Number(fields[17]),
       startTime: Number(fields[19]),
     };

@@ -22,6 +22,8 @@ export {
   type RunRequest,
   runFiles,
   sendFrame,
+  type Usage,
+  unknownUsage,
   type WorkerCall,
   type WorkerHostRecord,
   type WorkerRequest,

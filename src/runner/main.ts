@@ -16,6 +16,7 @@ import {
   type RunnerRecord,
   type RunRequest,
   runFiles,
+  unknownUsage,
 } from './protocol.js';
 import { runCommand } from './run-command.js';
 
@@ -69,6 +70,7 @@ async function run(directory: string): Promise<boolean> {
       fault: isDiskFull(cause) ? 'diskFull' : null,
       lostLines: 0,
       wasAlone: false,
+      ...unknownUsage,
       endedAt: new Date().toISOString(),
     }),
   );

@@ -72,8 +72,17 @@ export interface RunnerRecord {
   readonly command: ProcessIdentity | null;
 }
 
+/** What the processes of a job have used together; null where it is not known. */
+export interface Usage {
+  /** Bytes of memory at most at a time, as far as it was seen. */
+  readonly peakMemory: number | null;
+  readonly cpuSeconds: number | null;
+}
+
+export const unknownUsage: Usage = { peakMemory: null, cpuSeconds: null };
+
 /** `exit.json`: how the command ended. It exists if and only if no process of the job is left. */
-export interface RunEnd {
+export interface RunEnd extends Usage {
   readonly exitCode: number | null;
   readonly signal: string | null;
   /** Why there is no exit code, as a sentence. */
@@ -150,7 +159,7 @@ export interface JobCall {
 }
 
 /** How a job in a worker ended, as the worker host reports it to the runner. */
-export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'> & {
+export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault' | keyof Usage> & {
   /** A line for the job's log, if there is something to add. */
   readonly note: string | null;
 };

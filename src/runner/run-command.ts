@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/errors.js';
 import { readOwnFile } from '../files/own-file.js';
-import { isSignalable } from '../files/process-status.js';
+import { isSignalable, readStatus } from '../files/process-status.js';
 import { syncTree } from '../files/sync.js';
 import { copyOutput, LogFile, OutputLog } from './log.js';
 import { type InwardPipe, openOutputPipe } from './pipes.js';
@@ -18,13 +18,15 @@ import {
   type RunEnd,
   type RunRequest,
   sendFrame,
+  type Usage,
+  unknownUsage,
   type WorkerCall,
   type WorkerEnd,
   type WorkerHostRecord,
   withSocketAddress,
   workerFiles,
 } from './protocol.js';
-import { type Excess, endInSandbox, LimitWatch, readStatusOf, signalInside } from './sandboxed.js';
+import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
 import {
   lowerPriority,
   removeShortTemporary,
@@ -34,6 +36,7 @@ import {
   startProgram,
 } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
+import { type Excess, UsageWatch } from './usage.js';
 
 /** Milliseconds that a worker host may take to accept a job: it only says yes or no. */
 const acceptPatience = 60_000;
@@ -45,7 +48,7 @@ const maxRecordBytes = 4096;
 const workerIsGone = `${servicePrefix}The worker is gone: the app is started for this job alone`;
 
 /** How a worker host's job ended. */
-type EndInWorker = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault'>;
+type EndInWorker = Omit<WorkerEnd, 'note'>;
 
 /** The answers of a worker host about a job. */
 interface Answers {
@@ -157,7 +160,7 @@ async function runInWorker(
   clearTimeout(late);
   if (process === null) {
     socket.destroy();
-    if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null };
+    if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null, ...unknownUsage };
     log.append([workerIsGone]);
     return null;
   }
@@ -180,17 +183,17 @@ async function runInWorker(
   output.end();
   if (end === null) {
     const error = 'The process that keeps the app loaded was killed; the app was ended with it';
-    return { exitCode: null, signal: null, error, fault: null };
+    return { exitCode: null, signal: null, error, fault: null, ...unknownUsage };
   }
-  if (end.note !== null) log.append([servicePrefix + end.note]);
-  const { exitCode, signal, error, fault } = end;
-  return { exitCode, signal, error, fault };
+  const { note: line, ...rest } = end;
+  if (line !== null) log.append([servicePrefix + line]);
+  return rest;
 }
 
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
 
-type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess>;
+type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess & Usage>;
 
 /** The program was not started, for a reason that is a sentence. */
 class NotStarted extends Error {}
@@ -224,19 +227,21 @@ async function runProgram(
     terminateGroup(group, request.killGrace, status && ((leader) => signalInside(leader, 'SIGTERM')));
   stopped.addEventListener('abort', endGroup, { once: true });
   if (stopped.aborted) endGroup();
-  const watch = new LimitWatch(group, request.limits, () => signal(-group, 'SIGKILL'));
+  const watch = new UsageWatch(group, request, () => signal(-group, 'SIGKILL'));
   await ended;
   watch.stop();
   await endGroup();
   // From now on the process id may belong to another process.
   stopped.removeEventListener('abort', endGroup);
-  if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
+  // The runner has no other children, so what the kernel counts for those that have ended is the command's.
+  const usage = watch.usage(readStatus(process.pid)?.childTicks);
+  if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess, ...usage };
   if (status === undefined || child.signalCode !== null) {
-    return { exitCode: child.exitCode, signal: child.signalCode };
+    return { exitCode: child.exitCode, signal: child.signalCode, ...usage };
   }
   const code = await status;
   if (code === undefined) throw new NotStarted(sandboxFault(request));
-  return endInSandbox(code);
+  return { ...endInSandbox(code), ...usage };
 }
 
 /** Writes the command's process into the record; an error is ignored and the command goes on. */
@@ -304,6 +309,8 @@ export async function runCommand(
     error,
     fault,
     lostLines: log.lostLines,
+    peakMemory: end.peakMemory ?? null,
+    cpuSeconds: end.cpuSeconds ?? null,
     wasAlone: request.worker !== undefined && inWorker === null,
     endedAt: new Date().toISOString(),
   };

@@ -176,6 +176,7 @@ export class WorkerHost {
     // Output between two jobs. What was printed while the app was loading belongs to the first job.
     if (!this.#awaitsFirst) worker.readOutput();
     this.#awaitsFirst = false;
+    worker.usage.begin();
     this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
     sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
     worker.output.resume();
@@ -244,6 +245,7 @@ export class WorkerHost {
   /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
   async #conclude(worker: WorkerProcess, job: CurrentJob, { exitCode, isLast }: JobAnswer): Promise<void> {
     for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+    const usage = worker.usage.usage();
     if (isLast) this.#end(0);
     const left = await this.#leftBy(worker, job);
     let note = isLast ? lastNote : null;
@@ -258,7 +260,7 @@ export class WorkerHost {
       await worker.exit;
       await worker.endLeftBy(job.call);
     }
-    this.#sendEnd(job, { exitCode, signal: null, error: null, fault: null, note });
+    this.#sendEnd(job, { exitCode, signal: null, error: null, fault: null, ...usage, note });
     this.#job = null;
     if (this.#isLast) this.#end();
     this.#waitForJobs();
@@ -333,7 +335,7 @@ export class WorkerHost {
   /** How a job ended if its worker is gone without an answer. */
   #explain(exit: WorkerExit, { isStopped }: CurrentJob): WorkerExit {
     if (this.#wrong !== null && !isStopped) {
-      return { exitCode: null, signal: null, error: this.#wrong, fault: null };
+      return { ...exit, exitCode: null, signal: null, error: this.#wrong, fault: null };
     }
     if (exit.exitCode !== 0 || exit.error !== null || isStopped) return exit;
     const when = this.#isReady ? 'without an answer' : 'before it was ready';

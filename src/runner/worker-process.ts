@@ -16,16 +16,10 @@ import {
   type WorkerEnd,
   type WorkerRequest,
 } from './protocol.js';
-import {
-  descendantsOf,
-  endInSandbox,
-  LimitWatch,
-  processesInside,
-  readStatusOf,
-  signalInside,
-} from './sandboxed.js';
+import { descendantsOf, endInSandbox, processesInside, readStatusOf, signalInside } from './sandboxed.js';
 import { lowerPriority, sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
+import { UsageWatch } from './usage.js';
 
 /** Maximum size in bytes of an answer without a newline. */
 const maxAnswer = 64 * 1024;
@@ -153,6 +147,7 @@ export class WorkerProcess {
   readonly exit: Promise<WorkerExit>;
   /** The jobs that its sandbox shows. */
   readonly shown: ShownJobs;
+  readonly usage: UsageWatch;
   readonly #group: number;
   /** Its stdin. */
   readonly #jobs: Socket;
@@ -169,6 +164,7 @@ export class WorkerProcess {
     this.answers = pipes.answers;
     this.#group = child.pid ?? 0;
     this.identity = identify(this.#group);
+    this.usage = new UsageWatch(this.#group, request, () => signal(-this.#group, 'SIGKILL'));
     this.exit = this.#exit();
     const [, , , , , channel]: readonly unknown[] = child.stdio;
     this.shown = new ShownJobs(channel instanceof Duplex ? channel : null);
@@ -268,21 +264,22 @@ export class WorkerProcess {
     const { child, request } = this;
     const pipe = child.stdio[4];
     const status = request.isSandboxed && pipe instanceof Readable ? readStatusOf(pipe) : undefined;
-    const watch = new LimitWatch(this.#group, request.limits, () => signal(-this.#group, 'SIGKILL'));
     await once(child, 'exit');
-    watch.stop();
+    this.usage.stop();
     this.shown.close();
     await this.end();
     if (!request.isSandboxed) await terminateStrays(request.id, this.home);
     const { exitCode, signalCode } = child;
-    if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess };
-    const plain = { exitCode, signal: signalCode, error: null, fault: null };
+    const used = this.usage.usage();
+    if (this.usage.excess !== null)
+      return { exitCode: null, signal: 'SIGKILL', ...this.usage.excess, ...used };
+    const plain = { exitCode, signal: signalCode, error: null, fault: null, ...used };
     if (status === undefined || signalCode !== null) return plain;
     const code = await status;
     // A killed bwrap, for example when memory ran out, reports nothing, but the outer bwrap ends with its signal.
     const end = endInSandbox(code ?? exitCode ?? 0);
     if (code === undefined && end.signal === null)
-      return { exitCode: null, signal: null, error: sandboxFault(request), fault: null };
+      return { ...plain, exitCode: null, error: sandboxFault(request) };
     return { ...plain, ...end };
   }
 }

@@ -32,6 +32,8 @@ describe('a runner', () => {
       error: null,
       fault: null,
       lostLines: 0,
+      peakMemory: expect.toBeOneOf([null, expect.any(Number)]),
+      cpuSeconds: expect.any(Number),
       wasAlone: false,
       endedAt: expect.any(String),
     });

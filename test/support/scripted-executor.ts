@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../../src/files/index.js';
+import { unknownUsage } from '../../src/runner/index.js';
 import { LogFile, OutputLog } from '../../src/runner/log.js';
 import type * as executorsModule from '../../src/server/executors/index.js';
 import type {
@@ -138,7 +139,16 @@ export class ScriptedRuns {
         cancel();
         const fault = stop.signal.reason === late ? 'timeLimit' : null;
         const endedAt = new Date(clock.now()).toISOString();
-        return { kind: 'ended', exitCode, signal, fault, error: null, lostLines: 0, endedAt };
+        return {
+          kind: 'ended',
+          exitCode,
+          signal,
+          fault,
+          error: null,
+          lostLines: 0,
+          ...unknownUsage,
+          endedAt,
+        };
       });
     const run: Run = {
       path: order.directory.path,

@@ -5,6 +5,7 @@ import {
   type OutOfUse,
   ServiceError,
 } from '../../contract/index.js';
+import type { Usage } from '../../runner/index.js';
 
 /** Devices that a job asks for (docs/http.md, Submission). */
 export type DeviceRequest =
@@ -197,7 +198,7 @@ export interface Placed {
 type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory' | 'notStarted';
 
 /** The job has ended: none of its processes is left, and its devices are free. */
-export interface Ended {
+export interface Ended extends Usage {
   readonly kind: 'ended';
   /** As in a shell: 128 plus the signal's number if a signal ended it. Null if there is none. */
   readonly exitCode: number | null;

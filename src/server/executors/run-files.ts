@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { errorCode, lacksInodes, readOwnFile } from '../../files/index.js';
-import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles } from '../../runner/index.js';
+import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles, unknownUsage } from '../../runner/index.js';
 import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
 /** Largest of these files that is read, in bytes; the record of an end is much smaller. */
@@ -32,6 +32,8 @@ const runEnd = z.object({
   error: z.string().max(maxEndBytes).nullable(),
   lostLines: z.number().int().min(0),
   fault: z.enum(['diskFull', 'outOfMemory', 'notStarted']).nullable(),
+  peakMemory: z.number().min(0).nullable(),
+  cpuSeconds: z.number().min(0).nullable(),
   wasAlone: z.boolean(),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;
@@ -117,7 +119,7 @@ const signalNumber = (name: string): number =>
 
 /** @param wasStopped whether it was asked to end, which would explain a signal */
 function recordedEnd(end: RunEnd, wasStopped: boolean): Ended {
-  const { exitCode, signal, error, fault, lostLines, endedAt, wasAlone } = end;
+  const { exitCode, signal, error, fault, lostLines, endedAt, peakMemory, cpuSeconds, wasAlone } = end;
   // The kernel sends SIGKILL when memory runs out, but records the reason only in its own log.
   const isOutOfMemory = signal === 'SIGKILL' && !wasStopped && error === null;
   return {
@@ -127,6 +129,8 @@ function recordedEnd(end: RunEnd, wasStopped: boolean): Ended {
     fault: fault ?? (isOutOfMemory ? 'outOfMemory' : null),
     error,
     lostLines,
+    peakMemory,
+    cpuSeconds,
     endedAt,
     ...(wasAlone ? { wasAlone } : {}),
   };
@@ -140,6 +144,7 @@ export const unrecordedEnd = (fault: Ended['fault'], error: string): Ended => ({
   fault,
   error,
   lostLines: 0,
+  ...unknownUsage,
 });
 
 /** The end of a run whose runner ended without writing `exit.json`. */

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { unknownUsage } from '../../../src/runner/index.js';
 import type { Device, Ended } from '../../../src/server/executors/index.js';
 import { processesOfJob } from '../../support/processes.js';
 import { until } from '../../support/until.mjs';
@@ -17,6 +18,7 @@ const end = (told: Partial<Ended>): Ended => ({
   fault: null,
   error: null,
   lostLines: 0,
+  ...unknownUsage,
   ...told,
 });
 
@@ -51,7 +53,7 @@ export function executorContract(name: string, subject: Subject): void {
       const run = executor.run(job.order('echo ready'))[Symbol.asyncIterator]();
       expect((await run.next()).value).toMatchObject({ kind: 'placed' });
       expect([executor.isRunning(job), job.processes(), job.log]).toEqual([false, [], '']);
-      expect((await run.next()).value).toEqual({ ...end({ exitCode: 0 }), endedAt: expect.any(String) });
+      expect((await run.next()).value).toMatchObject({ exitCode: 0, endedAt: expect.any(String) });
     });
 
     test.for([
@@ -62,6 +64,22 @@ export function executorContract(name: string, subject: Subject): void {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       expect(await new Followed(executor.run(bench.job().order(script))).ended).toEqual(told);
+    });
+
+    test('and tells the peak of memory of its processes together, and the time of processors that they used', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const busy = 'while (process.cpuUsage().user < 500_000);';
+      const program = `const all = Buffer.alloc(80 << 20, 1); ${busy} setTimeout(() => all, 1500)`;
+      const node = `${process.execPath} -e "${program}"`;
+      const run = new Followed(executor.run(bench.job().order(`${node} & ${node}; wait`)));
+      await run.ended;
+      const { peakMemory, cpuSeconds } = run.events.at(-1) as Ended;
+      expect([peakMemory, cpuSeconds]).toEqual([expect.any(Number), expect.any(Number)]);
+      expect(peakMemory).toBeGreaterThan(160 * 2 ** 20);
+      expect(peakMemory).toBeLessThan(800 * 2 ** 20);
+      expect(cpuSeconds).toBeGreaterThan(0.3);
+      expect(cpuSeconds).toBeLessThan(30);
     });
 
     test('and says why a program could not be started', async () => {

@@ -2,6 +2,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { unknownUsage } from '../../../src/runner/index.js';
 import { identify } from '../../../src/runner/process-table.js';
 import type { RunOrder } from '../../../src/server/executors/index.js';
 import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
@@ -22,7 +23,15 @@ fullDiskContract('the local executor', local);
 test('The local executor reads the end of a job that ended while there was no server', async () => {
   await using bench = await Bench.open(local);
   const job = bench.job();
-  const end = { exitCode: null, signal: 'SIGKILL', error: null, fault: null, lostLines: 0, wasAlone: false };
+  const end = {
+    exitCode: null,
+    signal: 'SIGKILL',
+    error: null,
+    fault: null,
+    lostLines: 0,
+    ...unknownUsage,
+    wasAlone: false,
+  };
   const record = { ...end, endedAt: '2026-01-01T00:00:00.000Z' };
   writeFileSync(path.join(job.path, 'exit.json'), JSON.stringify(record));
   const grant = { gpus: [], gpuUuids: [], cpuSlots: 1 };
@@ -34,6 +43,7 @@ test('The local executor reads the end of a job that ended while there was no se
     fault: 'outOfMemory',
     error: null,
     lostLines: 0,
+    ...unknownUsage,
   });
 });
 
@@ -43,7 +53,15 @@ test('The end of a run is read again after a failure of the system', async () =>
   const job = path.join(directory.path, 'job');
   const ended = endOfRun(job, false);
   rmSync(job);
-  const end = { exitCode: 3, signal: null, error: null, fault: null, lostLines: 0, wasAlone: false };
+  const end = {
+    exitCode: 3,
+    signal: null,
+    error: null,
+    fault: null,
+    lostLines: 0,
+    ...unknownUsage,
+    wasAlone: false,
+  };
   await plant(job, { 'exit.json': JSON.stringify({ ...end, endedAt: '2026-01-01T00:00:00.000Z' }) });
   expect(await ended).toMatchObject({ exitCode: 3, fault: null });
 });

@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
+import { unknownUsage } from '../../../src/runner/index.js';
 import { checkRunnerRoom, endOfRun, isRemoved, lacksRoom } from '../../../src/server/executors/run-files.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
@@ -18,11 +19,21 @@ const recorded = {
   signal: null,
   error: null,
   lostLines: 0,
+  ...unknownUsage,
   fault: null,
   wasAlone: false,
   endedAt,
 };
-const told = { kind: 'ended', exitCode: 0, signal: null, error: null, lostLines: 0, fault: null, endedAt };
+const told = {
+  kind: 'ended',
+  exitCode: 0,
+  signal: null,
+  error: null,
+  lostLines: 0,
+  ...unknownUsage,
+  fault: null,
+  endedAt,
+};
 const killed = { exitCode: null, signal: 'SIGKILL' } as const;
 
 test.for([
@@ -64,6 +75,7 @@ const lost = (error: string) => ({
   fault: 'lost',
   error,
   lostLines: 0,
+  ...unknownUsage,
 });
 
 test.for([

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { unknownNeeds } from '../../../src/contract/index.js';
-import { signal } from '../../../src/runner/index.js';
+import { signal, unknownUsage } from '../../../src/runner/index.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { processesWith } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';
@@ -160,9 +160,9 @@ export class Followed {
     for await (const event of run) {
       this.events.push(event);
       if (event.kind === 'ended') {
-        // The time is another one in each run.
+        // The time, and what it has used, differ in each run.
         const { endedAt: _, ...end } = event;
-        return end;
+        return { ...end, ...unknownUsage };
       }
     }
     throw new Error('No end was told');

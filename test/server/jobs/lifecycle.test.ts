@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
 import { systemClock } from '../../../src/files/index.js';
+import { unknownUsage } from '../../../src/runner/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
@@ -16,7 +17,15 @@ import { appsOfTests } from './job-service.js';
 function quickExecutor(): Executor {
   async function* events(): AsyncGenerator<RunEvent> {
     yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
-    yield { kind: 'ended', exitCode: 0, signal: null, fault: null, error: null, lostLines: 0 };
+    yield {
+      kind: 'ended',
+      exitCode: 0,
+      signal: null,
+      fault: null,
+      error: null,
+      lostLines: 0,
+      ...unknownUsage,
+    };
   }
   const executor: Pick<Executor, 'run' | 'stop'> = { run: events, stop: async () => {} };
   return executor as Executor;
@@ -49,7 +58,15 @@ function endlessExecutor() {
   async function* events(): AsyncGenerator<RunEvent> {
     yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
     await stopped;
-    yield { kind: 'ended', exitCode: 143, signal: 'SIGTERM', fault: null, error: null, lostLines: 0 };
+    yield {
+      kind: 'ended',
+      exitCode: 143,
+      signal: 'SIGTERM',
+      fault: null,
+      error: null,
+      lostLines: 0,
+      ...unknownUsage,
+    };
   }
   const executor: Pick<Executor, 'run' | 'stop'> = {
     run: events,
@@ -116,7 +133,15 @@ test.for([
   expect(told).toEqual([away]);
 });
 
-const succeeded: Ended = { kind: 'ended', exitCode: 0, signal: null, fault: null, error: null, lostLines: 0 };
+const succeeded: Ended = {
+  kind: 'ended',
+  exitCode: 0,
+  signal: null,
+  fault: null,
+  error: null,
+  lostLines: 0,
+  ...unknownUsage,
+};
 
 /** A job whose command ends like this, once `during` is over. */
 async function jobThatEnds(

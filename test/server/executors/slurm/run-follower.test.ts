@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
+import { unknownUsage } from '../../../../src/runner/index.js';
 import type { SlurmContext } from '../../../../src/server/executors/slurm/context.js';
 import { JobQueue } from '../../../../src/server/executors/slurm/queue.js';
 import { RunFollower } from '../../../../src/server/executors/slurm/run-follower.js';
@@ -21,7 +22,15 @@ test.for([
   if (when === 'before') await queue.refresh();
   const follower = new RunFollower({ directory, timeLimit: null }, context, 17);
   if (when === 'after') await queue.refresh();
-  const end = { exitCode: 0, signal: null, error: null, fault: null, lostLines: 0, wasAlone: false };
+  const end = {
+    exitCode: 0,
+    signal: null,
+    error: null,
+    fault: null,
+    lostLines: 0,
+    ...unknownUsage,
+    wasAlone: false,
+  };
   writeFileSync(
     path.join(directory.path, 'exit.json'),
     JSON.stringify({ ...end, endedAt: new Date().toISOString() }),

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { formatBytes } from '../contract/text.js';
+import { hasProc, isAnswer, readStatus } from '../files/process-status.js';
+import type { RunEnd, RunRequest, Usage } from './protocol.js';
+import { descendantsOf, processesInside } from './sandboxed.js';
+
+/** Milliseconds from the start to the first look, which doubles from look to look, up to one of these. */
+const firstPause = 50;
+/** Memory may grow fast; a machine with many jobs has many processes to look at. */
+const longestPause = { limited: 500, measured: 1000 };
+/** Looking takes at most this part of a processor's time: on a machine with thousands of processes it takes long. */
+const maxShare = 1 / 20;
+/** Clock ticks per second in `/proc`, on every architecture. */
+const ticksPerSecond = 100;
+
+/** For ordinary users the kernel limits the number of processes (`server/sandbox/limits`), so it is not checked. */
+const isRoot = process.getuid?.() === 0;
+
+/** Why a job was ended, and what of the machine was at fault. */
+export type Excess = Pick<RunEnd, 'error' | 'fault'>;
+
+/** Bytes per line in the kernel's files about a process's memory. */
+function bytesOf(text: string, name: string): number {
+  return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
+}
+
+/** A kernel file about a process; empty if the process has ended or there is no such file. */
+function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch (cause) {
+    if (isAnswer(cause)) return '';
+    throw cause;
+  }
+}
+
+const sum = (figures: readonly number[]): number => figures.reduce((total, each) => total + each, 0);
+
+/** The memory of processes. What they share counts once; where it matters for the limit, it is counted exactly. */
+function memoryOf(pids: readonly number[], limit: number): number {
+  const all = pids.map((pid) => readText(pid, 'status'));
+  const own = sum(all.map((status) => bytesOf(status, 'RssAnon')));
+  const shared = all.map((status) => bytesOf(status, 'RssShmem'));
+  const least = own + Math.max(0, ...shared);
+  if (least > limit || own + sum(shared) <= limit) return least;
+  // Exact, but slow: the kernel examines every page for this.
+  return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem')));
+}
+
+/** Measures what the processes of a job, or of a worker, use, and enforces the limits of those in a sandbox. */
+export class UsageWatch {
+  /** What was exceeded; null if nothing was. */
+  excess: Excess | null = null;
+  readonly #limits: RunRequest['limits'];
+  #timer: NodeJS.Timeout | undefined;
+  /** Bytes at most at a time; null before the first look. */
+  #peak: number | null = null;
+  /** Clock ticks so far, and when a worker's current job began. */
+  #ticks = 0;
+  #ticksBefore = 0;
+
+  /** @param end ends the job at once */
+  constructor(
+    private readonly leader: number,
+    private readonly request: Pick<RunRequest, 'isSandboxed' | 'limits'>,
+    private readonly end: () => void,
+  ) {
+    const { memory, processes } = request.limits;
+    this.#limits = request.isSandboxed
+      ? { memory, processes: isRoot ? processes : null }
+      : { memory: null, processes: null };
+    if (hasProc) this.#lookIn(firstPause);
+  }
+
+  /** A worker begins its next job. */
+  begin(): void {
+    this.#tryToLook();
+    this.#peak = null;
+    this.#ticksBefore = this.#ticks;
+  }
+
+  /** What its processes have used since they began. @param waited clock ticks of those that have ended, if known */
+  usage(waited?: number): Usage {
+    this.#tryToLook();
+    const isKnown = waited !== undefined || this.#peak !== null;
+    const ticks = Math.max(this.#ticks, waited ?? 0) - this.#ticksBefore;
+    return { peakMemory: this.#peak, cpuSeconds: isKnown ? ticks / ticksPerSecond : null };
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #lookIn(pause: number): void {
+    this.#timer = setTimeout(() => {
+      const begin = performance.now();
+      this.#tryToLook();
+      if (this.excess !== null) this.end();
+      const longest = this.#limits.memory === null ? longestPause.measured : longestPause.limited;
+      this.#lookIn(Math.max(Math.min(2 * pause, longest), (performance.now() - begin) / maxShare));
+    }, pause).unref();
+  }
+
+  #tryToLook(): void {
+    try {
+      this.#look();
+    } catch {
+      // Retried the next time, for example after too many open files.
+    }
+  }
+
+  #look(): void {
+    const { leader, request } = this;
+    const pids = request.isSandboxed ? processesInside(leader) : [leader, ...descendantsOf(leader)];
+    const all = pids.flatMap((pid) => readStatus(pid) ?? []);
+    if (all.length === 0) return;
+    const { memory: most, processes } = this.#limits;
+    const memory = memoryOf(pids, most ?? Number.POSITIVE_INFINITY);
+    const ticks = sum(all.map(({ ownTicks, childTicks }) => ownTicks + childTicks));
+    this.#peak = Math.max(this.#peak ?? 0, memory);
+    this.#ticks = Math.max(this.#ticks, ticks);
+    if (processes !== null && sum(all.map(({ threads }) => threads)) > processes) {
+      const error = `It was ended with more than the ${processes} processes and threads that a job may have on this server`;
+      this.excess ??= { error, fault: null };
+    } else if (most !== null && memory > most) {
+      const error = `It was ended with more than the ${formatBytes(most)} of memory that a job may use on this server`;
+      this.excess ??= { error, fault: 'outOfMemory' };
+    }
+  }
+}
