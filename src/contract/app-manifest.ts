@@ -52,11 +52,12 @@ export interface AppManifest {
   resources?: AppResources | undefined;
   command?: string[] | undefined;
   resident?: boolean | undefined;
+  shared?: boolean | undefined;
 }
 
 /** The answer of `GET /repo_apps/{id}` for an app whose files can be read. */
 export interface AvailableApp
-  extends Omit<AppManifest, 'tta' | 'models' | 'command' | 'resident' | 'terminology'> {
+  extends Omit<AppManifest, 'tta' | 'models' | 'command' | 'resident' | 'shared' | 'terminology'> {
   readonly app: string;
   readonly available: true;
   readonly checkpoints_name: readonly string[];

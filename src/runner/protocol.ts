@@ -121,14 +121,16 @@ export interface WorkerRequest
   readonly id: string;
   /** Milliseconds after which it exits if it has no job and there is no server. */
   readonly idle: number;
-  /** Who can use it: jobs of the same app, devices and owner. */
+  /** Who can use it: jobs of the same app, devices and owner, or of all owners. */
   readonly sharedBy: string;
   /** What it was started with: a job may use it only if it would be started in the same way. */
   readonly content: string;
   /** The app's name, for people. */
   readonly name: string;
-  /** Whose jobs it is for; null for the admin's. */
+  /** Whose job it was started for; null for the admin's. */
   readonly owner: string | null;
+  /** Whether it is for jobs of all owners, not only of this one. */
+  readonly isShared: boolean;
   readonly gpus: readonly number[];
   readonly gpuUuids: readonly string[];
   /** Files and directories of the app, and their state when it was started. */

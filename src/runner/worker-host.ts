@@ -256,6 +256,7 @@ export class WorkerHost {
       this.#end(0);
     }
     if (!this.#isLeaving && !(await worker.shown.hide(job.call.directory))) this.#end(0);
+    if (!this.#isLeaving && this.request.isShared && !(await worker.clear())) this.#end(0);
     if (this.#isLeaving) {
       await worker.exit;
       await worker.endLeftBy(job.call);

@@ -1,10 +1,11 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, readSync } from 'node:fs';
+import { closeSync, readlinkSync, readSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { Duplex, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { openWorkerPipes } from './pipes.js';
 import { identify, processesOfJob } from './process-table.js';
 import {
@@ -20,6 +21,8 @@ import { descendantsOf, endInSandbox, processesInside, readStatusOf, signalInsid
 import { lowerPriority, sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { UsageWatch } from './usage.js';
+
+const run = promisify(execFile);
 
 /** Maximum size in bytes of an answer without a newline. */
 const maxAnswer = 64 * 1024;
@@ -80,6 +83,17 @@ export class AnswerReader {
 }
 
 const tooLong = `answered with a line of more than ${maxAnswer / 1024} KiB`;
+
+/**
+ * Empties these directories; `tmp` in the first one stays. Fails if a file with content is left: only places where something
+ * is mounted, such as an app below `/tmp`, cannot be removed.
+ */
+const clearing = `cd "$1" && shift && find . "$@" -mindepth 1 ! -path ./tmp -delete 2>/dev/null
+left=$(find . "$@" ! -type d -size +0c -print -quit) && [ -z "$left" ]`;
+
+/** Whether a process is inside the inner sandbox of a worker, and not the one that mounts its jobs. */
+const isInside = (pid: number): boolean =>
+  readlinkSync(`/proc/${pid}/ns/pid`) !== readlinkSync('/proc/self/ns/pid');
 
 /** Milliseconds that showing or hiding a job may take. */
 const showPatience = 60_000;
@@ -242,6 +256,29 @@ export class WorkerProcess {
     const ids = [this.request.id, ...(jobId === undefined ? [] : [jobId])];
     const marked = await Promise.all(ids.map((id) => processesOfJob(id, pipe, 'younger')));
     return [...new Set([...marked.flat(), ...descendantsOf(this.#group)])];
+  }
+
+  /**
+   * Removes every file in the worker's own directories, and in the shared memory of its sandbox, for a worker whose jobs
+   * have several owners. In a sandbox, this is done from inside, where no link leads to another file of the machine.
+   * @returns whether nothing is left
+   */
+  async clear(): Promise<boolean> {
+    const { home, request } = this;
+    try {
+      if (!request.isSandboxed) await run('sh', ['-c', clearing, 'sh', home]);
+      else {
+        const pids = await this.processes();
+        // Only a user of the outer sandbox may enter the mounts of the inner one.
+        const user = `--user=/proc/${pids.find((pid) => !isInside(pid))}/ns/user`;
+        const mounts = `--mount=/proc/${pids.find(isInside)}/ns/mnt`;
+        const words = [user, mounts, '--preserve-credentials', 'sh', '-c', clearing, 'sh', home, '/dev/shm'];
+        await run('nsenter', words);
+      }
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /**

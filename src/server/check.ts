@@ -6,7 +6,7 @@ import { errorCode, orElse } from '../files/index.js';
 import { readTokenFile } from './access/index.js';
 import {
   type AppFindings,
-  checkNetworkApps,
+  checkNamedApps,
   lookAtApps,
   pythonWithoutCuda,
   readSources,
@@ -53,13 +53,13 @@ function* findingsOf({ id, problems, warnings, missing }: AppFindings, argument:
 async function* checkApps({
   apps: sources,
   engine,
-  networkApps,
+  namedApps,
   environment,
 }: ServerSettings): AsyncGenerator<Finding> {
   const read = readSources(sources);
   for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', about: 'apps', says };
   const byId = uniqueApps(read);
-  checkNetworkApps(networkApps, byId);
+  checkNamedApps(namedApps, byId);
   const allowed = [...byId.values()];
   if (allowed.length === 0)
     yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };

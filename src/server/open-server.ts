@@ -43,11 +43,11 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
     download,
     say,
   });
-  const { engine, networkApps, residentEngines } = settings;
+  const { engine, namedApps, residentEngines } = settings;
   const loader =
     residentEngines === null ? null : residentEngine(engine, environment.PATH ?? '', residentEngines);
   return {
-    catalog: new AppCatalog(apps, engine, repositories, environment, networkApps, loader),
+    catalog: new AppCatalog(apps, engine, repositories, environment, namedApps, loader),
     repositories,
   };
 }

@@ -1,3 +1,4 @@
+import type { NamedApps } from './apps/index.js';
 import type { SlurmOptions } from './executors/slurm/index.js';
 import type { JobLimits, SandboxMode, Visible } from './sandbox/index.js';
 import type { SubmissionSettings } from './submissions/index.js';
@@ -32,8 +33,7 @@ export interface ServerSettings extends SubmissionSettings {
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
   readonly apps: readonly string[];
-  /** Ids of apps whose jobs may use the network in their sandbox. */
-  readonly networkApps: readonly string[];
+  readonly namedApps: NamedApps;
   readonly engine: readonly string[];
   /** The directory of the programs that keep engines loaded between jobs; null if an engine is started for each job. */
   readonly residentEngines: string | null;

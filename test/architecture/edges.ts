@@ -184,7 +184,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
   'server/settings.ts': {
-    imports: list`server/submissions server/sandbox server/executors/slurm`,
+    imports: list`server/apps server/submissions server/sandbox server/executors/slurm`,
     reason: 'Settings are values, and do nothing.',
   },
   'server/app.ts': {

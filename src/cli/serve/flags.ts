@@ -174,6 +174,11 @@ export const serveFlags = {
     helpValue: 'TIME',
     summary: 'How long an idle app stays loaded ("resident": true in its app.json); 0 starts it for each job',
   }),
+  'share-workers': repeatable({
+    helpValue: 'APP',
+    summary:
+      'App that, once loaded, runs jobs of all owners, one after another ("shared": true in its app.json); repeatable',
+  }),
   download: Flags.boolean({
     default: false,
     summary: 'Download the apps of repositories completely, weights included, before the server listens',

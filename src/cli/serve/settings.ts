@@ -153,7 +153,7 @@ export function serverSettings(
     ),
     tokenVariables: [...new Set([tokenVariable, flags['token-env']])],
     apps: flags.apps,
-    networkApps: flags.network,
+    namedApps: { network: flags.network, 'share-workers': flags['share-workers'] },
     engine: words(flags.engine),
     residentEngines: flags['engine-resident'] ? path.join(root, 'engines') : null,
     residentIdle: duration('resident-idle', flags['resident-idle']),

@@ -181,15 +181,25 @@ export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, A
   return apps;
 }
 
+/** Ids of the apps that the admin allows more than others, by the flag of `serve` that names them. */
+export interface NamedApps {
+  /** Apps whose jobs may use the network in their sandbox. */
+  readonly network: readonly string[];
+  /** Apps whose workers may run jobs of all owners, if `app.json` says `"shared": true`. */
+  readonly 'share-workers': readonly string[];
+}
+
 /**
- * Checks that the apps named with `serve --network` exist.
+ * Checks that the apps named with flags of `serve` exist.
  * @throws SetupError that names one that does not
  */
-export function checkNetworkApps(names: readonly string[], apps: ReadonlyMap<string, AllowedApp>): void {
-  const unknown = names.find((id) => !apps.has(id));
-  if (unknown === undefined) return;
-  const known = [...apps.keys()].join(', ') || 'none';
-  throw new SetupError(`--network ${unknown}: there is no such app; there are: ${known}`);
+export function checkNamedApps(named: NamedApps, apps: ReadonlyMap<string, AllowedApp>): void {
+  for (const [flag, ids] of Object.entries(named)) {
+    const unknown = ids.find((id: string) => !apps.has(id));
+    if (unknown === undefined) continue;
+    const known = [...apps.keys()].join(', ') || 'none';
+    throw new SetupError(`--${flag} ${unknown}: there is no such app; there are: ${known}`);
+  }
 }
 
 /** Milliseconds before the directories are read again. */

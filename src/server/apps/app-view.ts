@@ -87,6 +87,7 @@ async function describeApp(
     models,
     command: _command,
     resident: _resident,
+    shared: _shared,
     terminology,
     parameters: declared,
     more,
@@ -129,18 +130,20 @@ export interface OwnProgram {
   readonly command: readonly string[];
   /** Whether it can stay loaded between jobs. */
   readonly isResident: boolean;
+  /** Whether it keeps nothing of a job, so that it may run jobs of several owners. */
+  readonly isShared: boolean;
 }
 
 /** The program of an app directory; null if it has no command of its own. @throws ManifestError */
 export function ownProgram(directory: string): OwnProgram | null {
-  const { command, resident } = readManifest(directory);
+  const { command, resident, shared } = readManifest(directory);
   if (!command) return null;
   const words = command.map((element) => {
     const file = path.resolve(directory, element);
     const isInside = file.startsWith(directory + path.sep);
     return isInside && existsSync(file) ? file : element;
   });
-  return { command: words, isResident: resident ?? false };
+  return { command: words, isResident: resident ?? false, isShared: shared ?? false };
 }
 
 /** The command of an app directory; null if it has none. @throws ManifestError */

@@ -12,7 +12,7 @@ import { findProgram, orElse } from '../../files/index.js';
 import type { Grant, JobAccess, Resident } from '../executors/index.js';
 import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
-import { type AllowedApp, type AllowedApps, checkNetworkApps } from './allowlist.js';
+import { type AllowedApp, type AllowedApps, checkNamedApps, type NamedApps } from './allowlist.js';
 import { lookAtApps } from './app-problems.js';
 import { AppVersions, type AskedVersion } from './app-version.js';
 import {
@@ -53,12 +53,11 @@ export class AppCatalog {
     private readonly repositories: Repositories,
     /** The environment variables of the server. */
     private readonly environment: NodeJS.ProcessEnv,
-    /** Ids of apps whose jobs may use the network: `serve --network`. */
-    private readonly networkApps: readonly string[] = [],
+    private readonly named: NamedApps = { network: [], 'share-workers': [] },
     /** What keeps the engine loaded between jobs: `serve --engine-resident`; null if nothing does. */
     private readonly residentEngine: readonly string[] | null = null,
   ) {
-    checkNetworkApps(networkApps, apps.current);
+    checkNamedApps(named, apps.current);
     // Tracks them from the start, so that they get fetched.
     this.#ofRepositories();
   }
@@ -219,6 +218,7 @@ export class AppCatalog {
       command: residentCommandLine(loader, own ? app.argument : null, { request, grant }),
       programWords: (own?.command ?? this.engine).length,
       watched: own ? [app.argument] : filesOfEngine().filter((each) => path.isAbsolute(each)),
+      isShared: (own?.isShared ?? false) && this.named['share-workers'].includes(app.id),
       access: () => (own ? this.accessOf(request.app) : this.#engineAccess(this.#hasNetwork(app))),
     };
   }
@@ -256,7 +256,7 @@ export class AppCatalog {
 
   /** Whether the admin lets jobs of this app use the network, in the allowlist or by `serve --network`. */
   #hasNetwork({ id, network }: AllowedApp): boolean {
-    return network || this.networkApps.includes(id);
+    return network || this.named.network.includes(id);
   }
 
   /** Directories of the apps that are on this machine. */

@@ -1,7 +1,8 @@
 /** The allowlist of apps, their descriptions, and the command lines that run them. */
 export {
   AllowedApps,
-  checkNetworkApps,
+  checkNamedApps,
+  type NamedApps,
   readSources,
   sourceProblems,
   uniqueApps,

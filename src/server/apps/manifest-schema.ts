@@ -157,4 +157,10 @@ export const appManifestSchema = z.object({
     .describe(
       'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/resident.md says',
     ),
+  shared: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: the program keeps nothing of a job, so that one process may run jobs of several people where the admin allows it (serve --share-workers). Needs `resident`',
+    ),
 }) satisfies z.ZodType<AppManifest>;

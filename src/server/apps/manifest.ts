@@ -66,13 +66,19 @@ export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string
 
 /** Drops the command of an app from a repository: only the admin decides which programs run on this machine. */
 const withoutCommand = (json: unknown): unknown =>
-  isObject(json) ? { ...json, command: undefined, resident: undefined } : json;
+  isObject(json) ? { ...json, command: undefined, resident: undefined, shared: undefined } : json;
 
 /** Where an app falls short of what it says it is. */
-const contradiction = ({ command, resident }: AppManifest): ManifestFault | null =>
-  resident && !command
-    ? { path: ['resident'], problem: 'only a program of the app can be resident, and `command` is missing' }
+function contradiction({ command, resident, shared }: AppManifest): ManifestFault | null {
+  if (resident && !command)
+    return {
+      path: ['resident'],
+      problem: 'only a program of the app can be resident, and `command` is missing',
+    };
+  return shared && !resident
+    ? { path: ['shared'], problem: 'only an app that stays loaded can be shared: add `"resident": true`' }
     : null;
+}
 
 type Origin = 'admin' | 'repository';
 
@@ -107,7 +113,9 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   }
   const fault = contradiction(parsed.data);
   if (fault)
-    throw new ManifestError(`app.json of this app is not valid: resident: ${fault.problem}`, [fault]);
+    throw new ManifestError(`app.json of this app is not valid: ${fault.path.join('.')}: ${fault.problem}`, [
+      fault,
+    ]);
   const others = Object.entries(Object(coerced)).filter(
     ([key]) => !Object.hasOwn(appManifestSchema.shape, key),
   );
@@ -179,7 +187,7 @@ function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional = ['command', 'resident', 'models', 'terminology', 'citation', 'parameters', 'resources'];
+  const optional = 'command resident shared models terminology citation parameters resources'.split(' ');
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

@@ -126,6 +126,8 @@ export interface Resident {
   readonly programWords: number;
   /** Files and directories that it consists of. When one changes, it is loaded again. */
   readonly watched: readonly string[];
+  /** Whether one worker runs jobs of all owners. */
+  readonly isShared: boolean;
   /** What it may access; for an engine, the directories of all apps that it runs. */
   readonly access: () => JobAccess;
 }
@@ -133,8 +135,10 @@ export interface Resident {
 /** A worker, as people ask for it: an app that is loaded at the moment. */
 export interface WorkerInfo {
   readonly name: string;
-  /** Whose jobs it is for; null for the admin's. */
+  /** Whose job it was loaded for; null for the admin's. */
   readonly owner: string | null;
+  /** Whether it is for jobs of all owners, not only of this one. */
+  readonly isShared: boolean;
   /** Ids of its GPUs; empty on the CPU. */
   readonly gpus: readonly number[];
 }

@@ -23,12 +23,14 @@ import type { UploadStore } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
 /**
- * The workers that concern the sender: those of their own jobs, or all of them for an admin, because each one takes
- * memory.
+ * The workers that concern the sender: those that their jobs may use, or all of them for an admin, because each one
+ * takes memory.
  */
 export function workersFor(ctx: RouterContext, executor: Executor): readonly WorkerInfo[] {
-  const { name, role } = principalOf(ctx);
-  return (executor.workers?.() ?? []).filter(({ owner }) => role === 'admin' || owner === name);
+  const { name, role, apps } = principalOf(ctx);
+  const mayUse = ({ owner, isShared, name: app }: WorkerInfo) =>
+    isShared ? (apps?.includes(app) ?? true) : owner === name;
+  return (executor.workers?.() ?? []).filter((each) => role === 'admin' || mayUse(each));
 }
 
 export const health = (executor: Executor) => (ctx: RouterContext) => {

@@ -25,7 +25,13 @@ test('Without flags a server is for this machine, for a week, and for everybody 
     ...{ token: null, tokensFile: null, auditLog: null, trustedProxies: [], proxySecret: null },
     secretFiles: [],
     tokenVariables: ['SERVICE_API_TOKEN'],
-    ...{ apps: [], networkApps: [], engine: ['konfai-apps'], residentEngines: null, residentIdle: 600_000 },
+    ...{
+      apps: [],
+      namedApps: { network: [], 'share-workers': [] },
+      engine: ['konfai-apps'],
+      residentEngines: null,
+      residentIdle: 600_000,
+    },
     download: false,
     dataDirectory: '/home/me/.local/share/remote-app/serve',
     userLimits: { max_jobs: null, max_kept: null },
@@ -41,7 +47,8 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
   const argv = [
     ...['--host=0.0.0.0', '--port=9', '--metrics-port=10', '--metrics-host=::1', '--token-env=MINE'],
     ...['--tokens=tokens.json', '--audit-log=audit.log', '--trusted-proxy=10.0.0.1', '--apps=a', '--apps=b'],
-    ...['--network=a', '--engine=./bin/engine  --fast', '--engine-resident', '--resident-idle=1m'],
+    ...['--network=a', '--share-workers=b', '--engine=./bin/engine  --fast'],
+    ...['--engine-resident', '--resident-idle=1m'],
     ...list`--download --data-dir=data --max-jobs=7 --user-max-jobs=3 --user-max-kept=5GiB
       --disk-per-job=3GiB --max-file-size=1GiB`,
     ...['--max-upload-size=2GiB', '--max-dataset-size=4GiB', '--require-deidentified', '--grace=5'],
@@ -60,7 +67,11 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
     ...{ trustedProxies: ['10.0.0.1'], proxySecret: null },
     secretFiles: [here('tokens.json'), here('audit.log')],
     tokenVariables: ['SERVICE_API_TOKEN', 'MINE'],
-    ...{ apps: ['a', 'b'], networkApps: ['a'], engine: [here('bin/engine'), '--fast'] },
+    ...{
+      apps: ['a', 'b'],
+      namedApps: { network: ['a'], 'share-workers': ['b'] },
+      engine: [here('bin/engine'), '--fast'],
+    },
     ...{ residentEngines: '/package/engines', residentIdle: 60_000, download: true },
     dataDirectory: here('data'),
     userLimits: { max_jobs: 3, max_kept: 5 * 2 ** 30 },

@@ -36,6 +36,7 @@ async function tryAll(context, user, sandbox) {
         );
       });
     }
+    if (user.isLoaded) context.check(attacked.warm > 0, 'No attack came from an app that was loaded already');
     if (attacked.server.isAlive) await checkProcesses(context, attacked.server);
   } finally {
     await attacked.close();
@@ -79,7 +80,10 @@ export async function run(context) {
     await probe.close();
   }
   for (let round = 0; round < times(context.rounds, 1); round += 1) {
-    for (const each of users) await tryAll(context, each, 'bwrap');
+    for (const each of users) {
+      await tryAll(context, each, 'bwrap');
+      await tryAll(context, { ...each, name: `${each.name}, from a shared worker`, isLoaded: true }, 'bwrap');
+    }
     await tryAll(context, users[0], 'off');
   }
 }

@@ -44,7 +44,7 @@ const catalog = new AppCatalog(
   ['konfai', 'run'],
   repositories,
   { PATH: at('bin') },
-  ['once'],
+  { network: ['once'], 'share-workers': [] },
   ['python', at('worker.py'), 'konfai'],
 );
 
@@ -110,6 +110,7 @@ test("An app's own program stays loaded for that app alone, and the engine for a
     command: [at('apps/own/run'), '-q', 'resident', at('apps/own'), '--gpu', '1', '3'],
     programWords: 2,
     watched: [at('apps/own')],
+    isShared: false,
     access: catalog.accessOf('own'),
   });
   expect(resident('first')).toEqual({
@@ -118,6 +119,7 @@ test("An app's own program stays loaded for that app alone, and the engine for a
     programWords: 2,
     // What is found on PATH, and what is named by its path.
     watched: [at('worker.py'), at('bin/konfai')],
+    isShared: false,
     // All that the engine may be given while it is loaded.
     access: { network: true, directories: [at('engine/first'), at('engine/third')], environment: {} },
   });
@@ -158,7 +160,8 @@ test('A reload applies added and removed apps, and an app that is not served has
 });
 
 test('--network accepts only ids of existing apps', () => {
-  const make = () => new AppCatalog(allowed, ['konfai'], repositories, {}, ['own', 'gone']);
+  const make = () =>
+    new AppCatalog(allowed, ['konfai'], repositories, {}, { network: ['own', 'gone'], 'share-workers': [] });
   expect(make).toThrow(
     '--network gone: there is no such app; there are: new, own, first, /srv/apps/second, third',
   );
@@ -172,7 +175,7 @@ test("The version of a repository's app is its commit, and its jobs see only its
   const sources = new AllowedApps(['lab/app:X', 'lab/app:Y'], { changed: () => {}, failed: () => {} });
   const ids = ['lab/app:X', 'lab/app:Y'] as const;
   const access = (network: readonly string[]) => {
-    const served = new AppCatalog(sources, ['konfai'], tracking, {}, network);
+    const served = new AppCatalog(sources, ['konfai'], tracking, {}, { network, 'share-workers': [] });
     return {
       served,
       environment: served.accessOf(ids[0]).environment,

@@ -146,17 +146,21 @@ test('Files that an app names and lacks are reported with their places in app.js
 test('Words of a command that are files of the app are made absolute, and no others', async () => {
   const command = ['sh', 'main.sh', '../outside', 'gone.sh', '.', 'sub'];
   const directory = await appWith(
-    { command, resident: true },
+    { command, resident: true, shared: true },
     { 'main.sh': '', '../outside': '', 'sub/x': '' },
   );
   const at = (name: string) => path.join(directory, name);
   expect(ownProgram(directory)).toEqual({
     command: ['sh', at('main.sh'), '../outside', 'gone.sh', '.', at('sub')],
     isResident: true,
+    isShared: true,
   });
   expect(staysLoaded(directory)).toBe(true);
   const plain = await appWith({ command: ['true'] });
-  expect([ownProgram(plain), staysLoaded(plain)]).toEqual([{ command: ['true'], isResident: false }, false]);
+  expect([ownProgram(plain), staysLoaded(plain)]).toEqual([
+    { command: ['true'], isResident: false, isShared: false },
+    false,
+  ]);
   expect([ownProgram(await appWith({})), staysLoaded(await place())]).toEqual([null, false]);
   expect([
     isAppDirectory(plain),

@@ -84,6 +84,7 @@ test('Values are read as KonfAI reads them', async () => {
     parameters: null,
     command: null,
     resident: null,
+    shared: null,
     task: 'segmentation',
   });
   expect(manifest).toMatchObject({
@@ -100,15 +101,16 @@ test('Values are read as KonfAI reads them', async () => {
     patch_size: [96, 64, 1],
     more: { task: 'segmentation' },
   });
-  for (const name of ['command', 'resident', 'parameters']) expect(manifest).not.toHaveProperty(name);
+  for (const name of ['command', 'resident', 'shared', 'parameters'])
+    expect(manifest).not.toHaveProperty(name);
   expect((await read({ patch_size: 'None' })).patch_size).toBeNull();
 });
 
 test('An app of a repository has no command, and an unusable value is reported with its place', async () => {
-  const command = { command: ['true'], resident: true };
+  const command = { command: ['true'], resident: true, shared: true };
   expect(await read(command)).toMatchObject(command);
-  const { command: none, resident } = await read(command, 'repository');
-  expect([none, resident]).toEqual([undefined, undefined]);
+  const { command: none, resident, shared } = await read(command, 'repository');
+  expect([none, resident, shared]).toEqual([undefined, undefined, undefined]);
   const faults = async (values: object) => {
     const error = await read(values).then(
       () => null,
@@ -123,6 +125,9 @@ test('An app of a repository has no command, and an unusable value is reported w
   ]);
   expect(await faults({ resident: true })).toEqual([
     ['resident', 'only a program of the app can be resident, and `command` is missing'],
+  ]);
+  expect(await faults({ command: ['true'], shared: true })).toEqual([
+    ['shared', 'only an app that stays loaded can be shared: add `"resident": true`'],
   ]);
 });
 

@@ -1,12 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  AllowedApps,
-  checkNetworkApps,
-  readSources,
-  uniqueApps,
-} from '../../../src/server/apps/allowlist.js';
+import { AllowedApps, checkNamedApps, readSources, uniqueApps } from '../../../src/server/apps/allowlist.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 async function place(files: Readonly<Record<string, string>> = {}): Promise<string> {
@@ -62,14 +57,16 @@ test('A directory without apps is reported at the start', async () => {
   ]);
 });
 
-test('--network refuses an app that does not exist', async () => {
+test('--network and --share-workers refuse an app that does not exist', async () => {
   const { root } = await shelf('a', 'b');
   mkdirSync(path.join(root, 'lost+found'));
   const apps = uniqueApps(readSources([root]));
-  checkNetworkApps([], new Map());
-  checkNetworkApps(['b', 'a'], apps);
-  expect(() => checkNetworkApps(['a', 'c'], apps)).toThrow(
-    '--network c: there is no such app; there are: a, b',
-  );
-  expect(() => checkNetworkApps(['c'], new Map())).toThrow('there are: none');
+  const none = { network: [], 'share-workers': [] };
+  checkNamedApps(none, new Map());
+  checkNamedApps({ ...none, network: ['b', 'a'] }, apps);
+  for (const flag of Object.keys(none))
+    expect(() => checkNamedApps({ ...none, [flag]: ['a', 'c'] }, apps)).toThrow(
+      `--${flag} c: there is no such app; there are: a, b`,
+    );
+  expect(() => checkNamedApps({ ...none, network: ['c'] }, new Map())).toThrow('there are: none');
 });

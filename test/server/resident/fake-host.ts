@@ -27,6 +27,7 @@ export const workerRequest = (id: string, more: Partial<WorkerRequest> = {}): Wo
   content: 'settings',
   name: 'app',
   owner: null,
+  isShared: false,
   gpus: [],
   gpuUuids: [],
   watched: [],

@@ -27,6 +27,7 @@ test('When memory is short, the app that has been idle longest ends', async () =
         command: ['node', main, 'resident', name],
         programWords: 2,
         watched: [],
+        isShared: false,
         access: () => ({ network: false, directories: [], environment: {} }),
       }),
     });

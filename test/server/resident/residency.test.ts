@@ -42,6 +42,7 @@ const app = (name: string, more: Partial<Resident> = {}): Resident => ({
   command: ['python3', '/apps/main.py', 'resident', name],
   programWords: 2,
   watched: [],
+  isShared: false,
   access: () => ({ network: false, directories: [], environment: {} }),
   ...more,
 });
@@ -133,12 +134,13 @@ test('A GPU where the app is loaded is preferred, and one where another is loade
   host({ name: 'liver', owner: 'ana', gpus: [0] });
   host({ name: 'lungs', owner: 'ana', gpus: [2] });
   host({ name: 'liver', owner: 'ben', gpus: [3] });
+  host({ name: 'liver', owner: 'ben', isShared: true, gpus: [4] });
   const all = residency();
   await all.release('none');
   const order = ofApp(app('liver'), { owner: 'ana' });
-  expect([0, 1, 2, 3].map((gpu) => all.rank(order, gpu))).toEqual([0, 1, 2, 2]);
+  expect([0, 1, 2, 3, 4].map((gpu) => all.rank(order, gpu))).toEqual([0, 1, 2, 2, 0]);
   expect([0, 1].map((gpu) => all.rank(ofApp(null), gpu))).toEqual([2, 1]);
-  expect(all.workers()).toHaveLength(3);
+  expect(all.workers()).toHaveLength(4);
   for (const each of hosts) each.onLeave = () => each.leave();
   await all.endIdle();
   expect([all.workers(), all.rank(order, 2)]).toEqual([[], 0]);

@@ -187,7 +187,7 @@ export class Residency {
     resident: Resident,
     idle: number,
   ): Promise<WorkerOrder> {
-    const { command, watched, name } = resident;
+    const { command, watched, name, isShared } = resident;
     const { gpus, gpuUuids } = grant;
     const { owner, directory } = order;
     const access = this.settings.sandbox ? resident.access() : null;
@@ -207,11 +207,12 @@ export class Residency {
       idle,
       name,
       owner,
+      isShared,
       gpus,
       gpuUuids,
       watched,
       environment: shared,
-      sharedBy: JSON.stringify([command, devices, owner, access?.network]),
+      sharedBy: JSON.stringify([command, devices, ...(isShared ? [] : [owner]), access?.network]),
       content: createHash('sha256').update(content).digest('hex'),
       seen: await fingerprint(watched),
     };

@@ -41,6 +41,7 @@ const workerRequest = z.object({
   content: z.string(),
   name: z.string(),
   owner: z.string().nullable(),
+  isShared: z.boolean().default(false),
   gpus: z.array(z.number().int().min(0)),
   gpuUuids: words,
   watched: words,

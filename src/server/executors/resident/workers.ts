@@ -70,7 +70,7 @@ export class Workers {
   }
 
   /**
-   * Chooses a worker for a job: a free one of the same app, devices and owner that was started with the same settings, if
+   * Chooses a worker for a job: a free one of the same app and devices, of its owner or shared, that was started with the same settings, if
    * there is one. Those that were started with other settings leave, because the app or a setting has changed.
    */
   async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
@@ -123,9 +123,10 @@ export class Workers {
     );
   }
 
-  /** Ids of the GPUs on which this app is loaded for this owner, and of those on which other apps are loaded and idle. */
+  /** Ids of the GPUs on which this app is loaded for this owner or all, and of those on which other apps are loaded and idle. */
   idleGpus(name: string | null, owner: string | null): { readonly own: number[]; readonly others: number[] } {
-    const isOwn = ({ request }: Worker) => request.name === name && request.owner === owner;
+    const isOwn = ({ request }: Worker) =>
+      request.name === name && (request.isShared || request.owner === owner);
     const gpusOf = (workers: readonly Worker[]) => workers.flatMap(({ request }) => request.gpus);
     const free = this.#free();
     return { own: gpusOf(free.filter(isOwn)), others: gpusOf(free.filter((each) => !isOwn(each))) };
@@ -134,7 +135,7 @@ export class Workers {
   loaded(): WorkerInfo[] {
     return [...this.#workers]
       .filter((each) => each.isLoaded)
-      .map(({ request: { name, owner, gpus } }) => ({ name, owner, gpus }));
+      .map(({ request: { name, owner, isShared, gpus } }) => ({ name, owner, isShared, gpus }));
   }
 
   /** Ends all idle workers. Resolves when they are gone. */

@@ -5,8 +5,10 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  closeSync,
   existsSync,
   linkSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -14,10 +16,31 @@ import {
   rmSync,
   symlinkSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { connect } from 'node:net';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+
+/** Stays loaded, and attacks in a process of its own for each job: in the sandbox of the worker. */
+async function stayLoaded() {
+  const answers = openSync(process.env.REMOTE_APP_ANSWERS, 'w');
+  closeSync(Number(path.basename(process.env.REMOTE_APP_ANSWERS)));
+  const answer = (line) => writeSync(answers, `${JSON.stringify(line)}\n`);
+  answer({ ready: true });
+  for await (const line of createInterface({ input: process.stdin })) {
+    const { job, arguments: words, directory, environment } = JSON.parse(line);
+    const env = { ...process.env, ...environment };
+    const stdio = ['ignore', 'inherit', 'inherit'];
+    const attack = spawn(process.execPath, [process.argv[1], ...words], { cwd: directory, env, stdio });
+    const [code] = await once(attack, 'exit');
+    answer({ job, exit_code: code ?? 1 });
+  }
+  process.exit();
+}
+
+if (process.argv[2] === 'resident') await stayLoaded();
 
 const words = process.argv.slice(2);
 const after = (flag) => words[words.indexOf(flag) + 1];
@@ -47,10 +70,10 @@ if (!isNamed(job)) {
   console.error('refused: the plan does not name the directory of this job');
   process.exit(2);
 }
-/** Whether its first process is the bwrap of this job: then all processes that it sees are the job's. */
+/** Whether its first process is the bwrap of this job, or of its worker: then all processes that it sees are theirs. */
 const isAlone = () => {
   const [program = '', ...more] = (attempt(() => readFileSync('/proc/1/cmdline', 'utf8')) ?? '').split('\0');
-  return path.basename(program) === 'bwrap' && more.includes(output);
+  return path.basename(program) === 'bwrap' && (more.includes(output) || more.includes(path.dirname(job)));
 };
 /** The processes that it may attack. */
 const targets = () => (isAlone() ? numbers() : plan.pids.map(String));
@@ -188,7 +211,8 @@ const deeds = {
   kill: () => {
     for (const pid of plan.pids) attempt(() => process.kill(pid, 'SIGKILL'));
     for (const pid of targets().map(Number)) {
-      if (pid !== process.pid && pid !== 1) attempt(() => plan.isWild && process.kill(pid, 'SIGSTOP'));
+      if (![process.pid, process.ppid, 1].includes(pid))
+        attempt(() => plan.isWild && process.kill(pid, 'SIGSTOP'));
     }
   },
   /** Makes namespaces and mounts of its own, to undo what hides the rest. */

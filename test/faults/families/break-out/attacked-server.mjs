@@ -33,6 +33,8 @@ function withGpus(directory, secrets) {
 /** A server with a job of somebody else, and what an intruder may look for around it. */
 export class AttackedServer {
   connections = 0;
+  /** Attacks by an app that was loaded already. */
+  warm = 0;
   #listeners = [];
 
   constructor(context, user, sandbox) {
@@ -50,6 +52,9 @@ export class AttackedServer {
       environment: user.environment,
       flags: [
         ...['--sandbox', sandbox, '--grace', '600', '--cpu-slots', '8'],
+        ...(user.isLoaded
+          ? ['--share-workers', 'intruder', '--resident-idle', '5s']
+          : ['--resident-idle', '0']),
         ...(sandbox === 'off' ? [] : ['--processes-per-job', String(limits.processes)]),
         ...(sandbox === 'off' ? [] : ['--memory-per-job', `${limits.mebibytes}MiB`]),
       ],
@@ -106,6 +111,7 @@ export class AttackedServer {
   async visit(plan, device) {
     const id = await this.send(plan, device);
     const view = await ended(this.server, id);
+    if (view.start === 'warm') this.warm += 1;
     const log = await logOf(this.server, id);
     return { id, view, log, said: log.join('\n') };
   }
