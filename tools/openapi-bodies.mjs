@@ -158,8 +158,13 @@ export const schemas = {
       description: 'How long uploads are kept that submissions may name; null where there are none',
     },
     of_server: {
-      ...object({ max_jobs: integer, max_upload_size: integer }),
-      description: 'What holds for all together, whoever asks: active jobs, and bytes of an upload',
+      ...object({
+        max_jobs: integer,
+        max_upload_size: integer,
+        user: object({ max_jobs: integerOrNull, max_kept: integerOrNull }),
+      }),
+      description:
+        'What holds for all together, whoever asks: active jobs, and bytes of an upload; and for each `user` unless the file of the tokens differs',
     },
   }),
   AppList: {
@@ -184,7 +189,13 @@ export const schemas = {
     result_url: string,
     accepted_options: array(string),
   }),
-  JobList: object({ jobs: array({ $ref: '#/components/schemas/JobView' }) }),
+  JobList: object(
+    {
+      jobs: array({ $ref: '#/components/schemas/JobView' }),
+      others: { ...integer, description: 'Jobs of other owners, for an admin who has not asked for all' },
+    },
+    ['jobs'],
+  ),
   Usage: object({
     since: time,
     usage: array(

@@ -101,6 +101,8 @@ export interface FoundFiles {
   readonly dataSet: { readonly field: Field; readonly set: NamedDataSet } | null;
   /** The cases into which the volumes are divided, if each is sent by itself; otherwise empty. */
   readonly cases: readonly FoundCase[];
+  /** The names of cases that are left out, because they lack a file. */
+  readonly omitted: readonly string[];
   /** What a person should know about what is sent, renamed and left out, in sentences without a full stop. */
   readonly notes: readonly string[];
   /** Files beside volumes, which are not volumes themselves and are not sent. */

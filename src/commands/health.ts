@@ -1,10 +1,11 @@
 import { ClientCommand, seconds } from '../cli/command/index.js';
 import { health } from '../client/connection/index.js';
+import { exitCodes } from '../contract/index.js';
 
 export default class Health extends ClientCommand {
   static override summary = 'Check that the server answers';
   static override description =
-    'Also says what keeps jobs waiting, such as a lost GPU. Exits with 0 if the server answers, 3 if it takes too long, 4 without a valid token, and 5 if nothing is there.';
+    'Also says what keeps jobs waiting, such as a lost GPU or a full disk. Exits with 0 if nothing does, 6 if something does, 3 if the answer takes too long, 4 without a valid token, and 5 if nothing is there.';
   static override examples = [
     '<%= config.bin %> health',
     '<%= config.bin %> health --server https://gpu.example.org --timeout 5',
@@ -17,6 +18,7 @@ export default class Health extends ClientCommand {
     const { flags } = await this.parse(Health);
     const connection = await this.connect(flags);
     const { status, faults } = await health(connection, flags.timeout);
+    if (faults.length > 0) this.io.exitCode = exitCodes.busy;
     await this.print([`${connection.server} is ${status}`, ...faults]);
     return { status, server: connection.server, ...(faults.length > 0 && { faults }) };
   }

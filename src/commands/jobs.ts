@@ -2,7 +2,8 @@ import * as Flags from '@oclif/core/flags';
 import { ClientCommand, FlagValueError, tagFlag, wholeNumber } from '../cli/command/index.js';
 import { defaultInterval, type JobsDocument, selectedJobs, watch, watchFlags } from '../cli/jobs/index.js';
 import { columnsOf } from '../cli/terminal/index.js';
-import { type JobState, jobStates } from '../contract/index.js';
+import { jobsOfOthers } from '../client/connection/index.js';
+import { counted, type JobState, jobStates } from '../contract/index.js';
 
 const isState = (name: string): name is JobState => (jobStates as readonly string[]).includes(name);
 
@@ -58,7 +59,11 @@ export default class Jobs extends ClientCommand {
     }
     const document = await selected.read();
     if (document.jobs.length > 0) await this.print(selected.lines(document));
-    else if (!flags.quiet && !this.jsonEnabled()) (await this.reporter()).note(selected.none);
+    else if (!flags.quiet && !this.jsonEnabled()) {
+      const others = flags.all || flags.status || flags.tag ? 0 : await jobsOfOthers(connection);
+      const hint = others === 0 ? '' : `; other owners have ${counted(others, 'job')}, which --all lists`;
+      (await this.reporter()).note(selected.none + hint);
+    }
     return document;
   }
 }

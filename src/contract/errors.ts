@@ -21,7 +21,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   timedOut: 'Something took longer than it may',
   notAuthorised: 'The token is missing or wrong',
   notReached: 'The server was not reached, or something else answered in its place',
-  busy: 'The server cannot take it now: it is busy or draining, its disk or a limit is full, or it has no GPU',
+  busy: 'The server cannot take it now: it is busy or draining, its disk or a limit is full, or it has no GPU; of health: jobs have to wait',
   interrupted: 'Interrupted from the keyboard or by a signal',
 };
 

@@ -102,6 +102,8 @@ export const maxListed = 1000;
 /** The answer of `GET /jobs`, newest first. A full answer may have a next page: ask for jobs `before` the last one. */
 export interface JobList {
   readonly jobs: readonly JobView[];
+  /** How many jobs other owners have, if any; only for an admin who has not asked for all. */
+  readonly others?: number | undefined;
 }
 
 /** The answer of `DELETE /jobs/{id}`. */

@@ -65,7 +65,12 @@ export interface Limits {
    */
   readonly uploads: { readonly keep: number } | null;
   /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
-  readonly of_server: { readonly max_jobs: number; readonly max_upload_size: number };
+  readonly of_server: {
+    readonly max_jobs: number;
+    readonly max_upload_size: number;
+    /** What holds for each owner of the role `user`, unless the file of the tokens says otherwise. */
+    readonly user: { readonly max_jobs: number | null; readonly max_kept: number | null };
+  };
 }
 
 /** The answer of the `/drain` routes. */

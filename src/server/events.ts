@@ -72,6 +72,17 @@ export interface CompletedUpload {
   readonly bytes: number;
 }
 
+/** Something was removed before its time, to make room on the disk. */
+export interface Eviction {
+  /** Name of the token whose upload or job it was; null for the token of the environment, or none. */
+  readonly owner: string | null;
+  /** The job whose result or output it was; null for an upload. */
+  readonly id: string | null;
+  readonly bytes: number;
+  /** Name of the token for whose upload or submission the room was made. */
+  readonly requester: string | null;
+}
+
 /** A request that was answered with an error. */
 export interface RefusedRequest {
   readonly method: string;
@@ -137,6 +148,7 @@ export interface ServerHappenings {
   ended: EndedJob;
   removed: GoneJob;
   uploaded: CompletedUpload;
+  evicted: Eviction;
   refused: RefusedRequest;
   apps: ChangedApps;
   drained: Drained;

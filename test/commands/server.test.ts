@@ -63,6 +63,14 @@ describe('health', () => {
     },
   );
 
+  test('health exits with 6 and says why if jobs have to wait', async () => {
+    await using cli = await Cli.create();
+    const answer = { status: 'ok', faults: ['GPU 1 is lost'] };
+    await using server = await ScriptedServer.start((_, response) => json(response, 200, answer));
+    const { code, stdout } = await cli.run(['health', '--server', server.url]);
+    expect([code, stdout]).toEqual([6, `${server.url} is ok\nGPU 1 is lost\n`]);
+  });
+
   test('health exits with 3 if the server is silent', async () => {
     await using cli = await Cli.create();
     await using server = await ScriptedServer.start(() => {});

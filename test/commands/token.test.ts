@@ -214,23 +214,26 @@ test('token list shows inherited limits, and from whom', async () => {
   await tokens.token('create', 'ana');
   await tokens.token('create', 'bob');
   const root = (await tokens.token('create', 'root', '--role', 'admin')).stdout.trim();
-  await tokens.token('limit', '--role', 'user', '--max-jobs', '4', '--max-kept', '50GiB');
+  await tokens.token('limit', '--role', 'user', '--max-kept', '50GiB');
   await tokens.token('limit', 'bob', '--max-jobs', '2', '--max-kept', 'none', '--max-upload', '1GiB');
   const alone = (await tokens.token('list')).stdout;
   expect(alone).toMatch(/^NAME +ROLE +STATE +CREATED +EXPIRES +MAX JOBS +MAX KEPT +MAX UPLOAD$/m);
-  expect(alone).toMatch(/^ana .* never +4 \(role\) +50.0 GiB \(role\)$/m);
+  expect(alone).toMatch(/^ana .* never +50.0 GiB \(role\)$/m);
   expect(alone).toMatch(/^bob .* never +2 +none +1.0 GiB$/m);
   expect(alone).toMatch(/^root .* never$/m);
 
   await using server = await TestServer.start({
-    flags: ['--tokens', tokens.file, '--max-jobs', '3', '--max-upload-size', '2GiB'],
+    flags: [
+      ...['--tokens', tokens.file, '--max-jobs', '8', '--max-upload-size', '2GiB'],
+      ...['--user-max-jobs', '3', '--user-max-kept', '9GiB'],
+    ],
   });
   const env = { REMOTE_APP_SERVER: server.url, SERVICE_API_TOKEN: root };
   const list = ['token', 'list', '--tokens', tokens.file];
   const asked = (await tokens.cli.run(list, env)).stdout;
   expect(asked).toMatch(/^ana .* 3 \(server\) +50.0 GiB \(role\) +2.0 GiB \(server\)$/m);
   expect(asked).toMatch(/^bob .* 2 +none +1.0 GiB$/m);
-  expect(asked).toMatch(/^root .* 3 \(server\) +2.0 GiB \(server\)$/m);
+  expect(asked).toMatch(/^root .* 8 \(server\) +2.0 GiB \(server\)$/m);
   const { tokens: listed } = JSON.parse((await tokens.cli.run([...list, '--json'], env)).stdout);
   expect(listed[0]).toMatchObject({
     limits: {},
@@ -268,6 +271,9 @@ test('jobs lists one’s own, and jobs --all those of all with their owners', as
   const { stdout: id } = await cli(['infer', path.join(tokens.file), '--detach'], ana);
   expect((await cli(['jobs', '-q'], ana)).stdout).toBe(id);
   expect((await cli(['jobs', '-q'], root)).stdout).toBe('');
+  expect((await cli(['jobs'], root)).stderr).toMatch(
+    /^No jobs on .*; other owners have 1 job, which --all lists\n$/,
+  );
   expect((await cli(['jobs', '--all'], root)).stdout).toMatch(
     new RegExp(`^JOB +OWNER +STATUS.*\\n${id.trim()}  ana `),
   );

@@ -208,6 +208,18 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
   });
 });
 
+test('With --skip-incomplete, the row of a case whose second file is gone is marked', async () => {
+  await using study = await Study.create([]);
+  const files = { 't1/A.nii': 'one', 't1/B.nii': 'twoo', 'flair/A.nii': 'x', 'flair/B.nii': 'y' };
+  await plant(study.cli.directory, files);
+  const words = ['infer', '--each', '-i', 't1', '-i', 'flair', '-o', 'Out', '--skip-incomplete'];
+  expect((await study.cli.run(words, study.env)).code).toBe(0);
+  rmSync(study.at('flair/A.nii'));
+  const { stderr } = await study.cli.run(words, study.env);
+  expect(stderr).toContain('The table marks results whose input was not found: A\n');
+  expect(rowsOf(study)).toEqual({ A: ['orphaned', 'mask of one', '3'], B: ['done', 'mask of twoo', '4'] });
+});
+
 /** Puts another version of the app on the server. */
 async function upgrade(study: Study): Promise<void> {
   appendFileSync(path.join(study.cli.home, 'masker', 'main.mjs'), '// changed\n');

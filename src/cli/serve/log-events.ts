@@ -68,8 +68,7 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
   });
   events.on('removed', (job) => {
     if (job.cause !== 'fetched') about('debug', 'removed', job, 'removed with its files');
-    else
-      about('info', 'removed', job, 'removed before its time: its result was fetched, and the disk is short');
+    else about('info', 'removed', job, 'removed before its time: its result was fetched');
   });
 
   // There may be thousands for one job.
@@ -80,6 +79,12 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
       bytes,
     }),
   );
+
+  events.on('evicted', ({ owner, id, bytes, requester }) => {
+    const what = id === null ? 'An upload' : `What job ${id} had left`;
+    const line = `${what}${of(owner)} is removed, ${formatBytes(bytes)}: the disk is short`;
+    log.note('info', line, { event: 'evicted', owner, job_id: id, bytes, for: requester });
+  });
 
   events.on('apps', ({ added, removed }) => {
     const fields = { event: 'apps', added, removed };

@@ -45,7 +45,11 @@ export interface ToldByServer {
   /** The usage of all owners. */
   readonly usage: readonly UsageRow[];
   /** The limits for everybody; null if the server does not report them. */
-  readonly limits: { readonly max_jobs: number; readonly max_upload_size: number } | null;
+  readonly limits: {
+    readonly max_jobs: number;
+    readonly max_upload_size: number;
+    readonly user?: LimitTable | undefined;
+  } | null;
 }
 
 /** A limit that a token has not itself. */
@@ -64,11 +68,15 @@ function inheritedBy(
   const ofServer: LimitTable = server
     ? { max_jobs: server.max_jobs, max_upload: server.max_upload_size }
     : {};
+  const ofUser: LimitTable = role === 'user' ? (server?.user ?? {}) : {};
   const find = (name: LimitName): InheritedLimit | null => {
     const ofRole = limits[name] === undefined ? (roles[role]?.[name] ?? null) : null;
     const nearest = limits[name] ?? ofRole ?? Number.POSITIVE_INFINITY;
-    const most = ofServer[name] ?? null;
-    if (most !== null && most < nearest) return { most, of: 'server' };
+    const isSaid = limits[name] !== undefined || roles[role]?.[name] !== undefined;
+    const most = Math.min(
+      ...[ofServer[name], isSaid ? null : ofUser[name]].map((each) => each ?? Number.POSITIVE_INFINITY),
+    );
+    if (most < nearest) return { most, of: 'server' };
     return ofRole === null ? null : { most: ofRole, of: 'role' };
   };
   return Object.fromEntries(

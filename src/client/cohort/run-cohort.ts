@@ -68,7 +68,7 @@ async function otherRows(
   results: ResultsDirectory,
   records: readonly PlacedRecord[],
   names: ReadonlySet<string>,
-  inputs: InputLookup,
+  exists: (name: string) => boolean,
 ): Promise<CaseState[]> {
   const rows = new Map(readCaseTable(results.directory).map((row) => [row.name, row]));
   const entitiesOf = (name: string) => {
@@ -82,7 +82,7 @@ async function otherRows(
   for (const { name, record, place } of records) {
     if (names.has(name)) continue;
     const state = await stateOfResult(results, place, record);
-    const orphaned = inputs.has(name)
+    const orphaned = exists(name)
       ? {}
       : { status: 'orphaned' as const, reason: [inputNotFound, state.reason].filter(Boolean).join('; ') };
     states.push({ name, ...entitiesOf(name), isNew: false, ...state, ...orphaned });
@@ -90,7 +90,7 @@ async function otherRows(
   const known = new Set([...names, ...states.map(({ name }) => name)].map((name) => oneLine(name)));
   for (const { name, status, reason, job } of rows.values()) {
     if (known.has(name) || !(status === 'failed' || status === 'waiting')) continue;
-    const isMarked = inputs.has(name) || reason.startsWith(inputNotFound);
+    const isMarked = exists(name) || reason.startsWith(inputNotFound);
     const why = isMarked ? reason : [inputNotFound, reason].filter(Boolean).join('; ');
     states.push({ ...newState, name, ...entitiesOf(name), status, reason: why || null, jobId: job || null });
   }
@@ -149,7 +149,7 @@ export async function runCohort(
     describeApp: async () => app,
     signal: connection.signal,
   };
-  const { cases, notes, volumes } = await options.imaging.find(submission, finding);
+  const { cases, omitted, notes, volumes } = await options.imaging.find(submission, finding);
   for (const note of notes) options.reporter.note(note);
   // Cases that only earlier commands had are looked for as well: the table marks those whose input is gone.
   const inputs = new InputLookup(volumes[0]?.groups[0] ?? []);
@@ -165,8 +165,8 @@ export async function runCohort(
   refuseOtherApp(output, records, computation);
   const names = cases.map(({ name }) => name);
   const isAsked = new Set(names);
-  if (!options.keepsVersion && !options.isForced)
-    refuseOtherVersion(records, computation, (name) => isAsked.has(name) || inputs.has(name));
+  const exists = (name: string) => isAsked.has(name) || (inputs.has(name) && !omitted.includes(name));
+  if (!options.keepsVersion && !options.isForced) refuseOtherVersion(records, computation, exists);
   await withWriteErrors(output, goOnLater, async () => bids?.describe(app, options.clientVersion));
   const numbers = await withWriteErrors(output, goOnLater, async () =>
     preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
@@ -178,7 +178,7 @@ export async function runCohort(
       const view = await describeApp(connection, submission.app, options.reporter);
       return view?.available ? view.version : null;
     },
-    others: await otherRows(results, records, isAsked, inputs),
+    others: await otherRows(results, records, isAsked, exists),
     placeOf: (found) => bids?.placeOf(found) ?? directoryPlace(root, found.name),
   });
   // Awaited here: the directory is locked until the function returns.

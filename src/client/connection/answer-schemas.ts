@@ -112,7 +112,13 @@ const limits = z.object({
   max_fine_tune_time: orNull(figure),
   require_deidentified: orNull(z.boolean()),
   uploads: orNull(z.object({ keep: figure })),
-  of_server: z.optional(z.object({ max_jobs: figure, max_upload_size: figure })),
+  of_server: z.optional(
+    z.object({
+      max_jobs: figure,
+      max_upload_size: figure,
+      user: z.optional(z.object({ max_jobs: orNull(figure), max_kept: orNull(figure) })),
+    }),
+  ),
 });
 export type LimitsAnswer = z.infer<typeof limits>;
 export const limitsAnswer: Answer<LimitsAnswer> = answer('the limits of a server', limits);
@@ -143,7 +149,11 @@ export const jobAnswer = (id: string): Answer<JobAnswer> => ({
   maxBytes: mebibyte,
 });
 
-export const jobsAnswer = answer('a list of jobs', z.object({ jobs: listOf(listedJob) }), 16 * mebibyte);
+export const jobsAnswer = answer(
+  'a list of jobs',
+  z.object({ jobs: listOf(listedJob), others: z.optional(figure) }),
+  16 * mebibyte,
+);
 
 export const usageAnswer = answer(
   'what jobs have used',

@@ -176,6 +176,10 @@ export async function jobs(
   }
 }
 
+/** How many jobs other owners have; 0 if the server does not say, as to everybody but an admin. */
+export const jobsOfOthers = async (connection: Connection): Promise<number> =>
+  (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer)).others ?? 0;
+
 /**
  * `GET /usage`, a route that KonfAI's server lacks.
  * @param since ISO 8601; undefined for everything on record

@@ -48,6 +48,7 @@ export {
   job,
   jobFailure,
   jobs,
+  jobsOfOthers,
   kill,
   limits,
   type Machine,

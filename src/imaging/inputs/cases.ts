@@ -70,7 +70,15 @@ const unitsOf = (volumes: FoundFiles['volumes']): NamedUnit[] =>
   volumes.flatMap(({ groups }) => groups.flat());
 
 /** What is reported once for all cases. */
-const nothingBeside = { skipped: [], copies: [], strays: [], followed: [], objects: [], refused: [] };
+const nothingBeside = {
+  omitted: [],
+  skipped: [],
+  copies: [],
+  strays: [],
+  followed: [],
+  objects: [],
+  refused: [],
+};
 
 /**
  * Divides what was found into cases: each volume of the first group, with the one of each other group that is paired with it. A

@@ -1,6 +1,7 @@
 import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Finding } from '../../client/case/index.js';
+import { caseNameOf } from '../../client/case-names.js';
 import type { FoundCase, FoundFiles, NamedUnit, Refused, Unit } from '../../client/found-files.js';
 import type { Submission } from '../../client/submission.js';
 import { orElse } from '../../files/index.js';
@@ -81,6 +82,7 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
     volumes,
     dataSet: archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } },
     cases: divide(volumes),
+    omitted: paired.omitted.map(caseNameOf),
     notes: notesOf(paired.groups.flat(), isListed, besides),
     refused,
     skipped,

@@ -31,6 +31,8 @@ export interface Paired {
   readonly pairings: readonly Pairing[];
   /** Sentences that say what the omitted cases lack. */
   readonly incomplete: readonly string[];
+  /** The omitted cases: their files of the first group. */
+  readonly omitted: readonly NamedUnit[];
 }
 
 /** The volumes of a group: a header stands for its voxels. */
@@ -93,7 +95,7 @@ export function pairGroups(groups: readonly Group[], typed: ReadonlySet<string>)
   if (doubtful) throw unpairable(doubtful, groups, typed);
   const ordered = [first, ...paired.map(({ units }) => units)];
   checkPersons(ordered, typed);
-  return { groups: ordered, pairings, incomplete: [] };
+  return { groups: ordered, pairings, incomplete: [], omitted: [] };
 }
 
 /**
@@ -228,14 +230,14 @@ function listOf(units: readonly NamedUnit[]): string {
  * Files of different subjects or sessions are paired in that order alone. A single file of a group that may be left out, such as one
  * mask, belongs to every case.
  * @param typed the paths that a person typed
- * @returns the groups without the cases that lack a file, in the order of the first, and what these lack
+ * @returns the groups without the cases that lack a file, in the order of the first, these cases, and what they lack
  */
 function completeCases(
   groups: readonly Group[],
   typed: ReadonlySet<string>,
-): { readonly groups: readonly (readonly NamedUnit[])[]; readonly lacking: readonly string[] } {
+): Pick<Paired, 'groups' | 'omitted'> & { readonly lacking: readonly string[] } {
   const [first, ...others] = groups;
-  if (!first) return { groups: [], lacking: [] };
+  if (!first) return { groups: [], omitted: [], lacking: [] };
   const cases = withoutHalves(first.units);
   const lacking: string[] = [];
   const isMissing = new Set<NamedUnit>();
@@ -266,7 +268,7 @@ function completeCases(
     const own = partner && complete.flatMap((unit) => partner.get(unit) ?? []);
     return own ? withHalves(own, units) : units;
   });
-  return { groups: [withHalves(complete, first.units), ...kept], lacking };
+  return { groups: [withHalves(complete, first.units), ...kept], omitted: [...isMissing], lacking };
 }
 
 /**
@@ -279,10 +281,10 @@ export function pairCases(
   typed: ReadonlySet<string>,
   skipsIncomplete: boolean,
 ): Paired {
-  const { groups: complete, lacking } = completeCases(groups, typed);
+  const { groups: complete, omitted, lacking } = completeCases(groups, typed);
   if (!skipsIncomplete && lacking.length > 0)
     throw incompleteError(lacking, 'leave these out with --skip-incomplete');
   if (complete[0]?.length === 0 && lacking.length > 0)
     throw new UsageError(`No case has a file in each group: ${lacking.join('; ')}`);
-  return { groups: complete, pairings: [], incomplete: lacking };
+  return { groups: complete, pairings: [], incomplete: lacking, omitted };
 }

@@ -27,6 +27,7 @@ export interface AuditEntry {
     | 'submission'
     | 'upload'
     | 'upload-removal'
+    | 'eviction'
     | 'end'
     | 'download'
     | 'kill'
@@ -186,7 +187,10 @@ function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument)
   auditEntries(log, before.tokens, after.tokens);
 }
 
-/** Writes a line for each job that ends, each upload that came whole, each request that is refused, and each change of a token. */
+/**
+ * Writes a line for each job that ends, each upload that came whole, what is removed to make room, each request that is refused, and
+ * each change of a token.
+ */
 function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('ended', ({ id, owner, app, operation, state, isRefused, gpus, seconds, bytes }) =>
     log.write({
@@ -203,6 +207,9 @@ function auditEvents(events: ServerEvents, log: AuditLog): void {
     }),
   );
   events.on('uploaded', ({ owner, bytes }) => log.write({ event: 'upload', owner, bytes }));
+  events.on('evicted', ({ owner, id, bytes, requester }) =>
+    log.write({ event: 'eviction', owner, job_id: id, bytes, for: requester }),
+  );
   events.on('refused', ({ owner, role, from, method, route, status, error }) =>
     log.write({ event: 'refusal', owner, role, from, method, route, status, error }),
   );

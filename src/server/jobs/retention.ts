@@ -46,6 +46,8 @@ const shortestProlonging = 1000;
 /** Something that may be removed when the disk is short. */
 export interface Evictable {
   readonly owner: Owner;
+  /** The job whose files these are; absent for an upload. */
+  readonly id?: string;
   /** Bytes of the disk that this frees. */
   readonly bytes: number;
   /** Resolves when they are free. */
@@ -137,7 +139,7 @@ export class Retention {
   evictable(): Evictable[] {
     const { jobs, trash } = this.deps;
     const { fetched, failed } = this.#early([...jobs.values()]);
-    const about = (job: Job) => ({ owner: job.request.owner, bytes: job.keptBytes ?? 0 });
+    const about = (job: Job) => ({ id: job.id, owner: job.request.owner, bytes: job.keptBytes ?? 0 });
     return [
       ...fetched.map((job) => ({ ...about(job), remove: () => this.remove(job, 'fetched') })),
       ...failed.map((job) => ({

@@ -345,7 +345,10 @@ export class JobService {
       freed += each.bytes;
     }
     if (chosen.length === 0 || freed < bytes) return false;
-    for (const { remove } of chosen) await remove();
+    for (const { owner, id = null, bytes, remove } of chosen) {
+      await remove();
+      this.deps.events.tell('evicted', { owner, id, bytes, requester });
+    }
     return true;
   }
 

@@ -36,7 +36,11 @@ export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
     limit: limitOf(ctx),
     before: before === '' ? null : jobs.get(before, principal),
   });
-  ctx.body = { jobs: listed.map((job) => job.view()) } satisfies JobList;
+  const others =
+    principal.role === 'admin' && !isAll
+      ? jobs.list().filter(({ request }) => request.owner !== principal.name).length
+      : 0;
+  ctx.body = { jobs: listed.map((job) => job.view()), ...(others > 0 && { others }) } satisfies JobList;
 };
 
 /** Milliseconds that the answer about a job that has ended waits for the version of its app. */

@@ -105,6 +105,7 @@ export interface ShownLimits extends SubmissionSettings {
   readonly version: string;
   /** Jobs of everybody together that may be active. */
   readonly maxJobs: number;
+  readonly userLimits: Limits['of_server']['user'];
   /** Milliseconds that a job is kept after it has ended. */
   readonly grace: number;
   /** Milliseconds that a job may request instead. */
@@ -140,7 +141,7 @@ export const limits =
       max_fine_tune_time: shown.maxFineTuneTime && shown.maxFineTuneTime / 1000,
       require_deidentified: shown.requireDeidentified,
       uploads: shown.keepUploads === 0 ? null : { keep: shown.keepUploads / 1000 },
-      of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize },
+      of_server: { max_jobs: shown.maxJobs, max_upload_size: shown.maxUploadSize, user: shown.userLimits },
     } satisfies Limits;
   };
 

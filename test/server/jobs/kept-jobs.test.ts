@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
+import { openAuditLog } from '../../../src/server/audit/index.js';
+import { ServerEvents } from '../../../src/server/events.js';
 import type { JobService } from '../../../src/server/jobs/index.js';
 import { ana, idOf, serviceWith, slotOf } from './job-service.js';
 
@@ -44,12 +46,25 @@ test('When the disk is short, what the requester keeps is removed first, then wh
       remove: async () => void removed.push(`${bytes} of ${owner}`),
     }));
   const usage = () => Object.entries(bytes).map(([owner, bytes_kept]) => ({ owner, bytes_kept }));
-  const { service } = await serviceWith([], 100, { uploads: { evictable, usage, trim: () => {} } });
+  const events = new ServerEvents(expect.fail);
+  const { service, root } = await serviceWith([], 100, {
+    events,
+    uploads: { evictable, usage, trim: () => {} },
+  });
+  const file = path.join(root, 'audit.log');
+  const audit = openAuditLog(file, events, expect.fail);
+  onTestFinished(() => audit?.close());
   // Eve has another byte, which was just used, and Ana and Bob lose files as long as they keep more than that.
   expect([await service.evictable('eve', 0), await service.evictable('eve', 2)]).toEqual([11, 6]);
   expect([await service.evictable('ana', 0), await service.evictable('joe', 9)]).toEqual([12, 2]);
   expect([await service.makeRoom(12, 'eve'), removed]).toEqual([false, []]);
   expect([await service.makeRoom(7, 'eve'), removed]).toEqual([true, ['2 of eve', '4 of ana', '3 of bob']]);
+  const lines = readFileSync(file, 'utf8').trim().split('\n');
+  expect(lines.map((line) => JSON.parse(line))).toEqual(
+    [['eve', 2] as const, ['ana', 4] as const, ['bob', 3] as const].map(([owner, bytes]) =>
+      expect.objectContaining({ event: 'eviction', owner, job_id: null, bytes, for: 'eve' }),
+    ),
+  );
 });
 
 describe('the jobs of one owner', () => {

@@ -10,6 +10,7 @@ const shown: ShownLimits = {
   maxUploadSize: 300,
   maxDatasetSize: 500,
   maxJobs: 7,
+  userLimits: { max_jobs: 2, max_kept: null },
   grace: 60_000,
   maxKeep: 3_600_000,
   keepUploads: 86_400_000,
@@ -41,7 +42,7 @@ const ofServer = {
   max_fine_tune_time: 9000,
   require_deidentified: true,
   uploads: { keep: 86_400 },
-  of_server: { max_jobs: 7, max_upload_size: 300 },
+  of_server: { max_jobs: 7, max_upload_size: 300, user: { max_jobs: 2, max_kept: null } },
 };
 
 test('Limits are those of the server, in bytes and seconds', async () => {

@@ -43,7 +43,10 @@ describe('a machine with GPUs', () => {
       max_fine_tune_time: null,
       require_deidentified: false,
       uploads: { keep: 86_400 },
-      of_server: { max_jobs: 256, max_upload_size: 6 * gigabyte },
+      of_server: {
+        ...{ max_jobs: 256, max_upload_size: 6 * gigabyte },
+        user: { max_jobs: null, max_kept: null },
+      },
     });
   });
 
