@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
-import { chmod, type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import { chmod, type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { maxEntries, quoteName } from '../contract/index.js';
 import {
@@ -105,11 +105,11 @@ class FileWalk {
     return this.#names.get(directory.toString('latin1')) ?? '';
   }
 
-  async *#filesOf({ path: directory, stats, entries }: WalkedDirectory): AsyncGenerator<OpenedFile> {
+  async *#filesOf({ path: directory, entries }: WalkedDirectory): AsyncGenerator<OpenedFile> {
     const prefix = this.#nameOf(directory);
     this.#names.delete(directory.toString('latin1'));
     if (entries.length === 0 && prefix !== '' && this.options.include(prefix)) {
-      yield { name: prefix, stats, file: null };
+      yield { name: prefix, stats: await stat(directory), file: null };
     }
     const nameIn = memberNames(prefix, entries, this.options.notes);
     for (const entry of entries) {

@@ -45,7 +45,10 @@ export default class Usage extends ClientCommand {
     // The answer tells the server's clock.
     if (since && 'ago' in since) await health(connection, connection.readTimeout);
     const from = since && ('ago' in since ? connection.now() - since.ago * 1000 : since.at);
-    const document = await usage(connection, from === undefined ? undefined : new Date(from).toISOString());
+    const document = await usage(
+      connection,
+      from === undefined ? {} : { since: new Date(from).toISOString() },
+    );
     const lines = describeUsage(document);
     if (lines.length > 0) await this.print(lines);
     else if (!this.jsonEnabled()) {

@@ -21,7 +21,8 @@ export interface Parameters {
   readonly isComplete: boolean;
 }
 
-const isObject = (value: unknown): value is Facts =>
+/** Whether a JSON value is an object, and neither null nor a list. */
+export const isObject = (value: unknown): value is Facts =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const types = ['number', 'integer', 'boolean', 'text'] as const;

@@ -16,7 +16,7 @@ export type {
   RepositoryState,
 } from './app-manifest.js';
 export { referenceText } from './app-manifest.js';
-export { parameterFaults, readParameters, shownValue } from './app-parameters.js';
+export { isObject, parameterFaults, readParameters, shownValue } from './app-parameters.js';
 export {
   bidsDescription,
   configName,

@@ -18,7 +18,6 @@ export interface WalkedDirectory {
   readonly path: Buffer;
   /** 0 for the directory in which the walk begins. */
   readonly depth: number;
-  readonly stats: Stats;
   readonly entries: readonly WalkedEntry[];
 }
 
@@ -66,13 +65,10 @@ export async function* walkDirectories(
   for (let next = pending.pop(); next; next = pending.pop()) {
     signal?.throwIfAborted();
     const { path: directory, depth } = next;
-    let stats: Stats;
     let entries: WalkedEntry[];
     try {
-      const look = followsLinks ? stat : lstat;
-      stats = await look(directory);
       // Windows and network file systems number files beyond what a number holds exactly.
-      const { dev, ino } = await look(directory, { bigint: true });
+      const { dev, ino } = await (followsLinks ? stat : lstat)(directory, { bigint: true });
       const id = `${dev}:${ino}:${variantOf(directory)}`;
       const first = seen.get(id);
       if (first) {
@@ -89,7 +85,7 @@ export async function* walkDirectories(
     const isCut = entries.length > left;
     if (isCut) entries.pop();
     left -= entries.length;
-    yield { path: directory, depth, stats, entries };
+    yield { path: directory, depth, entries };
     if (isCut) throw new TooManyEntries(`There are more than ${maxEntries} files and directories`);
     const below: typeof pending = [];
     for (const entry of entries) {

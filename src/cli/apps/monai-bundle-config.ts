@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../../client/errors.js';
-import { excerpt, quotePath } from '../../contract/index.js';
+import { excerpt, isObject, quotePath } from '../../contract/index.js';
 import { namesIn } from '../../files/index.js';
 import { readModelFile } from './model-file.js';
 
@@ -12,9 +12,6 @@ const configNames = ['inference.json', 'inference.yaml', 'inference.yml'];
 export interface Component extends Readonly<Record<string, unknown>> {
   readonly _target_: string;
 }
-
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The name of a class without its modules. */
 const classOf = ({ _target_ }: Component): string => _target_.split('.').at(-1) ?? '';
@@ -50,7 +47,7 @@ export class BundleConfig {
   components(...names: readonly string[]): Component[] {
     const found: Component[] = [];
     for (const value of this.values())
-      if (isRecord(value) && typeof value._target_ === 'string') {
+      if (isObject(value) && typeof value._target_ === 'string') {
         const component = value as Component;
         if (names.length === 0 || names.includes(classOf(component))) found.push(component);
       }
@@ -61,7 +58,7 @@ export class BundleConfig {
   static classes(parts: unknown): string[] {
     return Array.isArray(parts)
       ? parts.map((each) =>
-          isRecord(each) && typeof each._target_ === 'string' ? classOf(each as Component) : '',
+          isObject(each) && typeof each._target_ === 'string' ? classOf(each as Component) : '',
         )
       : [];
   }

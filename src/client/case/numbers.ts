@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { carriesNumbers, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
+import { carriesNumbers, isObject, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { differingParts, readSmallFile, withoutEnding } from '../../files/index.js';
 
 /** Most numbers of one case. */
@@ -10,9 +10,6 @@ const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|pa
 
 type Tree = Readonly<Record<string, unknown>>;
 
-const isTree = (value: unknown): value is Tree =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** What labels are called, by their values, as the app says it. */
 export type LabelNames = Readonly<Record<string, { readonly name: string }>>;
 
@@ -21,7 +18,7 @@ const asWord = (text: string): string => text.trim().toLowerCase().replaceAll(/\
 /** The labels of a report under the names that it, or the app, gives them: `brain`, and `label_1` for one without a name. */
 function namedLabels(labels: Tree, names: LabelNames): Tree {
   const wanted = Object.entries(labels).map(([value, each]) => {
-    const own = isTree(each) && typeof each.name === 'string' ? each.name : names[value]?.name;
+    const own = isObject(each) && typeof each.name === 'string' ? each.name : names[value]?.name;
     const isValue = /^\d+$/.test(value);
     return asWord(own ?? (isValue ? `label_${value}` : value)) || `label_${value}`;
   });
@@ -42,7 +39,7 @@ function* numbersIn(value: unknown, prefix: string, names: LabelNames): Generato
   }
   if (typeof value !== 'object' || value === null) return;
   for (const [key, each] of Object.entries(value)) {
-    const inside = key === 'labels' && isTree(each) ? namedLabels(each, names) : null;
+    const inside = key === 'labels' && isObject(each) ? namedLabels(each, names) : null;
     if (inside) yield* numbersIn(inside, prefix, names);
     else yield* numbersIn(each, prefix === '' ? key : `${prefix}.${key}`, names);
   }
@@ -52,7 +49,7 @@ function* numbersIn(value: unknown, prefix: string, names: LabelNames): Generato
 function withoutCaseNames(metrics: Tree): Tree {
   return Object.fromEntries(
     Object.entries(metrics).map(([metric, byCase]) => {
-      const values = isTree(byCase) ? Object.values(byCase) : [];
+      const values = isObject(byCase) ? Object.values(byCase) : [];
       return [metric, values.length === 1 ? values[0] : byCase];
     }),
   );
@@ -60,15 +57,15 @@ function withoutCaseNames(metrics: Tree): Tree {
 
 /** What a report calls one of its files, without the ending: `sub-01_mask` of `sub-01_mask.nii.gz`. */
 const fileOf = (each: unknown, at: number): string =>
-  isTree(each) && typeof each.case === 'string' ? withoutEnding(each.case).toLowerCase() : String(at + 1);
+  isObject(each) && typeof each.case === 'string' ? withoutEnding(each.case).toLowerCase() : String(at + 1);
 
 /**
  * The part of a report that is about the case. The rest is how it was computed, or a mean over the cases, of which there is one.
  * Where it is about several files of the case, each has what tells its name from those of the others.
  */
 function ofCase(report: unknown): unknown {
-  if (!isTree(report)) return null;
-  if (isTree(report.case)) return withoutCaseNames(report.case);
+  if (!isObject(report)) return null;
+  if (isObject(report.case)) return withoutCaseNames(report.case);
   if (!Array.isArray(report.cases)) return report;
   if (report.cases.length < 2) return report.cases[0] ?? null;
   const parts = differingParts(report.cases.map(fileOf)).map((part) =>

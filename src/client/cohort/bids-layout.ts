@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { bidsDescription, exitCodes, quotePath, someOf } from '../../contract/index.js';
+import { bidsDescription, exitCodes, isObject, quotePath, someOf } from '../../contract/index.js';
 import {
   foldedName,
   freeName,
@@ -98,12 +98,10 @@ export function renameForBids({ prefix, record: recordFile }: CasePlace, complet
 }
 
 /** The description of a data set; null if there is none that can be read. */
-function descriptionIn(root: string): Record<string, unknown> | null {
+function descriptionIn(root: string): Readonly<Record<string, unknown>> | null {
   try {
     const document: unknown = JSON.parse(readSmallFile(path.join(root, bidsDescription), 1 << 20));
-    return typeof document === 'object' && document !== null && !Array.isArray(document)
-      ? (document as Record<string, unknown>)
-      : {};
+    return isObject(document) ? document : {};
   } catch {
     return existsSync(path.join(root, bidsDescription)) ? {} : null;
   }

@@ -104,20 +104,16 @@ export function checkPlace(root: string, place: CasePlace, isForced: boolean): v
   const [first] = names;
   if (first === undefined) return;
   const target = path.join(parent, first);
-  const isFile = prefix === '' && !lstatSync(target).isDirectory();
-  if (prefix === '' && !isFile && filesBelow(directory).some(({ name }) => name === recordName))
+  const isWhole = prefix === '';
+  if (isWhole && !lstatSync(target).isDirectory())
+    throw new UsageError(`${quotePath(target)} is a file where the result would go; move it`);
+  if (isWhole && filesBelow(directory).some(({ name }) => name === recordName))
     throw new UsageError(
       `${quotePath(directory)} has results of other cases; name another directory with -o`,
     );
-  if (prefix === '' && !isFile && namesIn(directory).length === 0) return;
-  if (isForced && !isFile) return;
-  const what =
-    prefix === ''
-      ? `${quotePath(directory)} has files`
-      : `${quotePath(directory)} has files such as '${first}'`;
+  if (isForced || (isWhole && namesIn(directory).length === 0)) return;
   throw new UsageError(
-    isFile
-      ? `${quotePath(target)} is a file where the result would go; move it`
-      : `${what} that no record names; move them, or give --force to write the result beside them`,
+    `${quotePath(directory)} has files ${isWhole ? '' : `such as '${first}' `}that no record names; move them, ` +
+      'or give --force to write the result beside them',
   );
 }

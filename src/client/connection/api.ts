@@ -182,23 +182,20 @@ export const jobsOfOthers = async (connection: Connection): Promise<number> =>
 
 /**
  * `GET /usage`, a route that KonfAI's server lacks.
- * @param since ISO 8601; undefined for everything on record
- */
-export const usage = async (connection: Connection, since?: string): Promise<Usage> => {
-  const query =
-    since === undefined ? {} : { query: `?${parameters.usedSince.name}=${encodeURIComponent(since)}` };
-  return ask(connection, routes.usage.path, (answers) => answers.usageAnswer, query);
-};
-
-/**
- * The same for all owners, which only an admin may request.
+ * @param query `since` as ISO 8601, by default everything on record; `all` for the usage of all owners, which only an admin may ask for
  * @param limit seconds for the whole call
  */
-export const usageOfAll = async (connection: Connection, limit: number): Promise<Usage> =>
-  ask(connection, routes.usage.path, (answers) => answers.usageAnswer, {
-    query: `?${parameters.all.name}=1`,
+export const usage = (
+  connection: Connection,
+  query: { readonly since?: string; readonly all?: '1' } = {},
+  limit?: number,
+): Promise<Usage> => {
+  const asked = new URLSearchParams(query);
+  return ask(connection, routes.usage.path, (answers) => answers.usageAnswer, {
+    query: asked.size > 0 ? `?${asked}` : '',
     limit,
   });
+};
 
 /**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other

@@ -59,7 +59,6 @@ export {
   setDraining,
   submissionAnswer,
   usage,
-  usageOfAll,
 } from './api.js';
 export { checkAppId, checkJobId } from './identifiers.js';
 export { fetchLeft, leftText, progressOf } from './job-words.js';

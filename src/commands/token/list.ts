@@ -46,11 +46,11 @@ export default class TokenList extends ClientCommand {
   async #ask(flags: ConnectionFlags): Promise<ToldByServer | null> {
     const { isDefault } = await this.settings(flags);
     try {
-      const [{ limits, usageOfAll }, connection] = await Promise.all([
+      const [{ limits, usage: usageOf }, connection] = await Promise.all([
         import('../../client/connection/index.js'),
         this.connect({ ...flags, 'connect-timeout': Math.min(longestAnswer, flags['connect-timeout']) }),
       ]);
-      const { usage } = await usageOfAll(connection, longestAnswer);
+      const { usage } = await usageOf(connection, { all: '1' }, longestAnswer);
       return { usage, limits: (await limits(connection, longestAnswer)).of_server ?? null };
     } catch (cause) {
       if (cause instanceof Interrupted || !(cause instanceof Error)) throw cause;

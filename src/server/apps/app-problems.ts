@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
+  isObject,
   nearest,
   oneLine,
   parameterFaults,
@@ -13,7 +14,6 @@ import type { AllowedApp } from './allowlist.js';
 import { lookInCache, ownCommand, viewAppDirectory } from './app-view.js';
 import {
   inWords,
-  isObject,
   ManifestError,
   type ManifestFault,
   manifestFile,

@@ -1,7 +1,7 @@
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import type { AppManifest } from '../../contract/index.js';
+import { type AppManifest, isObject } from '../../contract/index.js';
 import { faultWithoutPath, orElse, readSmallFile } from '../../files/index.js';
 import { appManifestSchema } from './manifest-schema.js';
 
@@ -27,9 +27,6 @@ function isTooDeep(json: unknown): boolean {
 
 /** The text of an app's file; null if it does not exist or cannot be read. */
 export const textOf = (file: string): string | null => orElse(() => readSmallFile(file, maxManifest), null);
-
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What is wrong at one place in an `app.json`. */
 export interface ManifestFault {

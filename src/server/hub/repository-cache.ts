@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
-import { open, readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
+import { readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { makeDirectory, readSmallFile, replaceFile } from '../../files/index.js';
+import { makeDirectory, readSmallFile, replaceFile, sharedMode, writeTextFile } from '../../files/index.js';
 import { HubError } from './hub-error.js';
 import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 
@@ -162,21 +162,10 @@ const temporaryName = /\.[0-9a-f]{8}\.incomplete$/;
 /** Milliseconds without a write after which a temporary file counts as abandoned. */
 const abandonedAfter = 24 * 3600 * 1000;
 
-/**
- * Replaces a small text file of the cache. A reader finds the old text or the new one, and two writers do not interfere.
- */
-export async function placeText(file: string, text: string): Promise<void> {
+/** Replaces a small text file of the cache. A reader finds the old text or the new one, and two processes do not interfere. */
+export function placeText(file: string, text: string): void {
   makeDirectory(path.dirname(file));
-  const partial = `${file}.${uniquePart()}.tmp`;
-  try {
-    await using handle = await open(partial, 'wx');
-    await handle.writeFile(text);
-    await handle.sync();
-    replaceFile(partial, file);
-  } catch (cause) {
-    await rm(partial, { force: true });
-    throw cause;
-  }
+  writeTextFile(file, text, { mode: sharedMode });
 }
 
 /** The directory in a snapshot for a file; created if missing. @throws HubError if it is somewhere else */

@@ -3,7 +3,7 @@ import { type FileHandle, open, rm, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { formatBytes, quoteName } from '../../contract/index.js';
-import { makeDirectory, replaceFile } from '../../files/index.js';
+import { makeDirectory, orElse, replaceFile } from '../../files/index.js';
 import { isWeights } from '../weights.js';
 import type { Hub, RevisionName } from './hub.js';
 import { HubError } from './hub-error.js';
@@ -195,7 +195,7 @@ async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Pr
   if (known !== null) return known;
   const listed = await hub.files(cache.repository, commit, signal);
   // A failure to store the list is harmless: it will be requested again.
-  await placeText(cache.treeFile(commit), formatTree(listed)).catch(() => {});
+  orElse(() => placeText(cache.treeFile(commit), formatTree(listed)), undefined);
   return listed;
 }
 
@@ -217,9 +217,9 @@ async function fetchFiles(
 }
 
 /** Points the revision to the commit. */
-async function moveRevision(revision: string, commit: string, cache: RepositoryCache): Promise<void> {
+function moveRevision(revision: string, commit: string, cache: RepositoryCache): void {
   if (isCommit(revision) || cache.commitOf(revision) === commit) return;
-  await placeText(cache.refFile(revision), commit);
+  placeText(cache.refFile(revision), commit);
 }
 
 /**
@@ -244,7 +244,7 @@ export async function update({ repository, revision }: RevisionName, options: Up
     onProgress?.({ bytes, total });
   };
   await fetchFiles(description, commit, options, onBytes);
-  if (isFirst) await moveRevision(revision, commit, cache);
+  if (isFirst) moveRevision(revision, commit, cache);
   await fetchFiles(others, commit, options, onBytes);
-  await moveRevision(revision, commit, cache);
+  moveRevision(revision, commit, cache);
 }

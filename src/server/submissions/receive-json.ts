@@ -4,6 +4,7 @@ import {
   carriesFiles,
   FieldError,
   groupsField,
+  isObject,
   maxJsonBytes,
   mediaTypes,
   type Operation,
@@ -68,8 +69,7 @@ async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Re
     const bytes = Buffer.from(String(ctx.request.body), 'latin1');
     checkMarks(bytes);
     const body: unknown = JSON.parse(strictText.decode(bytes));
-    if (typeof body === 'object' && body !== null && !Array.isArray(body))
-      return body as Readonly<Record<string, unknown>>;
+    if (isObject(body)) return body;
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
     const { status, message } = cause as Error & { readonly status?: number };

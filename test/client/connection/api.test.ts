@@ -7,7 +7,6 @@ import {
   readMachine,
   remove,
   usage,
-  usageOfAll,
 } from '../../../src/client/connection/api.js';
 import type { JobFailed } from '../../../src/client/errors.js';
 import { maxListed } from '../../../src/contract/index.js';
@@ -82,11 +81,13 @@ describe('the jobs of a server', () => {
 
 test('Usage can be asked for since a time, or for all owners', async () => {
   const nothing = () => [200, { since: null, usage: [], uploads: [] }] as const;
-  expect((await ask(nothing, (connection) => usage(connection, '2026-01-01T00:00:00+01:00'))).asked).toEqual([
-    'GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00',
-  ]);
+  expect(
+    (await ask(nothing, (connection) => usage(connection, { since: '2026-01-01T00:00:00+01:00' }))).asked,
+  ).toEqual(['GET /usage?since=2026-01-01T00%3A00%3A00%2B01%3A00']);
   expect((await ask(nothing, (connection) => usage(connection))).asked).toEqual(['GET /usage']);
-  expect((await ask(nothing, (connection) => usageOfAll(connection, 5))).asked).toEqual(['GET /usage?all=1']);
+  expect((await ask(nothing, (connection) => usage(connection, { all: '1' }, 5))).asked).toEqual([
+    'GET /usage?all=1',
+  ]);
 });
 
 test('A kill takes a time-out in fractions of a second, and an answer about another job is an error, as is a server that cannot remove jobs', async () => {

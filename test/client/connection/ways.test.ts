@@ -19,7 +19,7 @@ test('Requests with a time-out of their own end with it', async () => {
     api.appList(connection, limit),
     api.app(connection, 'x', limit),
     api.job(connection, 'ab', limit),
-    api.usageOfAll(connection, limit),
+    api.usage(connection, { all: '1' }, limit),
   ];
   const late = { exitCode: 3, message: `${server.url} did not answer in time` };
   for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ reason: late });
