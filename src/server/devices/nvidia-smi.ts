@@ -34,9 +34,6 @@ export interface GpuRow {
   readonly mig: MigInstance | null;
 }
 
-/** The columns that nvidia-smi is asked for. The name comes last because it may contain commas. */
-const columns = ['index', 'uuid', 'memory.used', 'memory.total', 'mig.mode.current', 'name'] as const;
-
 const mebibyte = 1024 ** 2;
 /** More GPUs than any machine has. */
 const maxRows = 1024;
@@ -48,6 +45,10 @@ const notTold = /^\[?(N\/A|Not Supported|Not Found|Function Not Found|Insufficie
 /** Printed for a GPU that does not respond to the driver. */
 const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
 
+/** Whether MIG divides a GPU, or that it cannot. Drivers from before 2020 do not know this column, and are asked without it. */
+const migColumn = 'mig.mode.current';
+const migMode = /^(Enabled|Disabled|N\/A|\[.*\])$/;
+
 /** Some versions print the unit despite being told not to. */
 function bytes(cell: string): number | null {
   const [, figure] = /^(\d{1,9})( MiB)?$/.exec(cell) ?? [];
@@ -55,9 +56,9 @@ function bytes(cell: string): number | null {
 }
 
 function parseRow(line: string): GpuRow | null {
-  const [index = '', uuid = '', used = '', total = '', mig = '', ...name] = line
-    .split(',')
-    .map((cell) => cell.trim());
+  const [index = '', uuid = '', used = '', total = '', ...rest] = line.split(',').map((cell) => cell.trim());
+  const mode = rest.length > 1 && migMode.test(rest[0] ?? '') ? rest[0] : null;
+  const name = mode === null ? rest : rest.slice(1);
   if (!/^\d{1,4}$/.test(index) || name.length === 0) return null;
   const fault = [uuid, name.join(', '), used, total].find(isFault);
   return {
@@ -68,7 +69,7 @@ function parseRow(line: string): GpuRow | null {
     used: bytes(used),
     total: bytes(total),
     isMemoryTold: !notTold.test(used) && !notTold.test(total),
-    isDivided: mig === 'Enabled',
+    isDivided: mode === 'Enabled',
     mig: null,
   };
 }
@@ -136,7 +137,11 @@ export class NoGpuAnswer extends Error {
 
 const closedMessage = 'the server is shutting down';
 const program = 'nvidia-smi';
-const query = [`--query-gpu=${columns.join(',')}`, '--format=csv,noheader,nounits'];
+/** The name comes last because it may contain commas. */
+const query = (...mig: string[]) => [
+  `--query-gpu=${['index', 'uuid', 'memory.used', 'memory.total', ...mig, 'name'].join(',')}`,
+  '--format=csv,noheader,nounits',
+];
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
@@ -224,7 +229,9 @@ export class NvidiaSmi {
       );
     }
     try {
-      const end = await this.#run(query);
+      let end = await this.#run(query(migColumn));
+      if (`${end.stdout}${end.stderr}`.includes(`"${migColumn}" is not a valid field`))
+        end = await this.#run(query());
       const rows = rowsOf(end);
       if (rows.length > 0) this.#tellOdd(oddityOf(end));
       if (!rows.some(({ isDivided }) => isDivided)) return rows;

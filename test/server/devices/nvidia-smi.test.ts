@@ -57,6 +57,12 @@ describe('nvidia-smi', () => {
     expect(await new NvidiaSmi().ask()).toEqual([]);
   });
 
+  test('nvidia-smi of a driver that does not know MIG lists the GPUs as well', async () => {
+    process.env.FAKE_MIG = 'unknown';
+    onTestFinished(() => void delete process.env.FAKE_MIG);
+    expect(ids(await new NvidiaSmi().ask())).toEqual([0, 1]);
+  });
+
   /** One that does this. */
   function scripted(lines: string, onOdd?: (oddity: string) => void): NvidiaSmi {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
@@ -75,7 +81,7 @@ describe('nvidia-smi', () => {
 
   test('nvidia-smi fills no log with warnings that are different each time', async () => {
     const told: string[] = [];
-    const smi = scripted('echo "WARNING $$"; echo "0, GPU-a, 1, 2, -, x"', (oddity) => told.push(oddity));
+    const smi = scripted('echo "WARNING $$"; echo "0, GPU-a, 1, 2, x"', (oddity) => told.push(oddity));
     for (let time = 0; time < 22; time += 1) expect(ids(await smi.ask())).toEqual([0]);
     expect([told.length, new Set(told).size]).toEqual([20, 20]);
   });
@@ -165,14 +171,14 @@ describe('an answer of nvidia-smi', () => {
   });
 
   test('An answer of nvidia-smi may have names with commas; control characters are escaped', () => {
-    expect(parseRows('0, GPU-1, 1, 2, -, Made by X, Inc.\x1b]0;y\x07')[0]?.name).toBe(
+    expect(parseRows('0, GPU-1, 1, 2, Made by X, Inc.\x1b]0;y\x07')[0]?.name).toBe(
       'Made by X, Inc.\\x1b]0;y\\x07',
     );
-    expect(parseRows(`0, GPU-1, 1, 2, -, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
+    expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
   });
 
   test('An answer of nvidia-smi says of a GPU that the driver cannot ask that it has failed', () => {
-    const fault = (uuid: string, name = 'NVIDIA H200') => parseRows(`0, ${uuid}, 1, 2, -, ${name}`)[0]?.fault;
+    const fault = (uuid: string, name = 'NVIDIA H200') => parseRows(`0, ${uuid}, 1, 2, ${name}`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect([said, fault(said), fault('GPU-1', said)]).toEqual([said, said, said]);
     }
@@ -182,7 +188,7 @@ describe('an answer of nvidia-smi', () => {
   });
 
   test('An answer of nvidia-smi says the same about a GPU whose memory cannot be read because it has failed', () => {
-    const fault = (memory: string) => parseRows(`0, GPU-1, ${memory}, 143771, -, NVIDIA H200`)[0]?.fault;
+    const fault = (memory: string) => parseRows(`0, GPU-1, ${memory}, 143771, NVIDIA H200`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect(fault(said)).toBe(said);
     }
@@ -192,14 +198,14 @@ describe('an answer of nvidia-smi', () => {
   });
 
   test('An answer of nvidia-smi counts although a row was cut off, or has units', () => {
-    expect(parseRows(`0, GPU-1, 512 MiB, 143771 MiB, -, NVIDIA H200\n1, GPU-2, 51`)).toMatchObject([
+    expect(parseRows(`0, GPU-1, 512 MiB, 143771 MiB, NVIDIA H200\n1, GPU-2, 51`)).toMatchObject([
       { id: 0, used: 512 << 20, total: 143_771 * 2 ** 20 },
     ]);
   });
 
   test('An answer of nvidia-smi says which memory is never told; an unreadable figure is unknown', () => {
     const figures = (used: string, total: string) => {
-      const found = parseRows(`0, GPU-1, ${used}, ${total}, -, x`)[0];
+      const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
       return [found?.used, found?.total, ...(found?.isMemoryTold ? [] : ['never told'])];
     };
     expect(figures('[N/A]', '[Not Supported]')).toEqual([null, null, 'never told']);
