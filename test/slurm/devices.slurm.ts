@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { refusal } from '../support/api.js';
@@ -5,6 +6,7 @@ import { Cli } from '../support/cli.js';
 import { steps } from '../support/form.js';
 import { file } from '../support/form.mjs';
 import { cpuNodes } from '../support/slurm/configuration.mjs';
+import { plant } from '../support/temporary.js';
 import { until } from '../support/until.mjs';
 import { sharedCluster } from './support/shared-cluster.js';
 
@@ -106,6 +108,25 @@ test('A job whose GPUs no variable names is not started', async () => {
       /^Slurm granted it GPUs, but node n2 does not say which \(Slurm job \d+\): neither CUDA_VISIBLE_DEVICES nor SLURM_JOB_GPUS is set there/,
     ),
   });
+});
+
+test('Slurm takes what an app needs, and a word of the admin wins over it', async () => {
+  const directory = path.join(slurm.cluster.shared, 'lean');
+  const about = { display_name: 'A', description: '', short_description: '', tta: 0, mc_dropout: 0 };
+  const needs = { memory: '1.5GiB', cpus: 3 };
+  const manifest = JSON.stringify({ ...about, command: ['true'], resources: needs });
+  await plant(directory, { 'app.json': manifest });
+  for (const [flags, memory, type] of [
+    [[], '1.50G', 'gpu:1'],
+    [['--slurm-arg=--mem=2G', '--slurm-arg=--gres=gpu:h100:1'], '2G', 'gpu:h100:1'],
+  ] as const) {
+    await using server = await slurm.serve({ apps: [directory], flags });
+    const { id, view } = await server.api.run('infer', { inputs }, { app: 'lean' });
+    expect(view.status, view.error ?? '').toBe('done');
+    expect(slurm.jobsOf(id)).toMatchObject([
+      { MinMemoryNode: memory, 'CPUs/Task': '3', TresPerNode: expect.stringContaining(type) },
+    ]);
+  }
 });
 
 test('A cluster without GPUs has none', async () => {

@@ -183,9 +183,9 @@ export const showUsage =
     } satisfies Usage;
   };
 
-/** The answer of the `/drain` routes. While the GPUs are not known, none is named. */
+/** The answer of the `/drain` routes. None is named while the GPUs are not known, and of a cluster. */
 async function drainState(jobs: JobService, executor: Executor): Promise<DrainState> {
-  const devices = await executor.devices().catch(() => []);
+  const devices = executor.drainGpus ? await executor.devices().catch(() => []) : [];
   return { ...jobs.drainState, gpus: devices.filter(({ out }) => out === 'drained').map(({ id }) => id) };
 }
 

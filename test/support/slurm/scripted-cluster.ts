@@ -20,7 +20,7 @@ job=$SCRIPTED_SLURM/new-$n; name= dir= out=/dev/null gpus=0
 for word; do case $word in
   --job-name=*) name=\${word#*=};; --chdir=*) dir=\${word#*=};; --output=*) out=\${word#*=};; --gres=gpu:*) gpus=\${word##*:};;
 esac; done
-cat >"$job/script"; env >"$job/environment"
+printf '%s\\n' "$@" >"$job/words"; cat >"$job/script"; env >"$job/environment"
 printf '%s\\n%s\\n%s\\n' "$dir" "$out" "$gpus" >"$job/wants"
 echo "$n|PENDING|$((1000 - n))||UNLIMITED|Resources|$name|$dir" >"$job/row"
 echo "$n"
@@ -37,9 +37,9 @@ cat "$SCRIPTED_SLURM/nodes"
 `,
 } as const;
 
-const widths = [128, 128, 32, 16, 512, 512, 32];
+const widths = [128, 128, 32, 16, 512, 512, 32, 16];
 const nodeLine = (gpus: number, used: number) =>
-  ['n1', 'all*', 'idle', '1', gpus > 0 ? `gpu:${gpus}` : '(null)', `gpu:${used}`, 'infinite']
+  ['n1', 'all*', 'idle', '1', gpus > 0 ? `gpu:${gpus}` : '(null)', `gpu:${used}`, 'infinite', '64000']
     .map((cell, at) => cell.padEnd(widths[at] ?? 0))
     .join('');
 

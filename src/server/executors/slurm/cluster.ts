@@ -12,6 +12,7 @@ const columns = [
   ['Gres', 512],
   ['GresUsed', 512],
   ['Time', 32],
+  ['Memory', 16],
 ] as const;
 
 /** The columns that sinfo prints for each node of each partition. */
@@ -28,6 +29,8 @@ export interface NodeGpu {
 export interface ClusterNode {
   readonly name: string;
   readonly cpus: number;
+  /** Bytes; null if the cluster's configuration does not tell. */
+  readonly memory: number | null;
   readonly gpus: readonly NodeGpu[];
   /** Minutes that its partition allows a job to run; null if not known. */
   readonly maxMinutes: number | null;
@@ -73,10 +76,12 @@ function parseLine(line: string): { readonly partition: string; readonly node: C
     start += width;
     return line.slice(start - width, start).trim();
   });
-  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = ''] = cells;
+  const [name = '', partition = '', state = '', cpus = '', gres = '', used = '', time = '', mib = ''] = cells;
   if (name === '' || !/^\d+$/.test(cpus)) return null;
   const gpus = gpusOf(gres, used, state);
-  return { partition, node: { name, cpus: Number(cpus), gpus, maxMinutes: minutesOf(time) } };
+  // Without RealMemory in slurm.conf, Slurm counts a node as one with 1 MiB.
+  const memory = Number(mib) > 1 ? Number(mib) * 1024 ** 2 : null;
+  return { partition, node: { name, cpus: Number(cpus), memory, gpus, maxMinutes: minutesOf(time) } };
 }
 
 /**
@@ -156,10 +161,12 @@ export class Cluster {
     return all?.map(toDevice) ?? null;
   }
 
-  /** The largest number of GPUs, and of cores, of any node. */
-  get largest(): { readonly gpus: number; readonly cpus: number } {
+  /** The largest number of GPUs, of cores and of bytes of memory of any node; null if the memory is not known. */
+  get largest(): { readonly gpus: number; readonly cpus: number; readonly memory: number | null } {
     const nodes = this.nodes ?? [];
+    const memory = nodes.flatMap((node) => node.memory ?? []);
     return {
+      memory: memory.length === 0 ? null : Math.max(...memory),
       gpus: Math.max(0, ...nodes.map(({ gpus }) => gpus.length)),
       cpus: Math.max(1, ...nodes.map(({ cpus }) => cpus)),
     };

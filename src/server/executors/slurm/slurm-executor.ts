@@ -76,9 +76,11 @@ export class SlurmExecutor implements Executor {
 
   capacity() {
     const { cluster } = this.context;
+    // For the next request: nodes may have come or gone.
+    void cluster.refresh();
     return {
       gpus: cluster.known?.map(({ id }) => ({ id, memory: null })) ?? null,
-      memory: null,
+      memory: cluster.largest.memory,
       cpus: cluster.nodes && cluster.largest.cpus,
     };
   }

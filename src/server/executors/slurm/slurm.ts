@@ -156,7 +156,10 @@ export const deviceVariables = [
 /** The resources that a job requests from Slurm. */
 export interface Resources {
   readonly gpus: number;
-  readonly cpus: number;
+  /** Null if that is left to Slurm. */
+  readonly cpus: number | null;
+  /** MiB; null if that is left to Slurm. */
+  readonly memory: number | null;
   /** Minutes that it may run; null if only Slurm's own limit applies. */
   readonly minutes: number | null;
 }
@@ -178,13 +181,21 @@ export class Slurm {
     return runSlurm('sinfo', words, this.#environment);
   }
 
-  /** The admin's options and a job's resources as words. A later word wins, so ours come last. */
-  #optionsFor({ gpus, cpus, minutes }: Resources): string[] {
+  /**
+   * A job's resources and the admin's options as words. A later word wins: one of the admin over a resource, and ours that a
+   * job cannot do without over the admin's. sbatch takes only one of the options that name memory.
+   */
+  #optionsFor({ gpus, cpus, memory, minutes }: Resources): string[] {
     const { options } = this.settings;
-    const devices = gpus > 0 ? [`--gres=gpu:${gpus}`] : [`--cpus-per-task=${cpus}`];
+    const isMemoryNamed = options.args.some((word) => /^--mem(-per-[cg]pu)?=/.test(word));
+    const resources = [
+      ...(gpus > 0 ? [`--gres=gpu:${gpus}`] : []),
+      ...(cpus === null ? [] : [`--cpus-per-task=${cpus}`]),
+      ...(memory === null || isMemoryNamed ? [] : [`--mem=${memory}M`]),
+    ];
     const allowed = minutesAllowed(options) ?? Number.POSITIVE_INFINITY;
     const time = minutes === null || minutes >= allowed ? [] : [`--time=${minutes}`];
-    return [...optionWords(options), ...time, '--nodes=1', '--ntasks=1', ...devices];
+    return [...resources, ...optionWords(options), ...time, '--nodes=1', '--ntasks=1'];
   }
 
   /**
@@ -222,7 +233,7 @@ export class Slurm {
 
   /** Asks whether Slurm would accept such a job. @throws SlurmFailure */
   async test(): Promise<void> {
-    const words = [...this.#optionsFor({ gpus: 0, cpus: 1, minutes: null }), '--test-only'];
+    const words = [...this.#optionsFor({ gpus: 0, cpus: 1, memory: null, minutes: null }), '--test-only'];
     await runSlurm('sbatch', words, this.#environment, batchScript);
   }
 

@@ -6,6 +6,7 @@ import type { SlurmContext } from './context.js';
 import { phaseOf } from './queue.js';
 import { type Resources, SlurmFailure } from './slurm.js';
 
+const mebibyte = 1024 ** 2;
 /** Milliseconds between two attempts to submit a job. */
 const retryAfter = 1000;
 
@@ -103,13 +104,19 @@ export class Submission {
   }
 
   get #resources(): Resources {
-    const { devices, timeLimit } = this.order;
+    const { devices, needs, timeLimit } = this.order;
     const { nodes, largest, maxMinutes } = this.context.cluster;
-    const workers = devices.kind === 'cpu' ? devices.workers : 1;
+    const cpus = Math.max(devices.kind === 'cpu' ? devices.workers : 0, Math.ceil(needs.cpus ?? 0));
     // A job that asks for more cores than any node has would never run; it gets all cores of one.
-    const max = nodes === null ? workers : largest.cpus;
-    const minutes = minutesFor(timeLimit, maxMinutes);
-    return { gpus: gpusOf(devices), cpus: Math.min(workers, max), minutes };
+    const max = nodes === null ? cpus : largest.cpus;
+    // Of a node whose memory Slurm does not know, it gives none.
+    const isKnown = needs.memory !== null && largest.memory !== null;
+    return {
+      gpus: gpusOf(devices),
+      cpus: cpus === 0 ? null : Math.min(cpus, max),
+      memory: isKnown ? Math.ceil(needs.memory / mebibyte) : null,
+      minutes: minutesFor(timeLimit, maxMinutes),
+    };
   }
 
   /** @returns what it waits for; null if it is in the queue or refused */

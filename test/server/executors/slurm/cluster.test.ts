@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Cluster } from '../../../../src/server/executors/slurm/cluster.js';
 
-const widths = [128, 128, 32, 16, 512, 512, 32];
+const widths = [128, 128, 32, 16, 512, 512, 32, 16];
 const line = (...cells: string[]) => cells.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('');
 const answer = [
   line(
@@ -12,9 +12,10 @@ const answer = [
     'gpu:a100:1,gpu:h100:1,shard:8',
     'gpu:a100:0,gpu:h100:1,shard:0',
     '1-00:00:00',
+    '64000',
   ),
-  line('n2', 'gpu*', 'mixed', '32', 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)', '2:00:00'),
-  line('n3', 'gpu*', 'draining', '4', 'gpu:1', 'gpu:0', '2:00:00'),
+  line('n2', 'gpu*', 'mixed', '32', 'gpu:a100:2(S:0-1)', 'gpu:a100:1(IDX:0)', '2:00:00', '32000'),
+  line('n3', 'gpu*', 'draining', '4', 'gpu:1', 'gpu:0', '2:00:00', '1'),
   ...['down*', 'drained', 'maint', 'idle*'].map((state, at) =>
     line(`n${at + 11}`, 'gpu*', state, '4', 'gpu:1', 'gpu:0', ''),
   ),
@@ -42,7 +43,10 @@ test('The GPUs of a cluster are those of the nodes that jobs may use, and are fr
     { id: 4, name: 'h100 on n10', isFree: false, node: 'n10' },
     ...[11, 12, 13, 14].map((n) => ({ id: n - 6, name: `GPU on n${n}`, isFree: false, node: `n${n}` })),
   ]);
-  expect([cluster.largest, cluster.maxMinutes]).toEqual([{ gpus: 2, cpus: 32 }, 1440]);
+  expect([cluster.largest, cluster.maxMinutes]).toEqual([
+    { gpus: 2, cpus: 32, memory: 64_000 * 2 ** 20 },
+    1440,
+  ]);
   // What was just told is not asked for again.
   await Promise.all([cluster.devices(), cluster.refresh()]);
   expect(calls).toHaveLength(1);
@@ -57,7 +61,7 @@ test('A job may ask for as many GPUs as one node has, and is refused more', asyn
   const asked = (...gpus: number[]) => ({ gpus, isCpu: false, workers: 1 });
   // As long as nobody knows, the job waits until somebody does.
   expect(cluster.check(asked(7))).toEqual({ kind: 'gpus', ids: [7] });
-  expect([cluster.largest, cluster.maxMinutes]).toEqual([{ gpus: 0, cpus: 1 }, null]);
+  expect([cluster.largest, cluster.maxMinutes]).toEqual([{ gpus: 0, cpus: 1, memory: null }, null]);
   await cluster.refresh();
   expect(cluster.check(asked(0, 3))).toEqual({ kind: 'gpus', ids: [0, 3] });
   expect(() => cluster.check(asked(0, 1, 3))).toThrow(

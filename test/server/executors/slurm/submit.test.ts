@@ -18,7 +18,11 @@ const options = {
 async function submitted(
   environment: NodeJS.ProcessEnv,
   answer = '17;cluster',
-  { time = null, limit = null }: { time?: string | null; limit?: number | null } = {},
+  {
+    time = null,
+    limit = null,
+    args = options.args,
+  }: { time?: string | null; limit?: number | null; args?: string[] } = {},
 ) {
   await using root = await temporary();
   const note = (name: string) => path.join(root.path, name);
@@ -26,13 +30,13 @@ async function submitted(
   writeFileSync(note('sbatch'), script);
   chmodSync(note('sbatch'), 0o755);
   const slurm = new Slurm({
-    options: { ...options, time },
+    options: { ...options, time, args },
     environment: { PATH: `${root.path}:${process.env.PATH}`, ...environment },
     passEnvironment: ['LAB_MODELS'],
   });
   const id = await slurm.submit(
     { id: '0123456789ab', path: '/data/jobs/0123456789ab' },
-    { gpus: 2, cpus: 1, minutes: limit },
+    { gpus: 2, cpus: 4, memory: 2048, minutes: limit },
   );
   const [words = '', env = '', text = ''] = ['words', 'env', 'script'].map((name) =>
     readFileSync(note(name), 'utf8'),
@@ -43,7 +47,9 @@ async function submitted(
 test('A submission has the options of the admin and the job, and can be found by its name and directory', async () => {
   const { id, words, text } = await submitted({});
   expect(id).toBe(17);
-  expect(words.slice(0, 8)).toEqual([
+  expect(words.slice(0, 9)).toEqual([
+    '--gres=gpu:2',
+    '--cpus-per-task=4',
     '--mem=1G',
     '--partition=gpu',
     '--account=lab',
@@ -51,7 +57,6 @@ test('A submission has the options of the admin and the job, and can be found by
     '--constraint=a100|h100',
     '--nodes=1',
     '--ntasks=1',
-    '--gres=gpu:2',
   ]);
   expect(words).toEqual(
     expect.arrayContaining([
@@ -61,6 +66,11 @@ test('A submission has the options of the admin and the job, and can be found by
     ]),
   );
   expect(text).not.toContain('0123456789ab');
+});
+
+test('A word of the admin about memory is the only one, because sbatch takes no two', async () => {
+  const { words } = await submitted({}, undefined, { args: ['--mem-per-gpu=8G'] });
+  expect(words.filter((word) => word.startsWith('--mem'))).toEqual(['--mem-per-gpu=8G']);
 });
 
 test('Slurm gets no variable of the server that jobs do not get', async () => {
