@@ -125,6 +125,12 @@ const machine = object({
       job: object({ job_id: id, owner: z.string().nullable() })
         .optional()
         .describe('The job that holds it: one of your own, or any for an admin'),
+      jobs: z
+        .array(object({ job_id: id.optional(), owner: z.string().nullable().optional() }))
+        .optional()
+        .describe(
+          'All jobs that share it, the oldest first; only where several do. Those of others have no fields',
+        ),
       out: z
         .enum(['drained', 'faulty'])
         .optional()

@@ -19,6 +19,7 @@ import {
 
 const integerOrNull = { type: ['integer', 'null'] };
 const jobId = { ...string, pattern: jobIdPattern.source };
+const deviceJob = { type: 'object', properties: { job_id: jobId, owner: textOrNull } };
 const status = { enum: jobStates };
 const volumes = map(
   object(
@@ -110,16 +111,17 @@ export const schemas = {
         description: 'Whether no job holds it; only of the GPUs of a cluster',
       },
       devices_jobs: {
-        ...array({
-          type: ['object', 'null'],
-          properties: { job_id: jobId, owner: textOrNull },
-        }),
+        ...array({ ...deviceJob, type: ['object', 'null'] }),
         description:
           'The job that holds each, null for none; without fields where it is not one of this token. Only of the GPUs of one machine',
       },
       devices_out: {
         ...array({ enum: ['drained', 'faulty', null] }),
         description: 'Why each gets no new job, null for one that does; only where there is such a GPU',
+      },
+      devices_shared: {
+        ...array(array(deviceJob)),
+        description: 'All jobs of each, the oldest first; only while several share one',
       },
       devices_loaded: {
         ...array(array(string)),

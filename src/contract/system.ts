@@ -22,6 +22,8 @@ export interface DeviceList {
    * fields.
    */
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
+  /** All jobs of each GPU, the oldest first; only while several share one. */
+  readonly devices_shared?: readonly (readonly DeviceJob[])[] | undefined;
   /** Why each GPU is given to no new job, null for one that is; absent if that holds for none. */
   readonly devices_out?: readonly (OutOfUse | null)[] | undefined;
   /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */

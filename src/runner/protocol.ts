@@ -133,6 +133,8 @@ export interface WorkerRequest
   readonly isShared: boolean;
   readonly gpus: readonly number[];
   readonly gpuUuids: readonly string[];
+  /** Bytes that it takes of each of its GPUs; null if it has them for itself. */
+  readonly gpuMemory: number | null;
   /** Files and directories of the app, and their state when it was started. */
   readonly watched: readonly string[];
   readonly seen: string;

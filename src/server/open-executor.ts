@@ -92,6 +92,7 @@ export async function openExecutor(
       gpus,
       isUpgraded,
       cpuSlots: settings.cpuSlots,
+      gpuMargin: settings.gpuMargin,
       sandbox: found.sandbox,
       limits: settings.jobLimits,
       workers: {

@@ -58,6 +58,8 @@ export interface ServerSettings extends SubmissionSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
+  /** Bytes that each job on a shared GPU takes beyond what its app declares; null if a GPU is for one job. */
+  readonly gpuMargin: number | null;
   /** How jobs run on a Slurm cluster; null if they run on this machine. */
   readonly slurm: SlurmOptions | null;
   readonly onExit: 'kill' | 'keep';

@@ -67,6 +67,7 @@ export class GpuTrial {
         directory: { ...job, id: path.basename(job.path) },
         devices,
         needs: unknownNeeds,
+        isAlone: false,
         owner: null,
         timeLimit: seconds * 1000,
         isAccepted: false,

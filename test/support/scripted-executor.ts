@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { unknownNeeds } from '../../src/contract/index.js';
 import type { Clock } from '../../src/files/index.js';
 import { unknownUsage } from '../../src/runner/index.js';
 import { LogFile, OutputLog } from '../../src/runner/log.js';
@@ -243,12 +244,11 @@ export class ScriptedExecutor implements Executor {
   }
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
-    const { directory, devices, isAccepted, grant, owner } = order;
-    const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
+    const { directory, isAccepted, grant } = order;
+    const impossible = isAccepted ? null : this.#scheduler.impossible(order);
     if (impossible !== null) throw new Error(impossible);
-    const ticket = grant
-      ? this.#scheduler.adopt(grant, owner)
-      : this.#scheduler.request(devices, isAccepted, owner);
+    const job = { ...order, id: directory.id };
+    const ticket = grant ? this.#scheduler.adopt(grant, job) : this.#scheduler.request(job);
     ticket.granted.catch(() => {});
     let settle = () => {};
     const over = new Promise<void>((resolve) => {
@@ -275,11 +275,12 @@ export class ScriptedExecutor implements Executor {
     return this.runs.below(directory);
   }
 
-  reserve(job: JobRef): () => void {
-    const run = this.runs.of(job);
+  reserve({ id, path }: JobRef): () => void {
+    const run = this.runs.of({ path });
     if (!run || run.isOver) return () => {};
-    this.#scheduler.adopt(run.grant);
-    return () => this.#scheduler.release(run.grant);
+    const grant = { ...run.grant };
+    this.#scheduler.adopt(grant, { id, owner: null, needs: unknownNeeds, isAlone: true });
+    return () => this.#scheduler.release(grant);
   }
 
   /** The value of a promise, unless the server is gone by then. */
@@ -289,12 +290,12 @@ export class ScriptedExecutor implements Executor {
   }
 
   async *#events(order: RunOrder, ticket: Ticket, settle: () => void): AsyncGenerator<RunEvent, void> {
-    const { directory, owner } = order;
+    const { directory } = order;
     let end = this.built.unrecordedEnd(null, 'It was stopped before it had started');
     const grant = (yield* this.#wait(ticket)) ?? null;
     if (grant) {
       end = (yield* this.#execute(order, grant)) ?? end;
-      this.#scheduler.release(grant, owner);
+      this.#scheduler.release(grant);
     }
     this.#tickets.delete(directory.path);
     settle();
@@ -303,6 +304,7 @@ export class ScriptedExecutor implements Executor {
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, Grant | undefined> {
     let told: Waiting | undefined;
+    await Promise.resolve();
     for (let position = ticket.position(); position !== null; position = ticket.position()) {
       const waiting: Waiting = { kind: 'waiting', for: ticket.waitingFor(), position };
       if (told?.for === waiting.for && told.position === position) {

@@ -261,6 +261,17 @@ export const serveFlags = {
     max: 24 * 3600,
     summary: 'Seconds of silence between keep-alives of a log',
   }),
+  'share-gpus': Flags.boolean({
+    default: false,
+    summary:
+      'Let jobs share a GPU as long as what their apps declare ("gpu_memory" in app.json) fits into its memory',
+  }),
+  'gpu-margin': sizeFlag({
+    default: '512MiB',
+    helpValue: 'SIZE',
+    summary:
+      'Memory of a shared GPU that each job takes beyond what its app declares, such as that of the CUDA context',
+  }),
   'cpu-slots': wholeNumber({
     helpValue: 'N',
     min: 1,

@@ -176,6 +176,7 @@ export function serverSettings(
     maxFineTuneTime: ifGiven(flags, 'max-fine-tune-time', runTime) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? usableProcessors(),
+    gpuMargin: flags['share-gpus'] ? size('gpu-margin', flags['gpu-margin']) : null,
     slurm,
     onExit: flags['on-exit'],
     onEnd: flags['on-end'] === undefined ? null : words(flags['on-end']),

@@ -65,6 +65,11 @@ function refuseLocal(flags: ServeFlags): void {
       '--engine-resident keeps the engine loaded on this machine, and with --executor slurm jobs run on others; leave it out',
     );
   }
+  if (flags['share-gpus']) {
+    throw new UsageError(
+      '--share-gpus is for the GPUs of this machine, and with --executor slurm the cluster assigns them; leave it out',
+    );
+  }
   if (flags['cpu-slots'] !== undefined) {
     throw new UsageError(
       '--cpu-slots counts the cores of this machine, and with --executor slurm jobs run on others; leave it out',

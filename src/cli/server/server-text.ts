@@ -1,6 +1,7 @@
 import type { Gpu, Machine } from '../../client/connection/index.js';
 import {
   counted,
+  type DeviceJob,
   formatBytes,
   type MemoryUse,
   oneLine,
@@ -14,11 +15,11 @@ export type { Machine };
 const hasMemory = (gpu: Gpu): gpu is Gpu & MemoryUse => gpu.total_gb !== undefined;
 
 /** Who uses a GPU. The server names the jobs of all owners to an admin only. */
-function useOf({ free, job, out }: Gpu): string {
+function useOf({ free, job, jobs = [job ?? {}], out }: Gpu): string {
   if (free) return out ?? 'free';
-  const owner = job?.owner ? ` of ${oneLine(job.owner)}` : '';
-  const holder = job?.job_id === undefined ? 'taken' : `job ${oneLine(job.job_id)}${owner}`;
-  return out ? `${holder}, ${out}` : holder;
+  const inWords = ({ job_id, owner }: DeviceJob) =>
+    job_id === undefined ? 'taken' : `job ${oneLine(job_id)}${owner ? ` of ${oneLine(owner)}` : ''}`;
+  return [...jobs.map(inWords), ...(out ? [out] : [])].join(', ');
 }
 
 /** GPUs as a table, and the RAM below it. */

@@ -81,15 +81,16 @@ export const healthAnswer = answer(
   z.object({ status: z.literal(healthy.status), faults: z._default(z.array(z.string()), []) }),
 );
 
+const deviceJob = z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) });
+
 export const devicesAnswer = answer(
   'a list of GPUs',
   z.object({
     devices_index: listOf(whole, maxGpus),
     devices_name: listOf(text, maxGpus),
     devices_free: z.optional(listOf(z.boolean(), maxGpus)),
-    devices_jobs: z.optional(
-      listOf(z.nullable(z.object({ job_id: z.optional(text), owner: z.optional(textOrNull) })), maxGpus),
-    ),
+    devices_jobs: z.optional(listOf(z.nullable(deviceJob), maxGpus)),
+    devices_shared: z.optional(listOf(listOf(deviceJob), maxGpus)),
     devices_out: z.optional(listOf(z.nullable(z.enum(['drained', 'faulty'])), maxGpus)),
     devices_loaded: z.optional(listOf(listOf(text), maxGpus)),
     cpu_loaded: z.optional(listOf(text)),

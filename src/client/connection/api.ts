@@ -255,6 +255,8 @@ export interface Gpu extends Partial<MemoryUse> {
   readonly free?: boolean;
   /** The job that holds it, if the sender may know. */
   readonly job?: DeviceJob;
+  /** All jobs that share it; absent if there are not several. */
+  readonly jobs?: readonly DeviceJob[];
   /** Why no new job gets it; absent if one may. */
   readonly out?: OutOfUse;
   /** Apps that are loaded on it; absent if there are none. */
@@ -274,12 +276,18 @@ async function memoryOf(connection: Connection, id: number): Promise<Partial<Mem
 }
 
 /** Whether a job holds a GPU, and which one, as far as the server reports it. */
-function holdOf({ devices_free, devices_jobs }: DeviceList, index: number): Pick<Gpu, 'free' | 'job'> {
+function holdOf(list: DeviceList, index: number): Pick<Gpu, 'free' | 'job' | 'jobs'> {
+  const { devices_free, devices_jobs, devices_shared } = list;
   const free = devices_free?.[index];
   if (free !== undefined) return { free };
   const job = devices_jobs?.[index];
   if (job === undefined) return {};
-  return { free: job === null, ...(job?.job_id !== undefined && { job }) };
+  const jobs = devices_shared?.[index] ?? [];
+  return {
+    free: job === null,
+    ...(job?.job_id !== undefined && { job }),
+    ...(jobs.length > 1 && { jobs }),
+  };
 }
 
 /** GPUs and memory of the server. */

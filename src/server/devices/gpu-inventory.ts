@@ -129,7 +129,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 
   /** The memory of a listed GPU, as nvidia-smi last reported it; null if it was not reported. */
-  useOf(gpu: Gpu): VramUse | null {
+  useOf(gpu: Pick<Gpu, 'id' | 'uuid'>): VramUse | null {
     const { used = null, total = null } = this.#rowOf(gpu) ?? {};
     return used === null || total === null ? null : { used, total };
   }

@@ -158,6 +158,8 @@ export interface RunOrder {
   readonly devices: DeviceRequest;
   /** What its app says that it needs. */
   readonly needs: Needs;
+  /** Whether it must have its GPUs for itself, whatever its app declares. */
+  readonly isAlone: boolean;
   /** Its owner; null for the admin. Owners whose jobs wait get devices in turn. */
   readonly owner: string | null;
   /** Milliseconds that it may run; null for no limit. */

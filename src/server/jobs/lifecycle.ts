@@ -209,6 +209,7 @@ export class Lifecycle {
       directory,
       devices: request.device,
       needs: request.needs,
+      isAlone: false,
       owner: request.owner,
       timeLimit: timeLeft(this.job, clock),
       isAccepted: isRestored,

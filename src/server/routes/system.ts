@@ -14,9 +14,9 @@ import {
   ServiceError,
   type Usage,
 } from '../../contract/index.js';
-import type { Device, Executor, WorkerInfo } from '../executors/index.js';
+import type { Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
-import type { JobService } from '../jobs/index.js';
+import type { Job, JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
 import type { SubmissionSettings } from '../submissions/index.js';
 import type { UploadStore } from '../uploads/index.js';
@@ -42,11 +42,17 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
   const all = await executor.devices();
   const isCluster = all.some(({ node }) => node !== undefined);
   const principal = principalOf(ctx);
-  const holderOf = (device: Device): DeviceJob | null => {
-    if (device.isFree) return null;
-    const job = jobs.list().find((each) => each.holds(device));
-    return job && mayReach(principal, job.request.owner) ? { job_id: job.id, owner: job.request.owner } : {};
-  };
+  const shown = ({ id, request: { owner } }: Job): DeviceJob =>
+    mayReach(principal, owner) ? { job_id: id, owner } : {};
+  const holders = all.map((device) =>
+    device.isFree
+      ? []
+      : jobs
+          .list()
+          .filter((job) => job.holds(device))
+          .map(shown)
+          .reverse(),
+  );
   const loaded = workersFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);
   const onCpu = loaded.filter(({ gpus }) => gpus.length === 0).map(({ name }) => name);
@@ -54,7 +60,11 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
     devices_index: all.map(({ id }) => id),
     devices_name: all.map(({ name }) => name),
     ...(isCluster && { devices_free: all.map(({ isFree }) => isFree) }),
-    ...(all.length > 0 && !isCluster && { devices_jobs: all.map(holderOf) }),
+    ...(all.length > 0 &&
+      !isCluster && {
+        devices_jobs: all.map(({ isFree }, index) => (isFree ? null : (holders[index]?.[0] ?? {}))),
+      }),
+    ...(holders.some(({ length }) => length > 1) && { devices_shared: holders }),
     ...(all.some(({ out }) => out) && { devices_out: all.map(({ out = null }) => out) }),
     ...(loaded.some(({ gpus }) => gpus.length > 0) && { devices_loaded: all.map(({ id }) => on(id)) }),
     ...(onCpu.length > 0 && { cpu_loaded: onCpu }),

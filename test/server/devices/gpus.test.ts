@@ -60,8 +60,8 @@ describe('a GPU job', () => {
     expect(await onZero.gpus()).toEqual([0]);
     expect(await both.waitsFor()).toBe('GPU 0, 1');
     // GPU 1 is idle, but an earlier job waits for it.
-    expect(await onOne.waitsFor()).toBe('GPU 1');
-    expect(await any.waitsFor()).toBe('a free GPU');
+    expect(await onOne.waitsFor()).toBe(`GPU 1 (behind job ${both.id})`);
+    expect(await any.waitsFor()).toBe('a free GPU (behind 2 jobs)');
     expect(
       await Promise.all([both, onOne, any].map(async ({ id }) => (await api.job(id)).queue_position)),
     ).toEqual([1, 2, 3]);

@@ -2,20 +2,10 @@ import { describe, expect, test } from 'vitest';
 import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
 import { halfLife, Shares } from '../../../src/server/executors/local/fair-share.js';
 import { Scheduler } from '../../../src/server/executors/local/scheduler.js';
+import { deviceOrder, randomNumbers } from './support.js';
 
 const minute = 60_000;
 const hour = 60 * minute;
-
-/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 interface SimulatedJob {
   readonly number: number;
@@ -48,7 +38,7 @@ class Machine {
       if (coming && (!ending || coming.arrives <= this.#endOf(ending))) {
         arriving.shift();
         this.time = coming.arrives;
-        this.scheduler.request(coming.request, false, coming.owner).granted.then((grant) => {
+        this.scheduler.request(deviceOrder(coming.request, { owner: coming.owner })).granted.then((grant) => {
           coming.grant = grant;
           coming.starts = this.time;
           this.#running.add(coming);
@@ -58,7 +48,7 @@ class Machine {
       } else if (ending) {
         this.time = this.#endOf(ending);
         this.#running.delete(ending);
-        this.scheduler.release(ending.grant as Grant, ending.owner);
+        this.scheduler.release(ending.grant as Grant);
       }
       // The grants of this moment.
       await Promise.resolve();
@@ -271,23 +261,24 @@ const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id,
 test('A job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
   let most = 1;
   const scheduler = new Scheduler(known(2), 1, { maxGpusOf: (owner) => (owner === 'ana' ? most : null) });
-  await scheduler.request(gpu(0), false, 'ana').granted;
-  const waits = scheduler.request(gpu(1), false, 'ana');
+  await scheduler.request(deviceOrder(gpu(0), { owner: 'ana' })).granted;
+  const waits = scheduler.request(deviceOrder(gpu(1), { owner: 'ana' }));
   // It would be the turn of the other one.
   scheduler.remember('bob', 100 * hour, 0);
-  expect((await scheduler.request(gpu(1), false, 'bob').granted).gpus).toEqual([1]);
+  expect((await scheduler.request(deviceOrder(gpu(1), { owner: 'bob' })).granted).gpus).toEqual([1]);
   expect(waits.waitingFor()).toBe("GPU 1: token 'ana' may have 1 at once and has 1");
   // The CPU is none of them, also for somebody who has more than they may have by now.
   most = 0;
-  expect((await scheduler.request(cpu(1), false, 'ana').granted).cpuSlots).toBe(1);
+  expect((await scheduler.request(deviceOrder(cpu(1), { owner: 'ana' })).granted).cpuSlots).toBe(1);
 });
 
 test('Returned devices no longer count as held', async () => {
   const scheduler = new Scheduler(known(1), 1, { now: () => 0 });
   for (const device of [cpu(1), gpu(0)]) {
-    const first = await scheduler.request(device, false, 'ana').granted;
-    const [next, other] = [scheduler.request(device, false, 'ana'), scheduler.request(device, false, 'bob')];
-    scheduler.release(first, 'ana');
+    const ask = (owner: string) => scheduler.request(deviceOrder(device, { owner }));
+    const first = await ask('ana').granted;
+    const [next, other] = [ask('ana'), ask('bob')];
+    scheduler.release(first);
     expect([next.position(), other.position()]).toEqual([null, expect.any(Number)]);
   }
 });
@@ -296,9 +287,12 @@ test('A job that may have any GPU gets the one that suits it, but for one that a
   const prefers = (id: number) => (each: number) => (each === id ? 0 : 1);
   const scheduler = new Scheduler(known(3), 1);
   const any: DeviceRequest = { kind: 'anyGpu' };
-  expect((await scheduler.request(any, false, null, prefers(2)).granted).gpus).toEqual([2]);
+  expect((await scheduler.request(deviceOrder(any, { rank: prefers(2) })).granted).gpus).toEqual([2]);
   const later = new Scheduler(null, 1);
-  const [first, second] = [later.request(any, false, null, prefers(0)), later.request(gpu(0))];
+  const [first, second] = [
+    later.request(deviceOrder(any, { rank: prefers(0) })),
+    later.request(deviceOrder(gpu(0))),
+  ];
   later.setGpus(known(2));
   expect([(await first.granted).gpus, (await second.granted).gpus]).toEqual([[1], [0]]);
 });
@@ -310,7 +304,7 @@ test('A paused scheduler grants nothing, says so, and goes on afterwards', async
   scheduler.on('change', () => {
     changes += 1;
   });
-  const ticket = scheduler.request(gpu(0));
+  const ticket = scheduler.request(deviceOrder(gpu(0)));
   expect(ticket.position()).toBe(1);
   await expect.poll(() => changes).toBe(1);
   expect(ticket.waitingFor()).toBe('the next start');

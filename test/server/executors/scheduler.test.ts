@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { DeviceRequest, Grant } from '../../../src/server/executors/executor.js';
 import { Scheduler, type Ticket, TicketCancelled } from '../../../src/server/executors/local/scheduler.js';
+import { deviceOrder } from './support.js';
 
 /** GPUs in the order of their ids: UUIDs of one letter each. */
 const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
@@ -8,13 +9,16 @@ const known = (uuids: string) => [...uuids].map((uuid, id) => ({ id, uuid }));
 /** A grant of these GPUs, by the ids that they had. */
 const holding = (gpus: readonly number[], uuids = ''): Grant => ({ gpus, gpuUuids: [...uuids], cpuSlots: 0 });
 
+/** A job of an earlier server. */
+const admins = deviceOrder({ kind: 'anyGpu' });
+
 /** Requests by name, and what each was granted. */
 function queue(gpus: number | null, cpuSlots = 4) {
   const scheduler = new Scheduler(gpus === null ? null : known('abcd'.slice(0, gpus)), cpuSlots);
   const grants: Record<string, Grant> = {};
   const tickets: Record<string, Ticket> = {};
   const ask = (name: string, request: DeviceRequest, isAccepted = false) => {
-    const ticket = scheduler.request(request, isAccepted);
+    const ticket = scheduler.request(deviceOrder(request, { isAccepted }));
     tickets[name] = ticket;
     ticket.granted.then(
       (grant) => {
@@ -89,7 +93,7 @@ describe('GPUs that are not known yet', () => {
 describe('GPUs whose ids have changed since they were granted', () => {
   test('GPUs that become known only later are not granted under a changed id either', async () => {
     const { scheduler, any, held } = queue(null);
-    scheduler.adopt(holding([1], 'b'));
+    scheduler.adopt(holding([1], 'b'), admins);
     any('a', 'b');
     scheduler.setGpus(known('bxy'));
     expect(await held()).toEqual({ a: '2' });
@@ -115,12 +119,16 @@ describe('GPUs whose ids have changed since they were granted', () => {
       1,
     );
     const request = { kind: 'gpus', ids: [3, 1] } as const;
-    expect(await scheduler.request(request).granted).toEqual({ gpus: [3, 1], gpuUuids: ['b'], cpuSlots: 0 });
+    expect(await scheduler.request(deviceOrder(request)).granted).toEqual({
+      gpus: [3, 1],
+      gpuUuids: ['b'],
+      cpuSlots: 0,
+    });
   });
 
   test('GPUs whose ids have changed since they were granted and that have no UUID are identified by id alone', async () => {
     const { scheduler, any, held } = queue(null);
-    scheduler.adopt(holding([0]));
+    scheduler.adopt(holding([0]), admins);
     scheduler.setGpus([
       { id: 0, uuid: '' },
       { id: 1, uuid: '' },
@@ -176,10 +184,11 @@ describe('CPU slots', () => {
 
   test('CPU slots of an earlier server may be more than there are now', async () => {
     const { scheduler, cpu, held } = queue(0, 1);
-    scheduler.adopt({ gpus: [], gpuUuids: [], cpuSlots: 3 });
+    const former = { gpus: [], gpuUuids: [], cpuSlots: 3 };
+    scheduler.adopt(former, admins);
     cpu('a', 1);
     expect(await held()).toEqual({});
-    scheduler.release({ gpus: [], gpuUuids: [], cpuSlots: 3 });
+    scheduler.release(former);
     expect(await held()).toEqual({ a: 'cpu 1' });
   });
 });

@@ -3,7 +3,14 @@ import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { unknownNeeds } from '../../../src/contract/index.js';
 import { signal, unknownUsage } from '../../../src/runner/index.js';
-import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
+import type {
+  DeviceRequest,
+  Ended,
+  Executor,
+  RunEvent,
+  RunOrder,
+} from '../../../src/server/executors/index.js';
+import type { DeviceOrder } from '../../../src/server/executors/local/scheduler.js';
 import { processesWith } from '../../support/processes.js';
 import { temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -19,6 +26,28 @@ export interface Subject {
 }
 
 let made = 0;
+
+/** What the scheduler is asked for: by default of the admin, for a job that declares nothing. */
+export const deviceOrder = (devices: DeviceRequest, more: Partial<DeviceOrder> = {}): DeviceOrder => ({
+  id: 'a-job',
+  devices,
+  owner: null,
+  needs: unknownNeeds,
+  isAlone: false,
+  isAccepted: false,
+  ...more,
+});
+
+/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
 
 /** A job directory; its processes are ended after the test. */
 export class TestJob {
@@ -72,6 +101,7 @@ export class TestJob {
       directory: this,
       devices: { kind: 'cpu', workers: 1 },
       needs: unknownNeeds,
+      isAlone: false,
       owner: null,
       timeLimit: null,
       isAccepted: false,

@@ -30,6 +30,7 @@ export const workerRequest = (id: string, more: Partial<WorkerRequest> = {}): Wo
   isShared: false,
   gpus: [],
   gpuUuids: [],
+  gpuMemory: null,
   watched: [],
   seen: '',
   ...more,

@@ -63,6 +63,9 @@ const frame = (order: RunOrder, environment: RunRequest['environment'] = {}) => 
   gpuUuids: [],
 });
 
+/** The booking of a job that has its GPUs for itself. */
+const unshared = { share: null, leftOf: () => 0 };
+
 /** A worker like this that an earlier server has started. */
 function host(order: Partial<WorkerOrder>): FakeHost {
   const { wrapper: _, ...more } = order;
@@ -72,7 +75,7 @@ function host(order: Partial<WorkerOrder>): FakeHost {
 }
 
 async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder> {
-  const { choice } = await residency().assign(order, onGpu(...gpus), frame(order));
+  const { choice } = await residency().assign(order, onGpu(...gpus), frame(order), unshared);
   if (!choice) throw new Error('It does not stay loaded');
   return choice.order;
 }
@@ -85,7 +88,7 @@ test.skipIf(disk === null)('A job whose app does not load starts it, and waits f
   const callFrom = async (directory: string) => {
     const workers = { directory, idle: 60_000, memoryUse: () => 0 };
     const all = residency(0, { workers, report: (problem) => told.push(problem) });
-    const assignment = await all.assign(order, onGpu(1), frame(order));
+    const assignment = await all.assign(order, onGpu(1), frame(order), unshared);
     return await all.callOf({ ...frame(order), command: ['python3'], wrapper: [] }, assignment);
   };
   await expect(callFrom(disk ?? '')).rejects.toMatchObject({ code: 'ENOSPC' });
@@ -113,17 +116,17 @@ test('Two jobs share a worker only for the same app, devices, owner, variables a
   // The ids of GPUs may change, and their UUIDs do not.
   const byUuid = async (gpu: number, ...gpuUuids: string[]) => {
     const order = ofApp(liver);
-    const { choice } = await residency().assign(order, { ...onGpu(gpu), gpuUuids }, frame(order));
+    const { choice } = await residency().assign(order, { ...onGpu(gpu), gpuUuids }, frame(order), unshared);
     return choice?.order.sharedBy;
   };
   expect(await byUuid(1, 'GPU-a')).toBe(await byUuid(2, 'GPU-a'));
   expect(await byUuid(1, 'GPU-a')).not.toBe(await byUuid(1, 'GPU-b'));
   const order = ofApp(liver);
-  const { choice } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }));
+  const { choice } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }), unshared);
   expect(choice?.order).toMatchObject({ sharedBy: base.sharedBy, seen: base.seen });
   expect(choice?.order.content).not.toBe(base.content);
   const changed = residency(60_000, { environment: { GIVEN: 'another' } });
-  const again = await changed.assign(order, onGpu(1), frame(order));
+  const again = await changed.assign(order, onGpu(1), frame(order), unshared);
   expect(again.choice?.order.content).not.toBe(base.content);
   writeFileSync(watched, '12');
   const newer = await orderOf(ofApp(liver), 1);

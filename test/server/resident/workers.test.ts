@@ -84,9 +84,11 @@ test('The GPUs of a job are cleared of other workers, by their ids and by their 
   const all = workers();
   const { worker } = await all.choose(order({ sharedBy: 'own' }), 'one');
   let isCleared = false;
-  const cleared = all.clear({ gpus: [0, 1], gpuUuids: ['GPU-a'], cpuSlots: 0 }, worker).then(() => {
-    isCleared = true;
-  });
+  const cleared = all
+    .clear({ gpus: [0, 1], gpuUuids: ['GPU-a'], cpuSlots: 0 }, worker, () => 0)
+    .then(() => {
+      isCleared = true;
+    });
   await told(byId, byUuid);
   byId.leave();
   await until('it is gone', () => !existsSync(byId.directory));
@@ -94,6 +96,22 @@ test('The GPUs of a job are cleared of other workers, by their ids and by their 
   byUuid.leave();
   await cleared;
   expect(asked(own, ...beside)).toEqual([0, 0, 0]);
+});
+
+test('A shared GPU is cleared only of idle workers whose memory does not fit beside its jobs, first of those idle for longest', async () => {
+  const shared = (gpuMemory: number | null) => host({ gpus: [0], gpuMemory });
+  const [older, newer, unshared] = [shared(6), shared(6), shared(null)];
+  const busy = host({ gpus: [0], gpuMemory: 6 }, { state: 'busy', job: 'another job' });
+  willing(older, newer, unshared);
+  const all = workers();
+  await all.choose(order({ sharedBy: 'own' }), 'one');
+  // It has just become idle.
+  newer.say({ state: 'busy', job: 'a job' });
+  await until('it is busy', () => all.idsOf('a job').length > 0);
+  newer.say({ state: 'idle', job: null });
+  await until('it is idle', () => all.idsOf('a job').length === 0);
+  await all.clear({ gpus: [0], gpuUuids: [], cpuSlots: 0 }, null, () => 10);
+  expect(asked(older, newer, unshared, busy)).toEqual([1, 0, 1, 0]);
 });
 
 test('A worker that cannot be reached is cleared away, and what is not a worker is left alone', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
-import { type OutOfUse, ServiceError } from '../../../contract/index.js';
+import { type OutOfUse, ServiceError, unknownNeeds } from '../../../contract/index.js';
 import { type RunRequest, removedButOpen } from '../../../runner/index.js';
 import { DrainedGpus, type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
@@ -36,7 +36,7 @@ import { Scheduler, type SchedulerSettings, type Ticket, TicketCancelled } from 
 export interface LocalSettings
   extends RunnerSettings,
     ResidencySettings,
-    Pick<SchedulerSettings, 'maxGpusOf' | 'maxJobsOf'> {
+    Pick<SchedulerSettings, 'maxGpusOf' | 'maxJobsOf' | 'gpuMargin'> {
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
@@ -84,6 +84,8 @@ export class LocalExecutor implements Executor {
       faultOf: (gpu) => gpus.faultOf(gpu),
       isDrained: (gpu) => drained.has(gpu),
       isFilled: (gpu) => watch.isFilled(gpu),
+      memoryOf: (gpu) => this.#memoryOf(gpu),
+      machine: { memory: totalRam(), cpus: availableParallelism() },
     });
     gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
     watch.on('change', () => scheduler.reconsider());
@@ -154,10 +156,14 @@ export class LocalExecutor implements Executor {
     const { gpus, limits } = this.settings;
     const total = totalRam();
     return {
-      gpus: gpus.current?.map((gpu) => ({ id: gpu.id, memory: gpus.useOf(gpu)?.total ?? null })) ?? null,
+      gpus: gpus.current?.map((gpu) => ({ id: gpu.id, memory: this.#memoryOf(gpu) })) ?? null,
       memory: Math.min(total, limits.memory ?? total),
       cpus: availableParallelism(),
     };
+  }
+
+  #memoryOf(gpu: Pick<Gpu, 'id' | 'uuid'>): number | null {
+    return this.settings.gpus.useOf(gpu)?.total ?? null;
   }
 
   check(asked: AskedDevices): DeviceRequest {
@@ -165,11 +171,13 @@ export class LocalExecutor implements Executor {
   }
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
-    const { directory, devices, isAccepted, grant, owner } = order;
+    const { directory, isAccepted, grant } = order;
     // A job that an earlier server accepted waits for a GPU that is gone: it may come back.
-    const impossible = isAccepted ? null : this.#scheduler.impossible(devices);
+    const impossible = isAccepted ? null : this.#scheduler.impossible(order);
     if (impossible !== null) throw new Error(impossible);
-    const ticket = grant ? this.#scheduler.adopt(grant, owner) : this.#request(order, null);
+    const ticket = grant
+      ? this.#scheduler.adopt(grant, { ...order, id: directory.id })
+      : this.#request(order, null);
     let settle = () => {};
     const over = new Promise<void>((resolve) => {
       settle = resolve;
@@ -203,12 +211,12 @@ export class LocalExecutor implements Executor {
   }
 
   /** Reserves the GPUs of a running command if they are known, otherwise all GPUs. */
-  reserve({ path }: JobRef): () => void {
+  reserve({ id, path }: JobRef): () => void {
     const all = { gpus: this.settings.gpus.current?.map(({ id }) => id) ?? [], gpuUuids: [] };
     const none = { gpus: [], gpuUuids: [] };
     const held = this.#runners.isRunning(path) ? (this.#runners.gpusOf(path) ?? all) : none;
     const grant = { ...held, cpuSlots: 0 };
-    this.#scheduler.adopt(grant);
+    this.#scheduler.adopt(grant, { id, owner: null, needs: unknownNeeds, isAlone: true });
     return () => this.#scheduler.release(grant);
   }
 
@@ -252,7 +260,7 @@ export class LocalExecutor implements Executor {
         if (run.isStopped || end.fault !== 'notStarted' || !(await this.#watch.isSandboxBroken())) break;
         forgetRun(run.path);
         run.isLaunched = false;
-        this.#scheduler.release(grant, order.owner);
+        this.#scheduler.release(grant);
         run.ticket = this.#request({ ...order, isAccepted: true }, run.ticket.arrival);
       }
       end = await this.#withMachineFault(run, end);
@@ -261,7 +269,7 @@ export class LocalExecutor implements Executor {
     } finally {
       run.ticket.cancel();
       const grant = await run.ticket.granted.catch(() => null);
-      if (grant) this.#scheduler.release(grant, order.owner);
+      if (grant) this.#scheduler.release(grant);
       this.#runs.delete(run.path);
       settle();
     }
@@ -270,9 +278,8 @@ export class LocalExecutor implements Executor {
 
   /** Joins the queue; `former` is its place if it was there before. */
   #request(order: RunOrder, former: number | null): Ticket {
-    const { devices, isAccepted, owner } = order;
     const rank = (gpu: number) => this.#residency.rank(order, gpu);
-    const ticket = this.#scheduler.request(devices, isAccepted, owner, rank, former);
+    const ticket = this.#scheduler.request({ ...order, id: order.directory.id, rank, former });
     // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
     return ticket;
@@ -288,6 +295,8 @@ export class LocalExecutor implements Executor {
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
     let last: Waiting | undefined;
+    // A job of an earlier server may be granted its devices as soon as the others have come.
+    await Promise.resolve();
     // `change` may come late where thousands of jobs wait, so the job's own grant ends the wait too.
     const settled = new AbortController();
     const settle = () => settled.abort();
@@ -308,7 +317,11 @@ export class LocalExecutor implements Executor {
     const { directory, timeLimit } = order;
     try {
       if (order.grant === null || !this.#runners.hasStarted(directory.path, false)) {
-        const assignment = await this.#residency.assign(order, grant, this.#frame(order, grant));
+        const booking = {
+          share: this.#scheduler.gpuShareOf(order),
+          leftOf: (gpu: number) => this.#scheduler.leftOf(gpu),
+        };
+        const assignment = await this.#residency.assign(order, grant, this.#frame(order, grant), booking);
         const where = this.#describe(grant, order, assignment);
         const { start } = assignment;
         yield { kind: 'placed', where, grant, ...(start === null ? {} : { start }) };

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/index.js';
-import { counted, ServiceError } from '../../../contract/index.js';
-import { type DeviceRequest, type Grant, gpusOf } from '../index.js';
+import { counted, formatBytes, ServiceError } from '../../../contract/index.js';
+import { type Grant, gpusOf, type RunOrder } from '../index.js';
 import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
 
 /** A GPU of this machine. */
@@ -27,23 +27,59 @@ export interface Ticket {
 /** The job was cancelled while it was waiting. */
 export class TicketCancelled extends Error {}
 
-/** A phrase for what a request asks for. */
-function describe(request: DeviceRequest): string {
-  if (request.kind === 'anyGpu') return 'a free GPU';
-  if (request.kind === 'cpu') return request.workers === 1 ? 'a CPU slot' : `${request.workers} CPU slots`;
-  return `GPU ${request.ids.join(', ')}`;
+/** A job that holds devices. */
+export interface ScheduledJob extends Pick<RunOrder, 'owner' | 'needs' | 'isAlone'> {
+  readonly id: string;
 }
 
-interface Waiting extends Queued {
-  readonly request: DeviceRequest;
-  /** Whether an earlier server accepted it: then it waits for a GPU that is missing. */
-  readonly isAccepted: boolean;
+/** A job that asks for devices. */
+export interface DeviceOrder extends ScheduledJob, Pick<RunOrder, 'devices' | 'isAccepted'> {
   /** Of the GPUs that it may use, those with a lower number are preferred. */
+  readonly rank?: (gpu: number) => number;
+  /** Its arrival, if it was granted devices before and could not start. */
+  readonly former?: number | null;
+}
+
+/** What jobs book: a GPU, by its id, or a part of the machine. */
+type Resource = number | 'slots' | 'memory' | 'cpus';
+
+/** Bytes of GPUs and of memory; numbers of CPU slots and CPUs. */
+type Amounts = Map<Resource, number>;
+
+const isDevice = (what: Resource | null): boolean => typeof what === 'number' || what === 'slots';
+
+/** Where a job fits, or will fit soonest. */
+interface Place {
+  readonly gpus: readonly KnownGpu[];
+  /** What it takes, or keeps from later jobs until it fits. */
+  readonly takes: readonly (readonly [Resource, number])[];
+  /** What is missing; null if it fits. */
+  readonly missing: Resource | null;
+}
+
+interface Turn {
+  readonly job: Waiting;
+  /** Whether it is its owner's first. */
+  readonly isFirst: boolean;
+  readonly turns: TurnsOfOwners;
+}
+
+/** Waiting jobs for which something is kept. */
+interface Ahead {
+  readonly first: ScheduledJob;
+  readonly count: number;
+}
+
+interface Waiting extends Queued, DeviceOrder {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  /** Its place among all that wait, as of the last time that places were counted. */
+  // As of the last time that the queue was counted:
+  /** Its place among all that wait. */
   position: number;
+  missing: Resource | null;
+  /** The jobs for which what it waits for is kept; null if it is not free anyway. */
+  ahead: Ahead | null;
 }
 
 /** Added to the rank of a GPU that other programs have filled: more than any rank. */
@@ -59,6 +95,12 @@ export interface SchedulerSettings {
   readonly isDrained?: (gpu: KnownGpu) => boolean;
   /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
   readonly isFilled?: (gpu: KnownGpu) => boolean;
+  /** Bytes of a GPU; null if they are not known. */
+  readonly memoryOf?: (gpu: KnownGpu) => number | null;
+  /** Bytes that each job on a shared GPU takes beyond what its app declares; null if a GPU is for one job. */
+  readonly gpuMargin?: number | null;
+  /** What jobs can have of the machine together: bytes of memory, and CPUs. */
+  readonly machine?: { readonly memory: number; readonly cpus: number };
   /** GPUs that an owner may have at once; null for any number. */
   readonly maxGpusOf?: (owner: Owner) => number | null;
   /** Jobs that an owner may have at once; null for any number. */
@@ -67,35 +109,49 @@ export interface SchedulerSettings {
   readonly now?: () => number;
 }
 
+/** Subtracts what a job takes. */
+function take(left: Amounts, takes: Place['takes']): void {
+  for (const [what, amount] of takes) left.set(what, (left.get(what) ?? 0) - amount);
+}
+
+/** The first thing of which a job takes more than is left. */
+const missingIn = (left: ReadonlyMap<Resource, number>, takes: Place['takes']) =>
+  takes.find(([what, amount]) => amount > (left.get(what) ?? 0));
+
+/** Whether a job has this GPU, whose id may have changed since. */
+const isOn = ({ gpus, gpuUuids }: Grant, { id, uuid }: KnownGpu): boolean =>
+  gpus.includes(id) || gpuUuids.includes(uuid);
+
 /**
- * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`). A job gets all of its GPUs or none, in order for
- * each GPU: a job that waits for GPU 0 and 1 holds neither until it gets both, and no later job gets them first. A job
- * that can use an idle GPU which no earlier job wants runs at once. CPU slots are granted strictly in order. A job whose
- * owner is at their limit of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from
- * others. Emits `change` when positions, or what jobs wait for, may have changed, but not more often than once in as many
- * milliseconds as jobs wait: waking thousands of jobs at each arrival would be too slow.
+ * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`), and books what jobs declare of a shared GPU and of the
+ * machine's memory and CPUs. A job gets all that it needs or nothing. What a waiting job needs is kept from later ones, on
+ * the GPU where it will fit soonest, and a later job that needs nothing of it runs at once. A job whose owner is at their limit
+ * of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from others. Emits `change` when
+ * positions, or what jobs wait for, may have changed, but not more often than once in as many milliseconds as jobs wait:
+ * waking thousands of jobs at each arrival would be too slow.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
   /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
   #gpus: readonly KnownGpu[] | null = null;
   /**
-   * Number of jobs that hold each GPU, by its id and by its UUID. A GPU is free when nobody holds either. More than one
-   * is possible only after a restart: if a job had released its GPU and was being packed when the next one got it, or if
-   * the ids of GPUs have changed.
+   * The jobs that have devices. Two that do not share can have the same GPU only after a restart: if one had released it and
+   * was being packed when the next one got it, or if the ids of GPUs have changed.
    */
-  readonly #holders = new Map<number | string, number>();
-  #freeSlots: number;
+  readonly #held = new Map<Grant, ScheduledJob>();
   /** Jobs that hold devices, by owner. */
   readonly #running = new Map<Owner, number>();
   /** In the order of arrival. */
   readonly #queue = new Set<Waiting>();
   /** Whether the places in the queue were counted since its last change. */
   #areCounted = false;
+  /** Whether jobs of an earlier server are coming, one after the other. */
+  #isResuming = false;
   /** What all jobs wait for, as of the last pass over the queue. */
   #pause: string | null = null;
   #lastChange = 0;
   #changeTimer: NodeJS.Timeout | undefined;
   #arrivals = 0;
+  readonly #machine: { readonly memory: number; readonly cpus: number };
   readonly #now: () => number;
   readonly #gpuShares: Shares;
   readonly #cpuShares: Shares;
@@ -109,6 +165,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     private readonly settings: SchedulerSettings = {},
   ) {
     super();
+    this.#machine = settings.machine ?? { memory: Infinity, cpus: Infinity };
     this.#now = settings.now ?? (() => performance.now());
     this.#gpuShares = new Shares(this.#now);
     this.#cpuShares = new Shares(this.#now);
@@ -116,7 +173,6 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#cpuTurns = new TurnsOfOwners(this.#cpuShares, this.#now);
     // There is one listener for each job that waits.
     this.setMaxListeners(0);
-    this.#freeSlots = cpuSlots;
     if (gpus) this.setGpus(gpus);
   }
 
@@ -129,7 +185,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const isFirst = this.#gpus === null;
     this.#gpus = [...gpus].sort((a, b) => a.id - b.id);
     for (const waiting of this.#queue) {
-      const problem = isFirst && !waiting.isAccepted ? this.impossible(waiting.request) : null;
+      const problem = isFirst && !waiting.isAccepted ? this.impossible(waiting) : null;
       if (problem === null) continue;
       this.#queue.delete(waiting);
       waiting.fail(new ServiceError('unknownGpu', problem));
@@ -137,17 +193,31 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.reconsider();
   }
 
-  /** Why a new request can never be granted here; null if it can, or if that is not known yet. */
-  impossible(request: DeviceRequest): string | null {
-    if (!this.#isUnseen(request)) return null;
-    if (request.kind === 'anyGpu') return 'This server has no GPU; submit the job again to run it on the CPU';
+  /** Why a new job can never get its devices here; null if it can, or if that is not known yet. */
+  impossible(job: Pick<DeviceOrder, 'devices' | 'needs'>): string | null {
+    if (!this.#isUnseen(job)) return null;
     const known = this.#gpus?.map(({ id }) => id).join(', ') || 'none';
-    return `This server has no GPU ${this.#unseen(request).join(', ')}; it has: ${known}`;
+    if (job.devices.kind === 'gpus') {
+      return `This server has no GPU ${this.#unseen(job).join(', ')}; it has: ${known}`;
+    }
+    const size = this.#gpus?.length ? ` with ${formatBytes(job.needs.gpuMemory ?? 0)} of memory` : '';
+    return `This server has no GPU${size}; submit the job again to run it on the CPU`;
   }
 
   /** Whether no job holds this GPU. */
-  isFree({ id, uuid }: KnownGpu): boolean {
-    return !this.#holders.has(id) && !this.#holders.has(uuid);
+  isFree(gpu: KnownGpu): boolean {
+    return ![...this.#held.keys()].some((grant) => isOn(grant, gpu));
+  }
+
+  /** Bytes that a job takes of each of its GPUs if it shares them; null if it has them for itself. */
+  gpuShareOf({ needs: { gpuMemory }, isAlone }: Pick<ScheduledJob, 'needs' | 'isAlone'>): number | null {
+    const { gpuMargin = null } = this.settings;
+    return gpuMargin === null || isAlone || !gpuMemory ? null : gpuMemory + gpuMargin;
+  }
+
+  /** Bytes of a GPU that no job has booked. */
+  leftOf(gpu: number): number {
+    return this.#left().get(gpu) ?? 0;
   }
 
   /** How many jobs wait. */
@@ -155,15 +225,25 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#queue.size;
   }
 
-  /** The requested GPU ids that are currently missing; empty while the GPUs are not known. */
-  #unseen(request: DeviceRequest): readonly number[] {
-    const gpus = this.#gpus;
-    if (gpus === null || request.kind !== 'gpus') return [];
-    return request.ids.filter((each) => !gpus.some(({ id }) => id === each));
+  /** The GPUs that a job may have, in the order in which it names them. */
+  #gpusFor({ devices, needs }: Pick<DeviceOrder, 'devices' | 'needs'>): readonly KnownGpu[] {
+    const gpus = this.#gpus ?? [];
+    if (devices.kind === 'gpus')
+      return devices.ids.flatMap((each) => gpus.find(({ id }) => id === each) ?? []);
+    const isEnough = (gpu: KnownGpu) => (this.#memoryOf(gpu) ?? Infinity) >= (needs.gpuMemory ?? 0);
+    return devices.kind === 'cpu' ? [] : gpus.filter(isEnough);
   }
 
-  #isUnseen(request: DeviceRequest): boolean {
-    return request.kind === 'anyGpu' ? this.#gpus?.length === 0 : this.#unseen(request).length > 0;
+  /** The GPU ids that a job names and that are currently missing; empty while the GPUs are not known. */
+  #unseen({ devices }: Pick<DeviceOrder, 'devices'>): readonly number[] {
+    const gpus = this.#gpus;
+    if (gpus === null || devices.kind !== 'gpus') return [];
+    return devices.ids.filter((each) => !gpus.some(({ id }) => id === each));
+  }
+
+  #isUnseen(job: Pick<DeviceOrder, 'devices' | 'needs'>): boolean {
+    if (job.devices.kind !== 'anyGpu') return this.#unseen(job).length > 0;
+    return this.#gpus !== null && this.#gpusFor(job).length === 0;
   }
 
   /**
@@ -180,17 +260,16 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return (this.settings.faultOf?.(gpu) ?? null) !== null || (this.settings.isDrained?.(gpu) ?? false);
   }
 
-  /** The GPUs of a request that are out of use at the moment; for any GPU, all of them if no other is left. */
-  #out(request: DeviceRequest): readonly KnownGpu[] {
-    const gpus = this.#gpus ?? [];
+  /** The GPUs that a job waits for and that are out of use at the moment; for any GPU, all of them if no other is left. */
+  #out(job: Waiting): readonly KnownGpu[] {
+    const gpus = this.#gpusFor(job);
     const out = gpus.filter((gpu) => this.#isOut(gpu));
-    if (request.kind === 'gpus') return out.filter(({ id }) => request.ids.includes(id));
-    return request.kind === 'anyGpu' && out.length === gpus.length ? out : [];
+    return job.devices.kind === 'gpus' || out.length === gpus.length ? out : [];
   }
 
-  /** Why a request waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none. */
-  #whyOut(request: DeviceRequest): string {
-    const out = this.#out(request);
+  /** Why a job waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none. */
+  #whyOut(job: Waiting): string {
+    const out = this.#out(job);
     const drained = out.filter((gpu) => this.settings.isDrained?.(gpu));
     const broken = out.filter((gpu) => !drained.includes(gpu));
     const list = (gpus: readonly KnownGpu[]) => `GPU ${gpus.map(({ id }) => id).join(', ')}`;
@@ -202,45 +281,53 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       .join('');
   }
 
-  /** A phrase for what a request waits for. */
+  /** A phrase for what a job wants: of that, what is missing. */
+  #wanted(job: Waiting): string {
+    const { devices, missing, needs } = job;
+    if (missing === 'memory') return `${formatBytes(needs.memory ?? 0)} of memory`;
+    if (missing === 'cpus') return counted(needs.cpus ?? 0, 'CPU');
+    if (devices.kind === 'cpu') return devices.workers === 1 ? 'a CPU slot' : `${devices.workers} CPU slots`;
+    const named = devices.kind === 'gpus' ? `GPU ${devices.ids.join(', ')}` : null;
+    const memory = needs.gpuMemory ? `${formatBytes(needs.gpuMemory)} of memory` : '';
+    if (this.gpuShareOf(job) !== null) return `${memory} of ${named ?? 'a GPU'}`;
+    return named ?? `a free GPU${memory && ` with ${memory}`}`;
+  }
+
+  /** A phrase for what a job waits for. It goes to the job's owner, so it names no job of somebody else. */
   #describe(waiting: Waiting): string {
     if (this.#pause !== null) return this.#pause;
-    const { request } = waiting;
-    const words = describe(request);
+    this.#count();
+    const { devices, ahead, owner } = waiting;
+    const words = this.#wanted(waiting);
     const limit = this.#limitOf(waiting);
     if (limit !== null) return `${words}: ${limit}`;
-    if (request.kind === 'cpu') return words;
-    const why = this.#whyOut(request);
+    if (ahead !== null) {
+      const { count, first } = ahead;
+      const one = first.owner === owner ? `job ${first.id}` : 'a job of somebody else';
+      return `${words} (behind ${count === 1 ? one : counted(count, 'job')})`;
+    }
+    if (devices.kind === 'cpu') return words;
+    const why = this.#whyOut(waiting);
     if (why !== '') return words + why;
     if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
-    if (!this.#isUnseen(request)) return words;
-    if (request.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
-    const unseen = this.#unseen(request);
-    return unseen.length === request.ids.length
+    if (!this.#isUnseen(waiting)) return words;
+    if (devices.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
+    const unseen = this.#unseen(waiting);
+    return unseen.length === devices.ids.length
       ? `${words}, which this server does not see at the moment`
       : `${words}; this server does not see GPU ${unseen.join(', ')} at the moment`;
   }
 
-  /**
-   * Joins the queue. The devices may be granted before this returns.
-   * @param isAccepted an earlier server accepted it
-   * @param rank rates a GPU for a job that may use any; lower numbers are preferred
-   * @param former its arrival, if it was granted devices before and could not start
-   */
-  request(
-    request: DeviceRequest,
-    isAccepted = false,
-    owner: Owner = null,
-    rank: (gpu: number) => number = () => 0,
-    former: number | null = null,
-  ): Ticket {
-    let cancel = () => {};
-    let entry: Waiting | undefined;
+  /** Joins the queue. The devices may be granted before this returns, unless an earlier server accepted the job. */
+  request(order: DeviceOrder): Ticket {
+    const { former = null, rank = () => 0 } = order;
     if (former === null) this.#arrivals += 1;
     const arrival = former ?? this.#arrivals;
-    const common = { owner, arrival, since: this.#now(), position: 0 };
+    const place = { position: 0, missing: null, ahead: null };
+    let cancel = () => {};
+    let entry: Waiting | undefined;
     const granted = new Promise<Grant>((grant, reject) => {
-      entry = { ...common, request, isAccepted, rank, grant, fail: reject };
+      entry = { ...order, ...place, rank, arrival, since: this.#now(), grant, fail: reject };
       cancel = () => {
         if (!entry || !this.#queue.delete(entry)) return;
         reject(new TicketCancelled());
@@ -248,7 +335,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       };
       this.#queue.add(entry);
     });
-    this.reconsider();
+    if (order.isAccepted) this.#resume();
+    else this.reconsider();
     const position = () => {
       if (!entry || !this.#queue.has(entry)) return null;
       this.#count();
@@ -258,56 +346,71 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return { arrival, granted, position, waitingFor, cancel };
   }
 
-  /** Marks the devices that a job of an earlier server still holds as taken. */
-  adopt(grant: Grant, owner: Owner = null): Ticket {
-    this.#hold(grant, owner);
+  /** Grants devices once all jobs of an earlier server have come: the first one that comes need not be the next in turn. */
+  #resume(): void {
+    this.#areCounted = false;
+    if (this.#isResuming) return;
+    this.#isResuming = true;
+    queueMicrotask(() => {
+      this.#isResuming = false;
+      this.reconsider();
+    });
+  }
+
+  /** Marks what a job of an earlier server still holds as taken. */
+  adopt(grant: Grant, job: ScheduledJob): Ticket {
+    this.#hold(grant, job);
     const granted = Promise.resolve(grant);
     return { arrival: null, granted, position: () => null, waitingFor: () => '', cancel: () => {} };
   }
 
-  #hold(grant: Grant, owner: Owner): void {
-    this.#countHolders(grant, 1);
-    this.#running.set(owner, this.#runningOf(owner) + 1);
-    this.#freeSlots -= grant.cpuSlots;
-    this.#gpuShares.hold(owner, grant.gpus.length);
-    this.#cpuShares.hold(owner, grant.cpuSlots);
+  #hold(grant: Grant, job: ScheduledJob): void {
+    this.#held.set(grant, job);
+    this.#countFor(job.owner, grant, 1);
   }
 
   #runningOf(owner: Owner): number {
     return this.#running.get(owner) ?? 0;
   }
 
-  /** Releases the devices of a job on behalf of the owner it was given to. */
-  release(grant: Grant, owner: Owner = null): void {
-    this.#countHolders(grant, -1);
-    this.#running.set(owner, this.#runningOf(owner) - 1);
-    this.#freeSlots += grant.cpuSlots;
-    this.#gpuShares.hold(owner, -grant.gpus.length);
-    this.#cpuShares.hold(owner, -grant.cpuSlots);
+  /** Releases what a job holds. */
+  release(grant: Grant): void {
+    const job = this.#held.get(grant);
+    if (!job) return;
+    this.#held.delete(grant);
+    this.#countFor(job.owner, grant, -1);
     this.reconsider();
   }
 
-  #countHolders({ gpus, gpuUuids }: Grant, change: 1 | -1): void {
-    for (const key of [...gpus, ...gpuUuids]) {
-      const holders = (this.#holders.get(key) ?? 0) + change;
-      if (holders > 0) this.#holders.set(key, holders);
-      else this.#holders.delete(key);
-    }
+  #countFor(owner: Owner, { gpus, cpuSlots }: Grant, change: 1 | -1): void {
+    this.#running.set(owner, this.#runningOf(owner) + change);
+    this.#gpuShares.hold(owner, gpus.length * change);
+    this.#cpuShares.hold(owner, cpuSlots * change);
   }
 
   /**
-   * Goes through the queue, one owner after the other, and grants what it can. Called from outside when the limits of
+   * Goes through the queue in turn, and grants what it can. Called from outside when the limits of
    * owners may have changed.
    */
   reconsider(): void {
     this.#areCounted = false;
     this.#pause = this.settings.pause?.() ?? null;
-    if (this.#pause === null && this.#queue.size > 0) {
-      // A queue may have thousands of jobs, and mostly nothing is free.
-      if (this.#openGpus().length > 0) this.#grantGpus();
-      if (this.#freeSlots > 0) this.#grantSlots();
-    }
+    // A grant can change whose turn is next, and where a job fits. A server that starts now would look again as well.
+    while (this.#pause === null && this.#queue.size > 0 && this.#grantInTurn()) {}
     this.#tellChange();
+  }
+
+  /** Goes through the queue once. @returns whether it granted something */
+  #grantInTurn(): boolean {
+    const { size } = this.#queue;
+    const left = this.#left();
+    // A queue may have thousands of jobs, and mostly nothing is free.
+    const isOpen = (isCpu: boolean) =>
+      [...left].some(([what, amount]) => amount > 0 && (isCpu ? what === 'slots' : typeof what === 'number'));
+    for (const { place, ...turn } of this.#places(left, isOpen)) {
+      if (place?.missing === null) this.#give(turn, place);
+    }
+    return this.#queue.size < size;
   }
 
   /** Tells those that wait that something has changed, soon. */
@@ -324,113 +427,188 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     } else this.#changeTimer ??= setTimeout(tell, due).unref();
   }
 
-  /** The jobs that wait for GPUs, or for CPU slots. */
-  #waitingFor(kind: 'gpu' | 'cpu'): Waiting[] {
-    return [...this.#queue].filter(({ request }) => (request.kind === 'cpu') === (kind === 'cpu'));
-  }
-
-  /** Counts the places in the queue. There is one for GPUs and CPU slots: of the next two, the one that came first. */
+  /** Counts the places in the queue, and what each job waits for. */
   #count(): void {
     if (this.#areCounted) return;
     this.#areCounted = true;
-    const gpu = [...this.#gpuTurns.order(this.#waitingFor('gpu'))];
-    const cpu = [...this.#cpuTurns.order(this.#waitingFor('cpu'))];
-    let [a, b] = [0, 0];
-    for (let position = 1; a < gpu.length || b < cpu.length; position += 1) {
-      const [ofGpu, ofCpu] = [gpu[a]?.job, cpu[b]?.job];
-      const isGpu = !ofCpu || (ofGpu !== undefined && ofGpu.arrival < ofCpu.arrival);
-      if (isGpu) a += 1;
-      else b += 1;
-      const next = isGpu ? ofGpu : ofCpu;
-      if (next) next.position = position;
+    const free = this.#left();
+    const left = new Map(free);
+    const keptFor = new Map<Resource, Ahead>();
+    let position = 0;
+    for (const { job, place } of this.#places(left, () => true)) {
+      position += 1;
+      job.position = position;
+      // If it would run now without the jobs before it, it waits for what they keep.
+      const now = place && this.#placeOf(job, free, ([first]) => first);
+      const [kept = null] = (now?.missing === null && missingIn(left, now.takes)) || [];
+      job.missing = kept ?? place?.missing ?? null;
+      job.ahead = (kept !== null && keptFor.get(kept)) || null;
+      for (const [what] of place?.takes ?? []) {
+        const { first, count } = keptFor.get(what) ?? { first: job, count: 0 };
+        keptFor.set(what, { first, count: count + 1 });
+      }
     }
+  }
+
+  /** What no job has, of the GPUs that are in use and of the machine. */
+  #left(): Amounts {
+    const gpus = (this.#gpus ?? []).filter((gpu) => !this.#isOut(gpu));
+    const { memory, cpus } = this.#machine;
+    const left: Amounts = new Map<Resource, number>([
+      ['slots', this.cpuSlots],
+      ['memory', memory],
+      ['cpus', cpus],
+    ]);
+    for (const gpu of gpus) left.set(gpu.id, this.#sizeOf(gpu));
+    for (const [grant, job] of this.#held) {
+      const own = gpus.filter((gpu) => isOn(grant, gpu));
+      take(left, this.#bookings(job, own, grant.cpuSlots));
+    }
+    return left;
+  }
+
+  #memoryOf(gpu: KnownGpu): number | null {
+    return this.settings.memoryOf?.(gpu) ?? null;
+  }
+
+  /** Bytes of a GPU. If they are not known, it counts as a single one, so that no two jobs fit. */
+  #sizeOf(gpu: KnownGpu): number {
+    return this.#memoryOf(gpu) ?? 1;
+  }
+
+  #takenOf(gpu: KnownGpu, job: ScheduledJob): number {
+    return Math.min(this.gpuShareOf(job) ?? Infinity, this.#sizeOf(gpu));
+  }
+
+  /** What a job takes with these devices. One that needs more than there is gets all of it; otherwise it would never run. */
+  #bookings(job: ScheduledJob, gpus: readonly KnownGpu[], cpuSlots: number): Place['takes'] {
+    const { memory, cpus } = this.#machine;
+    const all: Place['takes'] = [
+      ...gpus.map((gpu) => [gpu.id, this.#takenOf(gpu, job)] as const),
+      ['slots', cpuSlots],
+      ['memory', Math.min(job.needs.memory ?? 0, memory)],
+      ['cpus', Math.min(job.needs.cpus ?? 0, cpus)],
+    ];
+    return all.filter(([, amount]) => amount > 0);
+  }
+
+  /** The jobs that wait for GPUs, or for CPU slots, in turn, as long as there is something for them. */
+  *#line(isCpu: boolean, isOpen: (isCpu: boolean) => boolean): Generator<Turn, undefined> {
+    if (!isOpen(isCpu)) return;
+    const turns = isCpu ? this.#cpuTurns : this.#gpuTurns;
+    const jobs = [...this.#queue].filter(({ devices }) => (devices.kind === 'cpu') === isCpu);
+    for (const turn of turns.order(jobs)) {
+      yield { ...turn, turns };
+      if (!isOpen(isCpu)) return;
+    }
+  }
+
+  /** The jobs of both lines: of the next of each, the one that came first. */
+  *#inTurn(isOpen: (isCpu: boolean) => boolean): Generator<Turn, void> {
+    const [gpuLine, cpuLine] = [this.#line(false, isOpen), this.#line(true, isOpen)];
+    let [gpu, cpu] = [gpuLine.next().value, cpuLine.next().value];
+    while (gpu || cpu) {
+      if (gpu && !(cpu && cpu.job.arrival < gpu.job.arrival)) {
+        yield gpu;
+        gpu = gpuLine.next().value;
+      } else if (cpu) {
+        yield cpu;
+        cpu = cpuLine.next().value;
+      }
+    }
+  }
+
+  /**
+   * Goes through the queue in turn with the place of each job, null for one that keeps nothing from others. Between two jobs
+   * the place of the first is taken from what is left: either the job was given it, or it waits for it.
+   */
+  *#places(
+    left: Amounts,
+    isOpen: (isCpu: boolean) => boolean,
+  ): Generator<Turn & { place: Place | null }, void> {
+    const atLimit = new Set<Owner>();
+    for (const turn of this.#inTurn(isOpen)) {
+      const { job } = turn;
+      const isGpu = job.devices.kind !== 'cpu';
+      // Otherwise an owner's small jobs would overtake a large one for ever.
+      const isLimited = (isGpu && atLimit.has(job.owner)) || this.#limitOf(job) !== null;
+      if (isLimited && isGpu) atLimit.add(job.owner);
+      const place = isLimited ? null : this.#placeOf(job, left, (fitting) => this.#best(job, fitting, left));
+      yield { ...turn, place };
+      take(left, place?.takes ?? []);
+    }
+  }
+
+  /**
+   * Whether a job fits into what is left, and what it takes, or keeps until it fits. Null if its GPU is missing or out of
+   * use, which may last.
+   * @param choose one of the GPUs where it fits
+   */
+  #placeOf(
+    job: Waiting,
+    left: ReadonlyMap<Resource, number>,
+    choose: (fitting: readonly [KnownGpu, ...KnownGpu[]]) => KnownGpu,
+  ): Place | null {
+    const { devices } = job;
+    let gpus = this.#gpusFor(job).filter(({ id }) => left.has(id));
+    if (gpus.length < gpusOf(devices)) return null;
+    if (devices.kind === 'anyGpu') {
+      const lack = (gpu: KnownGpu) => this.#takenOf(gpu, job) - (left.get(gpu.id) ?? 0);
+      const [first, ...others] = gpus.filter((gpu) => lack(gpu) <= 0);
+      const soonest = (one: KnownGpu, other: KnownGpu) => (lack(other) < lack(one) ? other : one);
+      gpus = [first ? choose([first, ...others]) : gpus.reduce(soonest)];
+    }
+    // A job that asks for more slots than exist gets all of them; otherwise it would never run.
+    const cpuSlots = devices.kind === 'cpu' ? Math.min(devices.workers, this.cpuSlots) : 0;
+    const takes = this.#bookings(job, gpus, cpuSlots);
+    const [missing = null] = missingIn(left, takes) ?? [];
+    // It keeps memory and CPUs only once there is a device for it. Otherwise a long queue for one GPU would keep all of them.
+    return { gpus, missing, takes: isDevice(missing) ? takes.filter(([what]) => isDevice(what)) : takes };
   }
 
   /** Gives a waiting job its devices. */
-  #give(waiting: Waiting, grant: Grant, turns: TurnsOfOwners, isFirst: boolean): void {
-    this.#queue.delete(waiting);
-    this.#hold(grant, waiting.owner);
-    if (isFirst) turns.serve(waiting.owner);
-    waiting.grant(grant);
-  }
-
-  /** GPUs that no job has and that are in use. */
-  #openGpus(): KnownGpu[] {
-    return (this.#gpus ?? []).filter((gpu) => this.isFree(gpu) && !this.#isOut(gpu));
-  }
-
-  #grantGpus(): void {
-    const wantedAhead = new Set<number>();
-    const atLimit = new Set<Owner>();
-    for (const { job, isFirst } of this.#gpuTurns.order(this.#waitingFor('gpu'))) {
-      const open = this.#openGpus().filter(({ id }) => !wantedAhead.has(id));
-      if (open.length === 0) return;
-      // Otherwise an owner's small jobs would overtake a large one for ever.
-      if (atLimit.has(job.owner) || this.#limitOf(job) !== null) {
-        atLimit.add(job.owner);
-        continue;
-      }
-      const { request } = job;
-      const grant = this.#tryGpus(job, open);
-      if (grant) this.#give(job, grant, this.#gpuTurns, isFirst);
-      // A job that waits for a missing GPU may wait for a long time, so it reserves no other GPU.
-      else if (request.kind === 'gpus' && !this.#isUnseen(request) && this.#out(request).length === 0) {
-        for (const id of request.ids) wantedAhead.add(id);
-      }
-    }
+  #give({ job, isFirst, turns }: Turn, { gpus, takes }: Place): void {
+    this.#queue.delete(job);
+    const gpuUuids = gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== '');
+    const [, cpuSlots = 0] = takes.find(([what]) => what === 'slots') ?? [];
+    const grant = { gpus: gpus.map(({ id }) => id), gpuUuids, cpuSlots };
+    this.#hold(grant, job);
+    if (isFirst) turns.serve(job.owner);
+    job.grant(grant);
   }
 
   /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
-  #limitOf({ owner, request }: Waiting): string | null {
+  #limitOf({ owner, devices }: Waiting): string | null {
     const { maxGpusOf, maxJobsOf } = this.settings;
     const [gpus, jobs] = [maxGpusOf?.(owner) ?? null, maxJobsOf?.(owner) ?? null];
     const [heldGpus, running] = [this.#gpuShares.heldBy(owner), this.#runningOf(owner)];
     if (jobs !== null && running >= jobs)
       return `${ownerInWords(owner)} may have ${counted(jobs, 'job')} at once and has ${running}`;
-    const isOver = gpus !== null && request.kind !== 'cpu' && heldGpus + gpusOf(request) > gpus;
+    const isOver = gpus !== null && devices.kind !== 'cpu' && heldGpus + gpusOf(devices) > gpus;
     return isOver ? `${ownerInWords(owner)} may have ${gpus} at once and has ${heldGpus}` : null;
-  }
-
-  #grantSlots(): void {
-    for (const { job, isFirst } of this.#cpuTurns.order(this.#waitingFor('cpu'))) {
-      if (this.#limitOf(job) !== null) continue;
-      const grant = this.#trySlots(job.request);
-      if (grant === null) return;
-      this.#give(job, grant, this.#cpuTurns, isFirst);
-    }
-  }
-
-  #tryGpus(job: Waiting, open: readonly KnownGpu[]): Grant | null {
-    const { request } = job;
-    const ids = request.kind === 'gpus' ? request.ids : this.#best(job, open);
-    const gpus = ids.flatMap((each) => open.find(({ id }) => id === each) ?? []);
-    if (gpus.length === 0 || gpus.length < ids.length) return null;
-    const gpuUuids = gpus.map(({ uuid }) => uuid).filter((uuid) => uuid !== '');
-    return { gpus: ids, gpuUuids, cpuSlots: 0 };
   }
 
   /**
    * Chooses a GPU for a job that may use any of these. One that other programs have filled is taken only if there is no
    * other, and one that a queued job names is the last choice, so that no job waits longer because of another one's
-   * preference.
+   * preference. Of GPUs that are equally good, a job that shares takes the fullest, which leaves whole ones for others.
    */
-  #best({ rank }: Waiting, open: readonly KnownGpu[]): number[] {
-    if (open.length < 2) return open.map(({ id }) => id);
+  #best(
+    job: Waiting,
+    fitting: readonly [KnownGpu, ...KnownGpu[]],
+    left: ReadonlyMap<Resource, number>,
+  ): KnownGpu {
+    if (fitting.length === 1) return fitting[0];
     const named = new Set(
-      [...this.#queue].flatMap(({ request }) => (request.kind === 'gpus' ? request.ids : [])),
+      [...this.#queue].flatMap(({ devices }) => (devices.kind === 'gpus' ? devices.ids : [])),
     );
     const order = (gpu: KnownGpu) =>
       named.has(gpu.id)
         ? Number.POSITIVE_INFINITY
-        : rank(gpu.id) + (this.settings.isFilled?.(gpu) ? filledRank : 0);
-    const best = open.reduce((one, other) => (order(other) < order(one) ? other : one));
-    return [best.id];
-  }
-
-  #trySlots(request: DeviceRequest): Grant | null {
-    if (request.kind !== 'cpu') return null;
-    // A job that asks for more slots than exist gets all of them; otherwise it would never run.
-    const cpuSlots = Math.min(request.workers, this.cpuSlots);
-    return this.#freeSlots >= cpuSlots ? { gpus: [], gpuUuids: [], cpuSlots } : null;
+        : job.rank(gpu.id) + (this.settings.isFilled?.(gpu) ? filledRank : 0);
+    const emptiness = ({ id }: KnownGpu) => (this.gpuShareOf(job) === null ? 0 : (left.get(id) ?? 0));
+    const isBetter = (one: KnownGpu, other: KnownGpu) =>
+      order(one) < order(other) || (order(one) === order(other) && emptiness(one) < emptiness(other));
+    return fitting.reduce((best, each) => (isBetter(each, best) ? each : best));
   }
 }

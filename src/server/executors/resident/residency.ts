@@ -6,7 +6,7 @@ import { jobMarker, type RunRequest, type WorkerCall, workerFiles } from '../../
 import { isWithin, type JobLimits, jobsInSandbox, limitWords, type Sandbox } from '../../sandbox/index.js';
 import type { Grant, JobAccess, Resident, RunOrder, WorkerInfo } from '../index.js';
 import type { Worker, WorkerOrder } from './worker.js';
-import { fingerprint, type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
+import { fingerprint, type GpuBooking, type WorkerChoice, Workers, type WorkersSettings } from './workers.js';
 
 /** The variables of a job that name none of its files: its worker has them too. */
 function sharedEnvironment(environment: RunRequest['environment'], { path }: RunOrder['directory']) {
@@ -91,7 +91,7 @@ export class Residency {
   /** The workers on these GPUs leave; one that has a job leaves after it. */
   async clear(gpus: readonly { readonly id: number; readonly uuid: string }[]): Promise<void> {
     const grant = { gpus: gpus.map(({ id }) => id), gpuUuids: gpus.map(({ uuid }) => uuid), cpuSlots: 0 };
-    await this.#workers?.clear(grant, null);
+    await this.#workers?.clear(grant, null, () => Number.NEGATIVE_INFINITY);
   }
 
   /** Ends the idle workers. */
@@ -131,6 +131,7 @@ export class Residency {
     order: RunOrder,
     grant: Grant,
     request: Omit<RunRequest, 'command' | 'wrapper'>,
+    booking: GpuBooking,
   ): Promise<Assignment> {
     const workers = this.#workers;
     if (!workers) return unassigned;
@@ -138,12 +139,13 @@ export class Residency {
     const asked = idle > 0 ? (order.resident?.(grant) ?? null) : null;
     const isAlone = asked !== null && (await this.problem()) !== null;
     const resident = isAlone ? null : asked;
-    const cleared = (choice: WorkerChoice | null) => workers.clear(grant, choice?.worker ?? null);
+    const cleared = (choice: WorkerChoice | null) =>
+      workers.clear(grant, choice?.worker ?? null, booking.leftOf);
     if (!resident) {
       const words = isAlone ? ['where no app can stay loaded'] : [];
       return { ...unassigned, words, cleared: cleared(null) };
     }
-    const wanted = await this.#workerOrder(order, grant, request, resident, idle);
+    const wanted = await this.#workerOrder(order, grant, request, resident, idle, booking.share);
     const choice = await workers.choose(wanted, order.directory.id);
     const start = choice.worker?.isLoaded ? 'warm' : 'cold';
     return { resident, choice, start, words: [startWords[start]], cleared: cleared(choice) };
@@ -186,6 +188,7 @@ export class Residency {
     }: Omit<RunRequest, 'command' | 'wrapper'>,
     resident: Resident,
     idle: number,
+    gpuMemory: number | null,
   ): Promise<WorkerOrder> {
     const { command, watched, name, isShared } = resident;
     const { gpus, gpuUuids } = grant;
@@ -210,9 +213,10 @@ export class Residency {
       isShared,
       gpus,
       gpuUuids,
+      gpuMemory,
       watched,
       environment: shared,
-      sharedBy: JSON.stringify([command, devices, ...(isShared ? [] : [owner]), access?.network]),
+      sharedBy: JSON.stringify([command, devices, ...(isShared ? [] : [owner]), access?.network, gpuMemory]),
       content: createHash('sha256').update(content).digest('hex'),
       seen: await fingerprint(watched),
     };

@@ -44,6 +44,7 @@ const workerRequest = z.object({
   isShared: z.boolean().default(false),
   gpus: z.array(z.number().int().min(0)),
   gpuUuids: words,
+  gpuMemory: count,
   watched: words,
   seen: z.string(),
 }) satisfies z.ZodType<WorkerRequest>;

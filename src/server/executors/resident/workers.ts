@@ -48,6 +48,14 @@ export interface WorkersSettings extends WorkerHostSettings {
   readonly report: Report;
 }
 
+/** What is booked of the GPUs of a job. */
+export interface GpuBooking {
+  /** Bytes that the job takes of each; null if it has them for itself. */
+  readonly share: number | null;
+  /** Bytes of a GPU that no job has booked. */
+  readonly leftOf: (gpu: number) => number;
+}
+
 /** The worker of a job. */
 export interface WorkerChoice {
   readonly order: WorkerOrder;
@@ -96,17 +104,27 @@ export class Workers {
   }
 
   /**
-   * Frees the GPUs of a job: other workers on them leave. Resolves when they are gone.
+   * Frees the GPUs of a job: other workers on them leave, except those that share them and still fit beside the jobs, first
+   * the ones that were used last. Resolves when they are gone.
    * @param kept the worker of the job
    */
-  async clear({ gpus, gpuUuids }: Grant, kept: Worker | null): Promise<void> {
+  async clear({ gpus, gpuUuids }: Grant, kept: Worker | null, leftOf: GpuBooking['leftOf']): Promise<void> {
     await this.#recovered;
     if (kept === null) this.#endForMemory();
     const isInTheWay = ({ request }: Worker) =>
       request.gpus.some((id) => gpus.includes(id)) ||
       request.gpuUuids.some((uuid) => gpuUuids.includes(uuid));
-    const leaving = [...this.#workers].filter((each) => each !== kept && isInTheWay(each));
-    // One that still has a job leaves after it. A GPU is given to two jobs only if the ids of GPUs have changed.
+    let left = Math.min(...gpus.map(leftOf));
+    const fits = ({ isUnused, request: { gpuMemory } }: Worker) => {
+      // What its job takes is booked. Another one's is counted from here on.
+      const taken = isUnused ? gpuMemory : 0;
+      if (gpuMemory === null || taken === null || taken > left) return false;
+      left -= taken;
+      return true;
+    };
+    const others = [...this.#workers].filter((each) => each !== kept && isInTheWay(each));
+    const leaving = others.sort((a, b) => a.idleFor - b.idleFor).filter((each) => !fits(each));
+    // One that still has a job leaves after it. A GPU is given to two jobs that do not share only if the ids of GPUs have changed.
     await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
   }
 
