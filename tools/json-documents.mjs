@@ -90,6 +90,9 @@ const job = object({
     .number()
     .nullable()
     .describe('Seconds that its command ran, without the packing of its result'),
+  peak_memory: z.number().nullable().describe('Bytes of memory that it had at most; null if not known'),
+  peak_gpu_memory: z.number().nullable().describe('The same for the memory of any one of its GPUs'),
+  cpu_seconds: z.number().nullable().describe('Seconds of CPU time that it used; null if not known'),
   expires_at: time.describe('Until when it is kept, once it has ended'),
   keep: z.number().nullable().describe('Seconds that it is kept after its end'),
   time_limit: z.number().nullable().describe('Seconds that it may run; null for as long as it takes'),
@@ -184,6 +187,18 @@ const app = z.looseObject({
   patch_size: z.array(z.number().int()).nullable(),
   has_capabilities: z.array(z.boolean()).describe('Inference, evaluation, uncertainty'),
   finetunable: z.boolean(),
+  observed: z
+    .array(
+      object({
+        operation: z.string(),
+        resource: z.string().describe('`gpu_memory` or `memory`'),
+        jobs: z.number().int(),
+        median: z.number(),
+        maximum: z.number(),
+      }),
+    )
+    .optional()
+    .describe('Bytes that its latest jobs with a result had at most'),
   inputs: volumes.describe('By key, what one case consists of'),
   outputs: volumes.describe('By key, what it writes for a case'),
   inputs_evaluations: z
@@ -712,6 +727,7 @@ export const jsonDocuments = {
             app: z.string(),
             jobs: z.number().int().describe('How many have ended'),
             gpu_hours: z.number().describe('Hours on a GPU, times the number of GPUs'),
+            cpu_hours: z.number().describe('Hours of CPU time'),
             bytes_in: z.number().describe('Of the uploads'),
             bytes_out: z
               .number()

@@ -73,9 +73,31 @@ const version = {
   description:
     'Changes with the files of the app and with nothing else: sha256: and a hash of their names and contents, or the commit of a repository. Null while it is being computed: ask again; absent if there is none',
 };
+const observed = {
+  ...array(
+    object({
+      operation: { enum: operationNames },
+      resource: { enum: ['gpu_memory', 'memory'] },
+      jobs: integer,
+      median: integer,
+      maximum: integer,
+    }),
+  ),
+  description:
+    'Bytes that its latest jobs with a result had at most on this server; of GPU memory, on any one GPU',
+};
 const available = {
   ...described,
-  properties: { ...described.properties, terminology, citation, repository, task, parameters, version },
+  properties: {
+    ...described.properties,
+    terminology,
+    citation,
+    repository,
+    task,
+    parameters,
+    observed,
+    version,
+  },
 };
 const unavailable = object({ app: string, available: { const: false }, reason: string });
 
@@ -206,6 +228,7 @@ export const schemas = {
         app: string,
         jobs: integer,
         gpu_hours: number,
+        cpu_hours: { ...number, description: 'Of CPU time' },
         bytes_in: integer,
         bytes_out: integer,
         bytes_kept: { ...integer, description: 'What its jobs keep on the disk of the server now' },
@@ -238,6 +261,9 @@ export const schemas = {
       description:
         'Seconds that its command ran, without the packing; null until it has ended, and if it never ran',
     },
+    peak_memory: { ...integerOrNull, description: 'Bytes of memory that it had at most; null if not known' },
+    peak_gpu_memory: { ...integerOrNull, description: 'The same for the memory of any one of its GPUs' },
+    cpu_seconds: { type: ['number', 'null'], description: 'Seconds of CPU time that it used' },
     expires_at: time,
     keep: { ...integerOrNull, description: 'Seconds that it is kept after its end' },
     time_limit: { ...integerOrNull, description: 'Seconds that it may run' },

@@ -13,6 +13,7 @@ export default class Check extends BaseCommand {
     '<%= config.bin %> check my-app --no-run --json',
     '<%= config.bin %> check my-app --try',
     '<%= config.bin %> check my-app --time-limit 10m',
+    '<%= config.bin %> check my-app --measure --scan ct.nii.gz',
   ];
   static override args = {
     directory: Args.string({ required: true, ignoreStdin: true, description: 'Directory of the app' }),
@@ -21,6 +22,14 @@ export default class Check extends BaseCommand {
     run: Flags.boolean({ default: true, allowNo: true, description: 'Run the app once on a tiny volume' }),
     try: Flags.boolean({
       description: 'Run it as a server would instead: in the sandbox, once on each GPU',
+    }),
+    measure: Flags.boolean({
+      description: 'The same, and print what it used as `resources` for its app.json',
+    }),
+    scan: Flags.file({
+      exists: true,
+      helpValue: 'FILE',
+      description: 'Run it on this scan instead of a tiny volume',
     }),
     'time-limit': runTimeFlag({
       default: '60s',

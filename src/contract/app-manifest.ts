@@ -1,4 +1,4 @@
-import type { AppResources } from './resources.js';
+import type { AppResources, Observed } from './resources.js';
 
 /** What an app reads or writes, as `app.json` declares it. */
 export interface AppVolume {
@@ -68,6 +68,8 @@ export interface AvailableApp
   readonly terminology?: NonNullable<AppManifest['terminology']>;
   /** Where the app comes from, for an app of a repository. */
   readonly repository?: AppOrigin;
+  /** What jobs used here. */
+  readonly observed?: readonly Observed[];
   /**
    * Changes with the app's files, and with nothing else: `sha256:` and a hash of their names and contents, or the commit
    * of a repository. Null while it is being computed, which a client that needs it waits for by asking again; absent for

@@ -122,6 +122,7 @@ export {
   gpuUses,
   type Needs,
   needsOf,
+  type Observed,
   shortage,
   unknownNeeds,
 } from './resources.js';

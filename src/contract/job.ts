@@ -64,6 +64,12 @@ export interface JobView {
    * Seconds that its command ran, without packing; null until it has ended, and if it never ran.
    */
   readonly run_seconds: number | null;
+  /** Bytes of memory that its processes had at most; null until it has ended, and if that is not known. */
+  readonly peak_memory: number | null;
+  /** The same for the memory of any one of its GPUs. */
+  readonly peak_gpu_memory: number | null;
+  /** Seconds of CPU time. */
+  readonly cpu_seconds: number | null;
   readonly expires_at: string | null;
   /** Seconds that it is kept after its end. */
   readonly keep: number | null;

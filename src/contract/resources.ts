@@ -24,6 +24,15 @@ export type AppResources = DeclaredResources & {
   readonly operations?: Partial<Record<OperationName, DeclaredResources>> | undefined;
 };
 
+/** What the latest jobs of an app with a result had at most of a resource, in bytes. Of GPU memory, on any one GPU. */
+export interface Observed {
+  readonly operation: OperationName;
+  readonly resource: 'gpu_memory' | 'memory';
+  readonly jobs: number;
+  readonly median: number;
+  readonly maximum: number;
+}
+
 /** What one job needs. Sizes are in bytes; null means that its app does not say. */
 export interface Needs {
   readonly gpu: GpuUse;

@@ -6,6 +6,8 @@ export interface UsageRow {
   readonly jobs: number;
   /** Hours on a GPU, times the number of GPUs. */
   readonly gpu_hours: number;
+  /** Hours of CPU time. */
+  readonly cpu_hours: number;
   /** Bytes of the uploads. */
   readonly bytes_in: number;
   /** Bytes of the results: of their archives, or of the files of results that are packed during the download. */

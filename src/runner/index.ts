@@ -3,6 +3,7 @@ export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
 export {
   isAlive,
+  jobsOf,
   removedButOpen,
   runnerIn,
   runners,

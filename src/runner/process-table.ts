@@ -83,7 +83,11 @@ const maxDescriptors = 64;
 
 const assignment = `${jobMarker}=`;
 
-function jobsOf(pid: number): string[] {
+/**
+ * Ids of the jobs and workers that a process was started for.
+ * @throws the system's error if it has ended, or belongs to another user
+ */
+export function jobsOf(pid: number): string[] {
   const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
   if (!environment.includes(assignment)) return [];
   const entries = environment.split('\0').filter((entry) => entry.startsWith(assignment));

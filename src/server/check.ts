@@ -259,6 +259,7 @@ async function tryApp(
   { id, command }: AppFindings,
   directory: string,
   run: (job: TrialJob) => Promise<TrialEnd>,
+  scan: string | undefined,
 ): Promise<Omit<Finding, 'about'>> {
   const app = await viewAppDirectory(id, directory);
   if (!app.available || command === null) {
@@ -270,7 +271,30 @@ async function tryApp(
   if (refusals(app, operations.infer, {}, null).length > 0) {
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
   }
-  return trialRun(app, directory, command, run);
+  return trialRun(app, directory, command, run, scan);
+}
+
+/** What trials used, as `resources` of an app.json: sizes are a tenth larger, and whole gibibytes. */
+function* measured(ends: GpuTrial['succeeded']): Generator<Finding> {
+  const most = (of: (end: GpuTrial['succeeded'][number]) => number | null | undefined) =>
+    Math.max(0, ...ends.map((end) => of(end) ?? 0));
+  const size = (bytes: number) => bytes > 0 && `${Math.ceil((bytes * 1.1) / 1024 ** 3)}GiB`;
+  const resources = {
+    gpu_memory: size(most((end) => end.peakGpuMemory)),
+    memory: size(most((end) => end.peakMemory)),
+    cpus: most(({ cpuSeconds, seconds }) =>
+      cpuSeconds === null ? 0 : Math.max(1, Math.round(cpuSeconds / seconds)),
+    ),
+  };
+  const entries = Object.entries(resources).flatMap(([name, value]) =>
+    value ? `"${name}": ${JSON.stringify(value)}` : [],
+  );
+  if (entries.length === 0) return;
+  const about = 'resources';
+  yield { kind: 'ok', about, says: `"resources": { ${entries.join(', ')} }` };
+  const says =
+    "a larger scan needs more: name one with --scan; 'remote-app apps APP' shows what jobs used on a server";
+  yield { kind: 'note', about, says };
 }
 
 /** Runs an app in the sandbox, once on each GPU, or on the CPU if there is none. */
@@ -278,6 +302,7 @@ async function* tryOnGpus(
   found: AppFindings,
   directory: string,
   seconds: number,
+  { isMeasured, scan }: AppTrial,
   environment: NodeJS.ProcessEnv,
 ): AsyncGenerator<Finding> {
   const trial = await GpuTrial.open(environment);
@@ -296,8 +321,9 @@ async function* tryOnGpus(
     for (const { about, devices } of onGpus.length > 0 ? onGpus : [onCpu])
       yield {
         about,
-        ...(await tryApp(found, directory, (job) => trial.run(job, devices, directory, seconds))),
+        ...(await tryApp(found, directory, (job) => trial.run(job, devices, directory, seconds), scan)),
       };
+    if (isMeasured) yield* measured(trial.succeeded);
   } finally {
     trial.close();
   }
@@ -322,19 +348,29 @@ async function* checkCuda(
   }
 }
 
+/** How an app is tried. */
+interface AppTrial {
+  /** That a run may take; null for no run. */
+  readonly seconds: number | null;
+  /** Whether runs are jobs in the sandbox, one on each GPU, instead of one run on the CPU. */
+  readonly isInSandbox: boolean;
+  /** Whether these tell what they used. */
+  readonly isMeasured: boolean;
+  /** A scan to run it on instead of a tiny volume. */
+  readonly scan: string | undefined;
+}
+
 /**
  * Checks everything that an app directory needs, for its author.
  * @param directory absolute
- * @param seconds that a trial run may take; null for none
- * @param isInSandbox whether trial runs are jobs in the sandbox, one on each GPU, instead of one run on the CPU
  * @param environment variables that a server would have
  */
 export async function* checkApp(
   directory: string,
-  seconds: number | null,
-  isInSandbox: boolean,
+  trial: AppTrial,
   environment: NodeJS.ProcessEnv,
 ): AsyncGenerator<Finding> {
+  const { seconds, isInSandbox, scan } = trial;
   const id = path.basename(directory);
   const allowed = { id, directory, repository: null, argument: directory, network: false };
   const { apps } = await lookAtApps([allowed], [], environment, 'own-python');
@@ -343,10 +379,10 @@ export async function* checkApp(
     if (found.problems.length > 0) continue;
     yield* checkCuda(found, directory, environment);
     if (seconds === null) continue;
-    if (isInSandbox) yield* tryOnGpus(found, directory, seconds, environment);
+    if (isInSandbox) yield* tryOnGpus(found, directory, seconds, trial, environment);
     else {
       const run = runHere(jobEnvironment(environment), seconds);
-      yield { about: 'trial run', ...(await tryApp(found, directory, run)) };
+      yield { about: 'trial run', ...(await tryApp(found, directory, run, scan)) };
     }
   }
 }

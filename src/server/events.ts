@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { TokenDocument } from '../access/index.js';
-import type { ErrorCode } from '../contract/index.js';
+import type { ErrorCode, Observed } from '../contract/index.js';
 import type { Report } from './report.js';
 
 /** How events identify a job. */
@@ -61,6 +61,12 @@ export interface EndedJob extends JobFacts {
   readonly endedAt: string;
   /** Seconds that it ran; null if it never did. */
   readonly seconds: number | null;
+  /** Bytes of memory, and of any one GPU's, that it had at most; null where that is not known. */
+  readonly peakMemory: number | null;
+  readonly peakGpuMemory: number | null;
+  readonly cpuSeconds: number | null;
+  /** What it used far more of than its app declares. */
+  readonly overuse: readonly (Pick<Observed, 'resource'> & Readonly<Record<'used' | 'declared', number>>)[];
   /** Bytes of the result, or of its files if it is packed while it is downloaded; null if there is none. */
   readonly bytes: number | null;
 }

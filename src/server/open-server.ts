@@ -73,11 +73,16 @@ interface OpenContext extends Pick<ServeContext, 'openExecutor' | 'clock'> {
   readonly report: Report;
 }
 
-/** Tells the executor what owners used before this start, so that a restart does not change whose turn is next. */
+/**
+ * Reads what jobs used before this start: descriptions of apps tell it, and the executor has to know it, so that a restart
+ * does not change whose turn is next.
+ */
 async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
-  // Earlier use hardly counts.
-  await usage.each(Date.now() - 8 * halfLife, ({ owner, gpu_seconds, time }) => {
-    local?.remember(owner, gpu_seconds * 1000, Math.max(0, Date.now() - Date.parse(time)));
+  await usage.each(0, (used) => {
+    usage.observe(used);
+    const ago = Math.max(0, Date.now() - Date.parse(used.time));
+    // Earlier use hardly counts.
+    if (ago < 8 * halfLife) local?.remember(used.owner, used.gpu_seconds * 1000, ago);
   });
 }
 

@@ -30,6 +30,9 @@ function printedIn(directory: string): string {
 
 /** Runs jobs of an app as a server of this machine would: with runners, in its sandbox, on its GPUs. */
 export class GpuTrial {
+  /** The ends of those that succeeded, with the seconds that they ran. */
+  readonly succeeded: (Ended & { readonly seconds: number })[] = [];
+
   private constructor(
     private readonly environment: NodeJS.ProcessEnv,
     readonly gpus: GpuInventory,
@@ -76,8 +79,13 @@ export class GpuTrial {
         command: job.command,
         access: () => ({ network: false, directories: [directory], environment: {} }),
       };
+      let began = 0;
       for await (const event of executor.run(order)) {
-        if (event.kind === 'ended') return { how: howOf(event, seconds), printed: printedIn(job.path) };
+        if (event.kind === 'placed') began = performance.now();
+        if (event.kind !== 'ended') continue;
+        if (event.exitCode === 0)
+          this.succeeded.push({ ...event, seconds: (performance.now() - began) / 1000 });
+        return { how: howOf(event, seconds), printed: printedIn(job.path) };
       }
       throw new Error('The executor reported no end of the job');
     } finally {

@@ -88,7 +88,7 @@ describe('usage', () => {
     expect(await owners()).toContain('old');
     expect(await owners('--since', '30d')).toContain('recent');
     expect(await owners('--since', '30d')).not.toContain('old');
-    expect((await run('root')).stdout).toMatch(/^old +lungs +1 +2\.00 +1 B +2 B +0 B +40 days ago$/m);
+    expect((await run('root')).stdout).toMatch(/^old +lungs +1 +2\.00 +0\.00 +1 B +2 B +0 B +40 days ago$/m);
     expect((await run('root')).stdout).toMatch(/^all +\d/m);
     const { code, stderr } = await run('root', '--since', 'yesterday');
     expect(code, stderr).toBe(2);

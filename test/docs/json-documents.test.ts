@@ -147,6 +147,7 @@ const cases: Readonly<Record<string, () => Promise<unknown[][]>>> = {
   apps: async () => [
     await loaded().then(() => runRich('apps')),
     await runRich('apps', 'tissue'),
+    await id().then(() => run('apps', 'probe')),
     await runRich('apps', 'broken'),
     await runRich('apps', repositoryApp),
     await runRich('apps', '--refresh'),

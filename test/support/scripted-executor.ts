@@ -5,7 +5,6 @@ import { constants } from 'node:os';
 import path from 'node:path';
 import { unknownNeeds } from '../../src/contract/index.js';
 import type { Clock } from '../../src/files/index.js';
-import { unknownUsage } from '../../src/runner/index.js';
 import { LogFile, OutputLog } from '../../src/runner/log.js';
 import type * as executorsModule from '../../src/server/executors/index.js';
 import type {
@@ -147,7 +146,7 @@ export class ScriptedRuns {
           fault,
           error: null,
           lostLines: 0,
-          ...unknownUsage,
+          ...{ peakMemory: 2 ** 20, cpuSeconds: 0.5 },
           endedAt,
         };
       });

@@ -16,7 +16,10 @@ import {
   type AppList,
   capabilityNames,
   checkpointsOf,
+  commandOf,
+  counted,
   excerpt,
+  formatBytes,
   oneLine,
   readParameters,
   referenceText,
@@ -83,6 +86,15 @@ const needs = ({ resources: { operations = {}, ...general } = {} }: AvailableApp
     .flatMap((each) => unknownValue(each) ?? [])
     .join('; ');
 
+/** What jobs used on this server. */
+const observed = ({ observed: all = [] }: AvailableAppAnswer): string =>
+  all
+    .map(({ operation, resource, jobs, median, maximum }) => {
+      const what = `${commandOf(operation)}: ${resource.replace('gpu_', 'GPU ')}`;
+      return `${what} ${formatBytes(median)} (median), ${formatBytes(maximum)} (maximum) in ${counted(jobs, 'job')}`;
+    })
+    .join('; ');
+
 /** A value that nobody has checked: `a: 1, b: 2` if it is a flat object. */
 function unknownValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
@@ -133,6 +145,7 @@ const factsOf = (app: AvailableAppAnswer): (readonly [string, string | null])[] 
   ['Patch size', app.patch_size?.join(' x ') ?? null],
   ['Memory plan', unknownValue(app.vram_plan)],
   ['Needs', needs(app)],
+  ['Observed', observed(app)],
   ['Cite', app.citation?.map(referenceText).join('; ') ?? null],
   ['Version', app.version ?? null],
   ['Repository', origin(app)],

@@ -123,6 +123,8 @@ function inputNames({ inputs }: JobAnswer): string | null {
   return inputs.slice(0, shownNames).join(', ') + (more > 0 ? ` and ${known} more` : '');
 }
 
+const atMost = (bytes: number | null) => (bytes === null ? null : `${formatBytes(bytes)} at most`);
+
 /**
  * One job, one fact a line. A server may leave some of them out.
  * @param now by the clock of the server, in milliseconds
@@ -153,6 +155,9 @@ export function describeJob(
     ['Created', formatTime(job.created_at, distance)],
     ['Started', formatTime(job.started_at, distance)],
     ['Finished', formatTime(job.finished_at, finished)],
+    ['GPU memory', atMost(job.peak_gpu_memory)],
+    ['Memory', atMost(job.peak_memory)],
+    ['CPU time', job.cpu_seconds === null ? null : formatDuration(job.cpu_seconds)],
     ['Left', leftBehind(job, connection)],
     ['Time limit', job.time_limit === null ? null : formatDuration(job.time_limit)],
     ['Kept', keptAfterEnd(job)],

@@ -46,7 +46,13 @@ export interface AppCheck {
  */
 export async function showAppCheck(
   target: string,
-  flags: { readonly run: boolean; readonly try: boolean; readonly 'time-limit': string },
+  flags: {
+    readonly run: boolean;
+    readonly try: boolean;
+    readonly measure: boolean;
+    readonly scan?: string | undefined;
+    readonly 'time-limit': string;
+  },
   io: CommandIo,
   isQuiet: boolean,
 ): Promise<AppCheck> {
@@ -54,8 +60,11 @@ export async function showAppCheck(
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) {
     throw new UsageError(`There is no directory ${quotePath(target)}; name that of an app`);
   }
-  const seconds = flags.run || flags.try ? runTime('time-limit', flags['time-limit']) / 1000 : null;
-  const findings = await show(checkApp(directory, seconds, flags.try, io.env), io, isQuiet);
+  const { run, measure, scan } = flags;
+  const isInSandbox = flags.try || measure;
+  const seconds = run || isInSandbox ? runTime('time-limit', flags['time-limit']) / 1000 : null;
+  const trial = { seconds, isInSandbox, isMeasured: measure, scan };
+  const findings = await show(checkApp(directory, trial, io.env), io, isQuiet);
   const ok = !findings.some(isProblem);
   if (!ok) io.exitCode = exitCodes.failed;
   return { directory, ok, findings };

@@ -55,6 +55,7 @@ export function lastUse(iso: string | null | undefined, now = Date.now()): strin
 const figures = (row: Omit<UsageRow, 'owner' | 'app' | 'last_used'>) => [
   String(row.jobs),
   row.gpu_hours.toFixed(2),
+  row.cpu_hours.toFixed(2),
   formatBytes(row.bytes_in),
   formatBytes(row.bytes_out),
   formatBytes(row.bytes_kept),
@@ -67,17 +68,18 @@ export function describeUsage({ usage, uploads }: Usage): string[] {
       `${each.owner === null ? '' : `${oneLine(each.owner)}: `}${counted(each.uploads, 'upload')} kept, ${formatBytes(each.bytes_kept)}`,
   );
   if (usage.length === 0) return kept;
-  const sum = (name: 'jobs' | 'gpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
+  const sum = (name: 'jobs' | 'gpu_hours' | 'cpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
     usage.reduce((total, row) => total + row[name], 0);
   const total = {
     jobs: sum('jobs'),
     gpu_hours: sum('gpu_hours'),
+    cpu_hours: sum('cpu_hours'),
     bytes_in: sum('bytes_in'),
     bytes_out: sum('bytes_out'),
     bytes_kept: sum('bytes_kept'),
   };
   const table = formatTable(
-    ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
+    ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'CPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
     [
       ...usage.map((row) => [row.owner ?? '-', row.app, ...figures(row), lastUse(row.last_used)]),
       ...(usage.length > 1 ? [['all', '', ...figures(total)]] : []),

@@ -55,6 +55,9 @@ const jobFields = {
   started_at: textOrNull,
   finished_at: textOrNull,
   run_seconds: orNull(duration),
+  peak_memory: orNull(figure),
+  peak_gpu_memory: orNull(figure),
+  cpu_seconds: orNull(figure),
   expires_at: textOrNull,
   keep: orNull(duration),
   time_limit: orNull(duration),
@@ -166,6 +169,7 @@ export const usageAnswer = answer(
         app: text,
         jobs: figure,
         gpu_hours: figure,
+        cpu_hours: z._default(figure, 0),
         bytes_in: figure,
         bytes_out: figure,
         bytes_kept: figure,
@@ -251,6 +255,8 @@ const snomed = z.catch(z.optional(z.object({ code: text, meaning: text })), unde
 
 const references = z.array(z.object({ text, doi: z.optional(text), licence: z.optional(text) }));
 
+const observed = z.object({ operation: text, resource: text, jobs: figure, median: figure, maximum: figure });
+
 /** Unknown keys are kept, because apps report more than we show. */
 const availableApp = z.looseObject({
   app: appId,
@@ -274,6 +280,7 @@ const availableApp = z.looseObject({
     z.optional(z.looseObject({ operations: z.optional(z.record(z.string(), z.unknown())) })),
     undefined,
   ),
+  observed: z.catch(z.optional(z.array(observed)), undefined),
   task: z.optional(z.unknown()),
   vram_plan: z.optional(z.unknown()),
   parameters: z.optional(z.unknown()),

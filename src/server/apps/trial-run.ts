@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
@@ -174,12 +174,14 @@ function judge(
  * Runs an app once on a tiny volume. All of it is in a temporary directory, which is removed.
  * @param command the app's own
  * @param run runs the job
+ * @param scan a file that is its first input instead
  */
 export async function trialRun(
   app: AvailableApp,
   directory: string,
   command: readonly string[],
   run: (job: TrialJob) => Promise<TrialEnd>,
+  scan?: string,
 ): Promise<Trial> {
   const root = mkdtempSync(path.join(tmpdir(), 'remote-app-check-'));
   try {
@@ -192,9 +194,11 @@ export async function trialRun(
     const types = needed.length > 0 ? needed.map(([, input]) => input.volume_type) : ['VOLUME'];
     const groups: string[][] = [];
     for (const [index, type] of types.entries()) {
-      const file = path.join(input, `g${index}`, 'trial.nii');
+      const given = index === 0 ? scan : undefined;
+      const file = path.join(input, `g${index}`, given ? path.basename(given) : 'trial.nii');
       mkdirSync(path.dirname(file), { recursive: true });
-      writeTinyVolume(file, type === 'SEGMENTATION');
+      if (given) copyFileSync(given, file);
+      else writeTinyVolume(file, type === 'SEGMENTATION');
       groups.push([file]);
     }
     const values: Record<string, FieldValue> = {};

@@ -98,7 +98,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** @param visible `CUDA_VISIBLE_DEVICES` */
   constructor(
     visible: string | undefined,
-    private readonly smi = new NvidiaSmi(),
+    readonly smi = new NvidiaSmi(),
     readonly times: InventoryTimes = defaultTimes,
   ) {
     super();

@@ -130,6 +130,14 @@ const firstOddLine = (text: string): string =>
     .map((line) => line.trim())
     .find((line) => line !== '' && !parseRow(line)) ?? '';
 
+/** The processes in an answer to `processQuery`: UUID of the GPU, and bytes. Those whose memory is not told are left out. */
+const parseProcesses = (text: string) =>
+  text.split('\n').flatMap((line) => {
+    const [pid = '', gpu = '', cell = ''] = line.split(',').map((each) => each.trim());
+    const used = bytes(cell);
+    return /^\d{1,9}$/.test(pid) && used !== null ? { pid: Number(pid), gpu, used } : [];
+  });
+
 /** nvidia-smi gave no usable answer. The message gives the reason, and may be shown to clients. */
 export class NoGpuAnswer extends Error {
   override readonly name = 'NoGpuAnswer';
@@ -137,11 +145,13 @@ export class NoGpuAnswer extends Error {
 
 const closedMessage = 'the server is shutting down';
 const program = 'nvidia-smi';
+const format = '--format=csv,noheader,nounits';
 /** The name comes last because it may contain commas. */
 const query = (...mig: string[]) => [
   `--query-gpu=${['index', 'uuid', 'memory.used', 'memory.total', ...mig, 'name'].join(',')}`,
-  '--format=csv,noheader,nounits',
+  format,
 ];
+const processQuery = ['--query-compute-apps=pid,gpu_uuid,used_memory', format];
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
@@ -216,18 +226,17 @@ export class NvidiaSmi {
     return this.#underWay;
   }
 
+  /** The processes that use GPUs, as far as their memory is told. @throws NoGpuAnswer; the system's error */
+  async processes() {
+    return parseProcesses((await this.#run(processQuery)).stdout);
+  }
+
   /** Ends a call in progress. Later calls fail. */
   close(): void {
     this.#closing.abort();
   }
 
   async #ask(): Promise<readonly GpuRow[]> {
-    if (this.#closing.signal.aborted) throw new NoGpuAnswer(closedMessage);
-    if (this.#remains) {
-      throw new NoGpuAnswer(
-        `nvidia-smi (process ${this.#remains.pid}) hangs and could not be ended; no other is started before it has`,
-      );
-    }
     try {
       let end = await this.#run(query(migColumn));
       if (`${end.stdout}${end.stderr}`.includes(`"${migColumn}" is not a valid field`))
@@ -253,6 +262,12 @@ export class NvidiaSmi {
 
   async #run(args: readonly string[]): Promise<ProgramEnd> {
     const { signal } = this.#closing;
+    if (signal.aborted) throw new NoGpuAnswer(closedMessage);
+    if (this.#remains) {
+      throw new NoGpuAnswer(
+        `nvidia-smi (process ${this.#remains.pid}) hangs and could not be ended; no other is started before it has`,
+      );
+    }
     const end = await runProgram([program, ...args], {
       environment: this.environment,
       limit: this.deadline,
@@ -273,7 +288,7 @@ export class NvidiaSmi {
 
   /** Remembers a process that hangs until it has ended. */
   #remember({ remains }: ProgramEnd): void {
-    this.#remains = remains;
+    this.#remains ??= remains;
     const forget = () => {
       this.#remains = null;
     };

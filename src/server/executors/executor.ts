@@ -218,6 +218,8 @@ export interface Ended extends Usage {
   readonly machineFault?: string;
   /** Lines of output that are missing in the log because the disk was full. */
   readonly lostLines: number;
+  /** Bytes of memory of any one GPU that its processes had at most; absent if that is not known. */
+  readonly peakGpuMemory?: number;
   /** ISO 8601; absent if the runner did not report it. */
   readonly endedAt?: string;
   /** Whether its worker was gone, so the app was started just for this job. */

@@ -28,15 +28,15 @@ const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()),
 /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
 const jobFiles = z.record(z.string(), z.array(z.array(z.string())));
 
-const size = z.number().min(0).nullable();
+const measure = z.number().min(0).nullable();
 
 /** What its app said that it needs when it was submitted. */
 const needs = z.object({
   gpu: z.enum(gpuUses),
-  gpuMemory: size,
-  memory: size,
-  cpus: size,
-  disk: size,
+  gpuMemory: measure,
+  memory: measure,
+  cpus: measure,
+  disk: measure,
 }) satisfies z.ZodType<Needs>;
 
 const jobRequest = z.object({
@@ -79,6 +79,10 @@ const jobRecord = z.object({
    * Number of files left in its output if it failed, up to the counting limit.
    */
   leftFiles: id.nullable(),
+  /** What it used, as far as it was measured. In bytes; of the GPU memory, the most on any one GPU. */
+  peakMemory: measure,
+  peakGpuMemory: measure,
+  cpuSeconds: measure,
   /** Of its command; null before its end, and if it never ran. */
   exitCode: z.number().int().nullable(),
   /**
@@ -148,6 +152,9 @@ export const newRecord = (
   finishedAt: null,
   ranFor: null,
   leftFiles: null,
+  peakMemory: null,
+  peakGpuMemory: null,
+  cpuSeconds: null,
   exitCode: null,
   endNotice: null,
   resultBytes: null,

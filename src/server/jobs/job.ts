@@ -10,7 +10,7 @@ import {
 } from '../../contract/index.js';
 import { bootTimeIn, type Clock, pause } from '../../files/index.js';
 import type { EndedJob, JobFacts, ServerEvents } from '../events.js';
-import type { Grant, Waiting } from '../executors/index.js';
+import type { Ended, Grant, Waiting } from '../executors/index.js';
 import type { Report } from '../report.js';
 import { type JobDirectory, loggedLine } from './job-directory.js';
 import { type JobRecord, type JobRequest, notPlaced } from './job-record.js';
@@ -31,6 +31,9 @@ function endBetween(startedAt: string, reported: string, now: number): string {
   const time = Math.min(Math.max(Date.parse(reported), Date.parse(startedAt)), now);
   return new Date(time).toISOString();
 }
+
+/** How many times what its app declares a job may use before that is said: needs are never exact. */
+const tolerance = 1.1;
 
 /** The states that each state may change to. A final state never changes. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
@@ -198,19 +201,29 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /**
    * Its command has ended and its devices are free. What comes after that, such as packing, does not count as run time.
-   * @param at when it ended (ISO 8601), which may be long ago if there was no server; null for now
-   * @param exitCode null if it is not known
+   * @param ended what is known of its end, which may be long ago if there was no server
    */
-  noteCommandEnd(at: string | null, exitCode: number | null): void {
+  noteCommandEnd(ended: Partial<Ended>): void {
     const { startedAt } = this.#record;
     if (this.#ranFor !== null || startedAt === null) return;
-    this.#exitCode = exitCode;
-    const end = endBetween(startedAt, at ?? this.#now, this.context.clock.now());
+    const { peakMemory = null, peakGpuMemory = null, cpuSeconds = null } = ended;
+    this.#record = { ...this.#record, peakMemory, peakGpuMemory, cpuSeconds };
+    this.#exitCode = ended.exitCode ?? null;
+    const end = endBetween(startedAt, ended.endedAt ?? this.#now, this.context.clock.now());
     this.#commandEndedAt = end;
     this.#ranFor =
       this.#begunAt === null
         ? secondsBetween(startedAt, end)
         : (this.context.clock.monotonic() - this.#begunAt) / 1000;
+  }
+
+  /** What it used far more of than its app declares. */
+  get overuse(): EndedJob['overuse'] {
+    const { peakMemory, peakGpuMemory } = this.#record;
+    const { memory, gpuMemory } = this.request.needs;
+    const over = (resource: 'gpu_memory' | 'memory', used: number | null, declared: number | null) =>
+      used !== null && declared !== null && used > declared * tolerance ? [{ resource, used, declared }] : [];
+    return [...over('gpu_memory', peakGpuMemory, gpuMemory), ...over('memory', peakMemory, memory)];
   }
 
   /**
@@ -278,7 +291,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#waiting = null;
     if (this.#last) return;
     this.#keepPlace();
-    this.noteCommandEnd(null, null);
+    this.noteCommandEnd({});
     const { keep } = this.request;
     const finishedAt = this.#now;
     const expiresAt = keep === null ? null : new Date(Date.parse(finishedAt) + keep * 1000).toISOString();
@@ -415,6 +428,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       started_at: record.startedAt,
       finished_at: record.finishedAt,
       run_seconds: this.#ranFor,
+      peak_memory: record.peakMemory,
+      peak_gpu_memory: record.peakGpuMemory,
+      cpu_seconds: record.cpuSeconds,
       expires_at: this.expiry?.date.toISOString() ?? record.expiresAt,
       keep: record.request.keep,
       time_limit: record.request.timeLimit,
@@ -474,11 +490,14 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, createdAt, startedAt } =
       this.#record;
     if (!isFinal(state)) return null;
+    const { peakMemory, peakGpuMemory, cpuSeconds } = this.#record;
     const endedAt = this.commandEndedAt;
     return {
       ...this.facts,
       ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt },
       seconds: this.#ranFor,
+      ...{ peakMemory, peakGpuMemory, cpuSeconds },
+      overuse: this.overuse,
       version: this.version,
       acceptedAt: createdAt,
       queued: secondsBetween(createdAt, startedAt ?? endedAt),

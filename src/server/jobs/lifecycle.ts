@@ -8,6 +8,7 @@ import {
   internalError,
   type KillCause,
   killErrors,
+  quoteName,
   ServiceError,
   spellDuration,
   startPrefix,
@@ -123,6 +124,10 @@ export class Lifecycle {
     try {
       const end = await this.#execute();
       if (end.wasAlone) job.notWarm();
+      for (const { resource, used, declared } of job.overuse)
+        job.log(
+          `The job used ${formatBytes(used)} of ${resource.replace('gpu_', 'GPU ')}; app ${quoteName(job.request.app)} declares ${formatBytes(declared)}`,
+        );
       if (job.killRequested) await this.#finishKilled();
       else await this.#conclude(end);
     } catch (cause) {
@@ -185,7 +190,7 @@ export class Lifecycle {
         if (event.kind === 'waiting') await this.#wait(event);
         else if (event.kind === 'placed') await this.#start(event);
         else {
-          job.noteCommandEnd(event.endedAt ?? null, event.exitCode);
+          job.noteCommandEnd(event);
           job.noteVersionAtEnd(this.#versionNow().then((asked) => asked?.known ?? null));
           return event;
         }

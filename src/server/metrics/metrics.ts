@@ -44,7 +44,10 @@ export interface MetricSources {
 }
 
 /** Upper bounds of the histogram buckets for times, in seconds: from a second to two days. */
-const buckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 172_800];
+const timeBuckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 172_800];
+
+/** The same for memory, in bytes: from a gibibyte to a tebibyte. */
+const memoryBuckets = Array.from({ length: 11 }, (_, power) => 2 ** (30 + power));
 
 /**
  * Metrics that count events: jobs, their times, refusals. The apps are those of the allowlist, so there are few labels.
@@ -54,7 +57,9 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name, help, labelNames, registers });
   const histogram = (name: string, help: string, ...labelNames: string[]) =>
-    new Histogram({ name, help, labelNames, buckets, registers });
+    new Histogram({ name, help, labelNames, buckets: timeBuckets, registers });
+  const peaks = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: ['app'] as const, buckets: memoryBuckets, registers });
   const accepted = counter('remote_app_jobs_accepted_total', 'Jobs that were accepted', 'app', 'operation');
   const ended = counter(
     'remote_app_jobs_ended_total',
@@ -72,6 +77,14 @@ function countJobs(events: ServerEvents, registry: Registry): void {
     'Time that ended jobs had GPUs, summed over the GPUs',
     'app',
   );
+  const cpuTime = counter('remote_app_cpu_seconds_total', 'CPU time of ended jobs', 'app');
+  const gpuMemory = peaks('remote_app_gpu_memory_peak_bytes', 'Most memory of any one GPU that a job had');
+  const memory = peaks('remote_app_memory_peak_bytes', 'Most memory that a job had');
+  const overused = counter(
+    'remote_app_overuse_total',
+    'Jobs that used far more of a resource than their app declares: gpu_memory or memory',
+    ...['app', 'resource'],
+  );
   const refused = counter(
     'remote_app_refusals_total',
     'Requests that were answered with an error',
@@ -81,8 +94,12 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   events.on('started', ({ gpus, waited }) => {
     wait.observe({ device: gpus.length > 0 ? 'gpu' : 'cpu' }, waited);
   });
-  events.on('ended', ({ app, operation, state, seconds, gpus }) => {
+  events.on('ended', ({ app, operation, state, seconds, gpus, ...used }) => {
     ended.inc({ app, operation, state });
+    for (const { resource } of used.overuse) overused.inc({ app, resource });
+    if (used.peakGpuMemory !== null) gpuMemory.observe({ app }, used.peakGpuMemory);
+    if (used.peakMemory !== null) memory.observe({ app }, used.peakMemory);
+    if (used.cpuSeconds !== null) cpuTime.inc({ app }, used.cpuSeconds);
     if (seconds === null) return;
     run.observe({ app, operation }, seconds);
     if (gpus.length > 0) gpuTime.inc({ app }, seconds * gpus.length);

@@ -10,6 +10,7 @@ import type { AppCatalog } from '../apps/index.js';
 import type { Executor } from '../executors/index.js';
 import { captured, goneSignal, principalOf } from '../http/index.js';
 import type { Report } from '../report.js';
+import type { UsageLedger } from '../usage/index.js';
 import { isWeights } from '../weights.js';
 import { workersFor } from './system.js';
 
@@ -26,12 +27,14 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
 const versionWait = 2000;
 
 /** `GET /repo_apps/{id}`. Beside the description, the version is computed, so that a client can ask again for it. */
-export const showApp = (catalog: AppCatalog) => async (ctx: RouterContext) => {
+export const showApp = (catalog: AppCatalog, usage: UsageLedger) => async (ctx: RouterContext) => {
   const view = await catalog.view(catalog.get(captured(ctx), principalOf(ctx).apps));
   const asked = view.available ? await catalog.versionOf(view.app) : null;
   const late = () => delay(versionWait, null, { ref: false });
   const version = asked && { version: await Promise.race([asked.known, late()]) };
-  ctx.body = (view.available ? { ...view, ...version } : view) satisfies AppView;
+  const observed = usage.observed(view.app);
+  const more = { ...(observed.length > 0 && { observed }), ...version };
+  ctx.body = (view.available ? { ...view, ...more } : view) satisfies AppView;
 };
 
 /**

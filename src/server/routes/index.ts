@@ -72,7 +72,7 @@ export function createRouter(deps: RouteDeps): Router {
     limits: limits(deps.limits, checkAnnounced(deps)),
     metrics: metrics(deps.metrics),
     apps: listApps(catalog, executor),
-    app: showApp(catalog),
+    app: showApp(catalog, deps.usage),
     appConfig: sendAppConfig(catalog, report),
     refresh: askForRefresh(catalog),
     refreshed: showRefresh(catalog),

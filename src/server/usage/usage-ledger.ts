@@ -1,7 +1,7 @@
 import { closeSync, createReadStream } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
-import type { UsageRow } from '../../contract/index.js';
+import { type Observed, operationNames, type UsageRow } from '../../contract/index.js';
 import { appendLine, errorCode, openLines, orElse } from '../../files/index.js';
 import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
@@ -9,6 +9,8 @@ import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 
 const figure = z.number().min(0);
+/** Null if it is not known. */
+const measure = figure.nullable().default(null);
 
 /** A job that has ended, as one line of the file. */
 const usedByJob = z.object({
@@ -19,20 +21,31 @@ const usedByJob = z.object({
   app: z.string(),
   /** Seconds on a GPU, times the number of GPUs. */
   gpu_seconds: figure,
+  /** Lines of an older server lack these. */
+  operation: z.string().default(''),
+  state: z.string().default(''),
+  cpu_seconds: measure,
+  peak_gpu_memory: measure,
+  peak_memory: measure,
   bytes_in: figure,
   bytes_out: figure,
 });
 type UsedByJob = z.infer<typeof usedByJob>;
 
-const useOf = ({ id, owner, app, gpus, endedAt, seconds, received, bytes }: EndedJob): UsedByJob => ({
-  time: endedAt,
+const useOf = ({ id, owner, app, operation, state, ...job }: EndedJob): UsedByJob => ({
+  time: job.endedAt,
   job_id: id,
-  owner,
-  app,
-  gpu_seconds: gpus.length * (seconds ?? 0),
-  bytes_in: received,
-  bytes_out: bytes ?? 0,
+  ...{ owner, app, operation, state },
+  gpu_seconds: job.gpus.length * (job.seconds ?? 0),
+  cpu_seconds: job.cpuSeconds,
+  peak_gpu_memory: job.peakGpuMemory,
+  peak_memory: job.peakMemory,
+  bytes_in: job.received,
+  bytes_out: job.bytes ?? 0,
 });
+
+/** How many jobs of an app count for what was observed of it: the latest. */
+const maxObserved = 1000;
 
 /** A current job, and what it keeps on the disk. */
 export interface KeptJob {
@@ -45,12 +58,13 @@ export interface KeptJob {
 
 const keyOf = ({ owner, app }: { owner: string | null; app: string }) => JSON.stringify([owner, app]);
 
-const nothing = { jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 } as const;
+const nothing = { jobs: 0, gpu_hours: 0, cpu_hours: 0, bytes_in: 0, bytes_out: 0 } as const;
 
 const sumOf = (a: UsageRow, b: UsageRow): UsageRow => ({
   ...a,
   jobs: a.jobs + b.jobs,
   gpu_hours: a.gpu_hours + b.gpu_hours,
+  cpu_hours: a.cpu_hours + b.cpu_hours,
   bytes_in: a.bytes_in + b.bytes_in,
   bytes_out: a.bytes_out + b.bytes_out,
   bytes_kept: a.bytes_kept + b.bytes_kept,
@@ -77,6 +91,8 @@ export class UsageLedger {
   readonly #file: string;
   /** One reader at a time, because a long file must not be read by many requests at once. */
   #reading: Promise<unknown> = Promise.resolve();
+  /** The latest jobs with a result, by app. */
+  readonly #observed = new Map<string, UsedByJob[]>();
 
   /** Anything that is not a readable file is set aside, so that a start does not fail because of it. */
   constructor(
@@ -89,7 +105,33 @@ export class UsageLedger {
 
   /** Adds a line for each job that ends from now on. */
   follow(events: ServerEvents): void {
-    events.on('ended', (job) => this.#add(useOf(job)));
+    events.on('ended', (job) => {
+      const used = useOf(job);
+      this.#add(used);
+      this.observe(used);
+    });
+  }
+
+  /** Counts a job for what is observed of its app, if it has a result. */
+  observe(used: UsedByJob): void {
+    if (used.state !== 'done') return;
+    const latest = this.#observed.get(used.app) ?? [];
+    latest.push(used);
+    if (latest.length > maxObserved) latest.shift();
+    this.#observed.set(used.app, latest);
+  }
+
+  /** What the latest jobs of an app used. */
+  observed(app: string): Observed[] {
+    const latest = this.#observed.get(app) ?? [];
+    const peaksOf = (operation: Observed['operation'], resource: Observed['resource']) => {
+      const own = latest.filter((each) => each.operation === operation);
+      const peaks = own.flatMap((each) => each[`peak_${resource}`] ?? []).sort((a, b) => a - b);
+      const [median, maximum] = [peaks[Math.floor(peaks.length / 2)], peaks.at(-1)];
+      const isKnown = median !== undefined && maximum !== undefined;
+      return isKnown ? [{ operation, resource, jobs: peaks.length, median, maximum }] : [];
+    };
+    return operationNames.flatMap((each) => [...peaksOf(each, 'gpu_memory'), ...peaksOf(each, 'memory')]);
   }
 
   /**
@@ -108,9 +150,9 @@ export class UsageLedger {
       const row = rows.get(key);
       rows.set(key, row ? sumOf(row, used) : used);
     };
-    await this.each(since, ({ time, owner, app, gpu_seconds, bytes_in, bytes_out }) => {
-      const gpu_hours = gpu_seconds / 3600;
-      add({ owner, app, jobs: 1, gpu_hours, bytes_in, bytes_out, bytes_kept: 0, last_used: time });
+    await this.each(since, ({ time, owner, app, gpu_seconds, cpu_seconds, bytes_in, bytes_out }) => {
+      const hours = { gpu_hours: gpu_seconds / 3600, cpu_hours: (cpu_seconds ?? 0) / 3600 };
+      add({ owner, app, jobs: 1, ...hours, bytes_in, bytes_out, bytes_kept: 0, last_used: time });
     });
     const now = new Date().toISOString();
     for (const { owner, app, endedAt, bytes } of kept) {

@@ -68,7 +68,7 @@ test('The run time of a job ends with its command, and not with the packing of i
   const { job } = await makeJob(clock);
   await job.run({ gpus: [], gpuUuids: [], cpuSlots: 1 }, null);
   clock.pass(3);
-  job.noteCommandEnd(null, 0);
+  job.noteCommandEnd({ exitCode: 0 });
   const endedAt = new Date(clock.now()).toISOString();
   clock.pass(5);
   await job.finish('done', null);

@@ -398,6 +398,7 @@ test('Each step of a job is announced once, with what an admin wants to know abo
         cpuSlots: 0,
         endedAt: new Date(clock.now()).toISOString(),
         seconds: 30,
+        ...{ peakMemory: null, peakGpuMemory: null, cpuSeconds: null, overuse: [] },
         version: null,
         acceptedAt: createdAt,
         queued: 120,

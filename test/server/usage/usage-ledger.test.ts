@@ -60,7 +60,7 @@ test('What is kept counts beside what was used: of jobs that have not ended, and
   ];
   // A server without an end has no file.
   const [first] = await ledger.summary(0, (owner) => owner === 'bob', kept);
-  const nothing = { jobs: 0, gpu_hours: 0, bytes_in: 0, bytes_out: 0 };
+  const nothing = { jobs: 0, gpu_hours: 0, cpu_hours: 0, bytes_in: 0, bytes_out: 0 };
   expect(first).toEqual({ ...nothing, owner: 'bob', app: 'a', bytes_kept: 5, last_used: day(2) });
   const figures = { job_id: '0123456789ab', gpu_seconds: 0, bytes_in: 1, bytes_out: 2 };
   const lines = [

@@ -29,6 +29,7 @@ import {
   type WorkerInfo,
 } from '../index.js';
 import { type Assignment, Residency, type ResidencySettings } from '../resident/index.js';
+import { GpuPeaks } from './gpu-peaks.js';
 import { MachineWatch } from './machine-watch.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type SchedulerSettings, type Ticket, TicketCancelled } from './scheduler.js';
@@ -69,6 +70,7 @@ export class LocalExecutor implements Executor {
   readonly #watch: MachineWatch;
   readonly #residency: Residency;
   readonly #drained: DrainedGpus;
+  readonly #peaks: GpuPeaks;
   #isDraining = false;
 
   /** The GPUs may become known only later. */
@@ -94,6 +96,7 @@ export class LocalExecutor implements Executor {
     this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
     this.#residency = new Residency(settings);
+    this.#peaks = new GpuPeaks(gpus.smi);
     watch.start();
   }
 
@@ -246,6 +249,7 @@ export class LocalExecutor implements Executor {
   /** Ends idle workers, and leaves the others, with their jobs, to the next server. */
   async close(): Promise<void> {
     this.#watch.close();
+    this.#peaks.close();
     await this.#residency.close();
   }
 
@@ -315,6 +319,7 @@ export class LocalExecutor implements Executor {
   /** @returns undefined if it was stopped before it had started */
   async *#execute(order: RunOrder, run: Run, grant: Grant): AsyncGenerator<Placed, Ended | undefined> {
     const { directory, timeLimit } = order;
+    const { id } = directory;
     try {
       if (order.grant === null || !this.#runners.hasStarted(directory.path, false)) {
         const booking = {
@@ -329,9 +334,12 @@ export class LocalExecutor implements Executor {
       }
       run.isLaunched = true;
       if (run.isStopped) this.#runners.stop(directory.path);
-      return await this.#runners.untilEnded(directory, timeLimit);
+      if (grant.gpus.length > 0) this.#peaks.begin(id, () => [id, ...this.#residency.workersOf(id)]);
+      const end = await this.#runners.untilEnded(directory, timeLimit);
+      const peakGpuMemory = this.#peaks.end(id);
+      return peakGpuMemory === null ? end : { ...end, peakGpuMemory };
     } finally {
-      await this.#residency.release(directory.id);
+      await this.#residency.release(id);
       this.#endUnneeded();
     }
   }
