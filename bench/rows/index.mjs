@@ -15,6 +15,7 @@ import { rows as pack } from './pack.mjs';
 import { rows as resident } from './resident.mjs';
 import { rows as send } from './send.mjs';
 import { rows as serveStart } from './serve-start.mjs';
+import { rows as sharedGpu } from './shared-gpu.mjs';
 import { rows as show } from './show.mjs';
 import { rows as upload } from './upload.mjs';
 import { rows as uploadOne } from './upload-one.mjs';
@@ -34,6 +35,7 @@ export const rows = [
   ...resident,
   ...cohort,
   ...jobThroughput,
+  ...sharedGpu,
   ...pack,
   ...download,
   ...extract,

@@ -27,8 +27,8 @@ done
 `;
 
 /** An app that is a shell script, which has $output and $input, and what \`serve\` has in its environment. */
-export const shellApp = (workshop, name, script) =>
-  app(workshop, name, ['sh', 'main.sh'], 'main.sh', `${prelude}${script}\n`);
+export const shellApp = (workshop, name, script, more = {}) =>
+  app(workshop, name, ['sh', 'main.sh'], 'main.sh', `${prelude}${script}\n`, more);
 
 /** An app that is a Node program. */
 export const nodeApp = (workshop, name, source) =>

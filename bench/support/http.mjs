@@ -29,9 +29,13 @@ async function getJson(url, options) {
   return JSON.parse(body);
 }
 
-/** Submits a job with one small file; without a GPU, so that it runs alike on machines with and without one. */
-export function submit(server, app, content = Buffer.alloc(1024, 'x')) {
-  const body = multipart([fieldPart('cpu', '1'), filePart('inputs', 'input.bin', content)]);
+/**
+ * Submits a job with one small file.
+ * @param fields by default it asks for the CPU, so that it runs alike on machines with and without a GPU
+ */
+export function submit(server, app, content = Buffer.alloc(1024, 'x'), fields = { cpu: '1' }) {
+  const parts = Object.entries(fields).map(([name, value]) => fieldPart(name, value));
+  const body = multipart([...parts, filePart('inputs', 'input.bin', content)]);
   return getJson(server.submitUrl(app), {
     method: 'POST',
     headers: {

@@ -2,10 +2,12 @@ import { truncateSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../support/api.js';
+import { Cli } from '../../support/cli.js';
 import { least, steps } from '../../support/form.js';
 import type { FormValues } from '../../support/form.mjs';
 import { linesOf } from '../../support/log-lines.mjs';
 import { apps, sharedServer, TestServer } from '../../support/server.js';
+import { plant } from '../../support/temporary.js';
 
 const server = sharedServer({ gpus: 2, flags: ['--cpu-slots', '1'] });
 const { api } = server;
@@ -117,6 +119,34 @@ describe('a CPU job on a server with GPUs', () => {
     expect(argv).toContain('--cpu');
     await both.end();
   });
+});
+
+test('Jobs share a GPU with --share-gpus, `gpus` names them, and a restarted server still counts what they declare', async () => {
+  await using cli = await Cli.create();
+  const about = { display_name: 'A', description: '', short_description: '', tta: 0, mc_dropout: 0 };
+  const gate = path.join(cli.directory, 'gate');
+  const command = ['sh', '-c', 'until [ -e "$0" ]; do sleep 0.1; done', gate];
+  const manifest = { ...about, command, resources: { gpu_memory: '8GiB', memory: '1MiB' } };
+  await plant(cli.directory, { 'small/app.json': JSON.stringify(manifest) });
+  await using server = await TestServer.start({
+    ...{ runners: true, gpus: 1, environment: { FAKE_GPU_MEMORY: '24576' } },
+    apps: [path.join(cli.directory, 'small')],
+    flags: ['--share-gpus', '--gpu-margin', '1GiB', '--on-exit', 'keep'],
+  });
+  const { api } = server;
+  const submit = async () => (await api.accepted('infer', least.infer, { app: 'small' })).job_id;
+  const [first, second, third] = [await submit(), await submit(), await submit()];
+  const isShown = async () => {
+    for (const id of [first, second]) await api.reaches(id, 'running');
+    expect((await api.reaches(third, 'waiting')).waiting_for).toBe('8.0 GiB of memory of a GPU');
+    const { stdout } = await cli.run(['gpus', '--server', server.url]);
+    expect(stdout).toContain(`job ${first}, job ${second}`);
+  };
+  await isShown();
+  await server.restart();
+  await isShown();
+  await plant(cli.directory, { gate: '' });
+  for (const id of [first, second, third]) expect((await api.ended(id)).view.status).toBe('done');
 });
 
 describe('after a restart', () => {
