@@ -243,7 +243,10 @@ export class Cohort {
     this.#table.change(foundCase.name, { ...state, isNew });
   }
 
-  /** Begins no other case once jobs of two versions of the app may have run. @param versions that a job may have run */
+  /**
+   * Begins no other case once jobs of two versions of the app may have run.
+   * @param versions that a job may have run: the one that the server recorded, or two if it recorded that it does not know
+   */
   #checkVersions(versions: readonly (string | null | undefined)[]): void {
     const { computation, options } = this.work;
     if (options.keepsVersion) return;
@@ -251,7 +254,7 @@ export class Cohort {
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
     const old = this.#table.inState('done').flatMap((each) => (each.version === earlier ? earlier : []));
-    // The result of a known version is being fetched.
+    // The result that comes now is of the earlier version, unless its version is unknown.
     const coming = versions.length === 1 ? [earlier] : [];
     this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : coming));
   }

@@ -213,6 +213,7 @@ export class CaseTable {
     this.#states.set(name, changed);
     this.watcher.changed(changed);
     this.#isDirty = true;
+    // Its last change is written by the caller, at the end.
     if (isOver(changed) && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
   }
 

@@ -68,7 +68,7 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
   const groups = listsRefused ? withoutRefused(found, refused) : found;
   if (!listsRefused) for (const each of [damaged, obstacles]) each.check();
 
-  const typed = new Set(submission.files.flatMap((field) => field.groups.flat()));
+  const typed = new Set(submission.files.flatMap(({ groups: paths }) => paths.flat()));
   const paired = pair(groups, typed, skipsIncomplete);
   const rest = [...paired.groups];
   const volumes = submission.files.map(({ field, groups: { length } }) => ({
