@@ -293,7 +293,7 @@ function* measured(ends: GpuTrial['succeeded']): Generator<Finding> {
   const about = 'resources';
   yield { kind: 'ok', about, says: `"resources": { ${entries.join(', ')} }` };
   const says =
-    "a larger scan needs more: name one with --scan; 'remote-app apps APP' shows what jobs used on a server";
+    "measured on one volume, and a larger one needs more: choose it with --scan; 'remote-app apps APP' shows what jobs used on a server";
   yield { kind: 'note', about, says };
 }
 

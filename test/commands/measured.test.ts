@@ -103,6 +103,8 @@ test.skipIf(sandbox === null)('`check --measure` prints what an app used as `res
   expect(stdout).toMatch(
     /^ok +resources: "resources": \{ "gpu_memory": "7GiB", "memory": "1GiB", "cpus": 1 \}$/m,
   );
-  expect(stdout).toMatch(/^note +resources: a larger scan needs more: name one with --scan; /m);
+  expect(stdout).toMatch(
+    /^note +resources: measured on one volume, and a larger one needs more: choose it with --scan; /m,
+  );
   expect(code).toBe(0);
 });
