@@ -125,15 +125,16 @@ describe('init --from nnunet', () => {
     await using cli = await withFolder({ [`${resultsName}/fold_0/checkpoint_final.pth`]: null });
     await plant(cli.directory, {
       [`${resultsName}/store/weights`]: checkpoint,
-      'elsewhere/weights': checkpoint,
+      // Its path begins like that of the folder.
+      [`${resultsName}_other/weights`]: checkpoint,
     });
     const link = path.join(cli.directory, resultsName, 'fold_0', 'checkpoint_final.pth');
     await mkdir(path.dirname(link), { recursive: true });
-    await symlink('../../elsewhere/weights', link);
+    await symlink(`../../${resultsName}_other/weights`, link);
     const { code, stderr } = await init(cli);
     expect(code, stderr).toBe(2);
     expect(stderr).toMatch(
-      /checkpoint_final\.pth' is a link that leads out of .*, to '.*elsewhere\/weights': .* put a copy/,
+      /checkpoint_final\.pth' is a link that leads out of .*, to '.*_other\/weights': .* put a copy/,
     );
     expect(await readdir(cli.directory)).not.toContain('liver');
     await rm(link);

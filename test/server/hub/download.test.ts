@@ -250,6 +250,13 @@ test.each([
   );
 });
 
+test('A file of more than 32 MiB, such as a scan to try an app with, is not fetched with its description', async () => {
+  const scan = { path: 'example.nii', size: (32 << 20) + 1, blobId: 'a'.repeat(40), sha256: null };
+  await placeText(cache.treeFile(commit), formatTree([scan]));
+  await update({ repository, revision: commit }, options({ folders: [null], extent: 'description' }));
+  expect(await cache.files(commit, null)).toEqual([]);
+});
+
 test('A hub that answers a range request with the whole file is refused', async () => {
   await using server = await ScriptedServer.start((_, response) => void response.end('0123456789'));
   const whole = { path: 'w', size: 10, blobId: 'a'.repeat(40), sha256: null };

@@ -56,7 +56,9 @@ describe('a submission with an Idempotency-Key', () => {
     // Once the server has begun with it.
     await until('it has a directory', () => readdirSync(path.join(server.dataDirectory, 'incoming')).length);
     const { job_id } = await api.accepted('infer', least.infer, withKey('lost'));
-    expect((await lost.answer()).status).toBe(408);
+    const { status, body } = await lost.answer();
+    expect(status, body).toBe(408);
+    expect(body).toContain('No byte of the upload arrived for 3 s');
     expect((await api.ended(job_id)).view.status).toBe('done');
   });
 
