@@ -44,14 +44,9 @@ export const devices = (executor: Executor, jobs: JobService) => async (ctx: Rou
   const principal = principalOf(ctx);
   const shown = ({ id, request: { owner } }: Job): DeviceJob =>
     mayReach(principal, owner) ? { job_id: id, owner } : {};
+  const oldestFirst = jobs.list().reverse();
   const holders = all.map((device) =>
-    device.isFree
-      ? []
-      : jobs
-          .list()
-          .filter((job) => job.holds(device))
-          .map(shown)
-          .reverse(),
+    device.isFree ? [] : oldestFirst.filter((job) => job.holds(device)).map(shown),
   );
   const loaded = workersFor(ctx, executor);
   const on = (id: number) => loaded.filter(({ gpus }) => gpus.includes(id)).map(({ name }) => name);

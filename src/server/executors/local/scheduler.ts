@@ -59,7 +59,6 @@ interface Place {
 
 interface Turn {
   readonly job: Waiting;
-  /** Whether it is its owner's first. */
   readonly isFirst: boolean;
   readonly turns: TurnsOfOwners;
 }
@@ -138,8 +137,6 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * was being packed when the next one got it, or if the ids of GPUs have changed.
    */
   readonly #held = new Map<Grant, ScheduledJob>();
-  /** Jobs that hold devices, by owner. */
-  readonly #running = new Map<Owner, number>();
   /** In the order of arrival. */
   readonly #queue = new Set<Waiting>();
   /** Whether the places in the queue were counted since its last change. */
@@ -230,7 +227,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const gpus = this.#gpus ?? [];
     if (devices.kind === 'gpus')
       return devices.ids.flatMap((each) => gpus.find(({ id }) => id === each) ?? []);
-    const isEnough = (gpu: KnownGpu) => (this.#memoryOf(gpu) ?? Infinity) >= (needs.gpuMemory ?? 0);
+    const isEnough = (gpu: KnownGpu) => (this.settings.memoryOf?.(gpu) ?? Infinity) >= (needs.gpuMemory ?? 0);
     return devices.kind === 'cpu' ? [] : gpus.filter(isEnough);
   }
 
@@ -369,10 +366,6 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#countFor(job.owner, grant, 1);
   }
 
-  #runningOf(owner: Owner): number {
-    return this.#running.get(owner) ?? 0;
-  }
-
   /** Releases what a job holds. */
   release(grant: Grant): void {
     const job = this.#held.get(grant);
@@ -383,7 +376,6 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   #countFor(owner: Owner, { gpus, cpuSlots }: Grant, change: 1 | -1): void {
-    this.#running.set(owner, this.#runningOf(owner) + change);
     this.#gpuShares.hold(owner, gpus.length * change);
     this.#cpuShares.hold(owner, cpuSlots * change);
   }
@@ -467,13 +459,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  #memoryOf(gpu: KnownGpu): number | null {
-    return this.settings.memoryOf?.(gpu) ?? null;
-  }
-
   /** Bytes of a GPU. If they are not known, it counts as a single one, so that no two jobs fit. */
   #sizeOf(gpu: KnownGpu): number {
-    return this.#memoryOf(gpu) ?? 1;
+    return this.settings.memoryOf?.(gpu) ?? 1;
   }
 
   #takenOf(gpu: KnownGpu, job: ScheduledJob): number {
@@ -581,7 +569,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   #limitOf({ owner, devices }: Waiting): string | null {
     const { maxGpusOf, maxJobsOf } = this.settings;
     const [gpus, jobs] = [maxGpusOf?.(owner) ?? null, maxJobsOf?.(owner) ?? null];
-    const [heldGpus, running] = [this.#gpuShares.heldBy(owner), this.#runningOf(owner)];
+    const heldGpus = this.#gpuShares.heldBy(owner);
+    const running = jobs === null ? 0 : [...this.#held.values()].filter((job) => job.owner === owner).length;
     if (jobs !== null && running >= jobs)
       return `${ownerInWords(owner)} may have ${counted(jobs, 'job')} at once and has ${running}`;
     const isOver = gpus !== null && devices.kind !== 'cpu' && heldGpus + gpusOf(devices) > gpus;
