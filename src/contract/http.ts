@@ -1,3 +1,4 @@
+import type { FieldKind } from './fields.js';
 import { maxListed } from './job.js';
 
 /** The host of a URL without the brackets around an IPv6 address. */
@@ -64,122 +65,80 @@ export const uploadNamePattern = /^[0-9a-f]{64}$/;
 /** Most bytes of a submission as JSON. */
 export const maxJsonBytes = 4 << 20;
 
+/** Where a request has a parameter: in its query or in its headers. */
+const placed =
+  <Place extends 'query' | 'header'>(place: Place) =>
+  <Kind extends FieldKind>(name: string, kind: Kind, help: string) => ({ name, in: place, kind, help });
+const query = placed('query');
+const header = placed('header');
+const required = <Optional>(parameter: Optional) => ({ ...parameter, required: true });
+
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {
-  since: { name: 'since', in: 'query', kind: 'integer', help: 'Lines to skip; adds ids to the events' },
-  tail: {
-    name: 'tail',
-    in: 'query',
-    kind: 'integer',
-    help: "That many last lines, then what comes; adds ids to the events. 'since' wins over it",
-  },
-  redraws: {
-    name: 'redraws',
-    in: 'query',
-    kind: 'boolean',
-    help: "Adds 'event: redraw' to lines that a carriage return ended, as progress bars print them",
-  },
-  partial: {
-    name: 'partial',
-    in: 'query',
-    kind: 'boolean',
-    help: 'Of a job that failed or was killed: what it left in its output',
-  },
-  lastEventId: {
-    name: 'Last-Event-ID',
-    in: 'header',
-    kind: 'integer',
-    help: "The same as 'since', as browsers send it",
-  },
-  usedSince: {
-    name: 'since',
-    in: 'query',
-    kind: 'text',
-    help: 'Jobs that ended since then: a time with its zone, as 2026-11-01T00:00:00Z, or a date, in UTC; without it all',
-  },
-  all: {
-    name: 'all',
-    in: 'query',
-    kind: 'boolean',
-    help: "The jobs of all owners, and not one's own alone; refused to whoever is no admin",
-  },
-  tag: {
-    name: 'tag',
-    in: 'query',
-    kind: 'text',
-    help: 'Jobs of this tag alone',
-  },
-  limit: {
-    name: 'limit',
-    in: 'query',
-    kind: 'integer',
-    help: `At most this many jobs, 1 to ${maxListed}, which is the default`,
-  },
-  before: {
-    name: 'before',
-    in: 'query',
-    kind: 'text',
-    help: 'The id of a job: only those that come after it in the list, which are older',
-  },
-  devices: {
-    name: 'devices',
-    in: 'query',
-    kind: 'integers',
-    required: true,
-    help: 'GPU ids: the parameter repeated, or separated by commas',
-  },
-  app: { name: 'app', in: 'query', kind: 'text', help: 'The app of a submission that is to come' },
-  operation: { name: 'operation', in: 'query', kind: 'text', help: 'Its operation, such as infer' },
-  gpu: { name: 'gpu', in: 'query', kind: 'integers', help: 'Its GPUs' },
-  cpu: { name: 'cpu', in: 'query', kind: 'integer', help: 'Its CPU workers, for a submission without GPUs' },
-  drainedGpus: {
-    name: 'gpu',
-    in: 'query',
-    kind: 'integers',
-    help: 'Only these GPUs, by id: the parameter repeated, or separated by commas; without it the whole server',
-  },
-  tusResumable: {
-    name: tus.headers.resumable,
-    in: 'header',
-    kind: 'text',
-    required: true,
-    help: `The version of tus: ${tus.version}`,
-  },
-  uploadLength: {
-    name: tus.headers.length,
-    in: 'header',
-    kind: 'integer',
-    required: true,
-    help: 'Bytes of the whole upload',
-  },
-  uploadMetadata: {
-    name: tus.headers.metadata,
-    in: 'header',
-    kind: 'text',
-    required: true,
-    help: `'${tus.nameKey} ' and the SHA-256 of the content, as 64 lower-case hexadecimal digits in base64; other keys are ignored`,
-  },
-  uploadOffset: {
-    name: tus.headers.offset,
-    in: 'header',
-    kind: 'integer',
-    required: true,
-    help: 'Where the bytes belong: what is there already',
-  },
-  uploadChecksum: {
-    name: tus.headers.checksum,
-    in: 'header',
-    kind: 'text',
-    help: "'sha1 ' or 'sha256 ' and the checksum of the body in base64",
-  },
-  idempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    kind: 'text',
-    help: "A repeat with the same key answers with the first one's job for as long as the server keeps that job",
-  },
+  since: query('since', 'integer', 'Lines to skip; adds ids to the events'),
+  tail: query(
+    'tail',
+    'integer',
+    "That many last lines, then what comes; adds ids to the events. 'since' wins over it",
+  ),
+  redraws: query(
+    'redraws',
+    'boolean',
+    "Adds 'event: redraw' to lines that a carriage return ended, as progress bars print them",
+  ),
+  partial: query('partial', 'boolean', 'Of a job that failed or was killed: what it left in its output'),
+  lastEventId: header('Last-Event-ID', 'integer', "The same as 'since', as browsers send it"),
+  usedSince: query(
+    'since',
+    'text',
+    'Jobs that ended since then: a time with its zone, as 2026-11-01T00:00:00Z, or a date, in UTC; without it all',
+  ),
+  all: query(
+    'all',
+    'boolean',
+    "The jobs of all owners, and not one's own alone; refused to whoever is no admin",
+  ),
+  tag: query('tag', 'text', 'Jobs of this tag alone'),
+  limit: query('limit', 'integer', `At most this many jobs, 1 to ${maxListed}, which is the default`),
+  before: query(
+    'before',
+    'text',
+    'The id of a job: only those that come after it in the list, which are older',
+  ),
+  devices: required(query('devices', 'integers', 'GPU ids: the parameter repeated, or separated by commas')),
+  app: query('app', 'text', 'The app of a submission that is to come'),
+  operation: query('operation', 'text', 'Its operation, such as infer'),
+  gpu: query('gpu', 'integers', 'Its GPUs'),
+  cpu: query('cpu', 'integer', 'Its CPU workers, for a submission without GPUs'),
+  drainedGpus: query(
+    'gpu',
+    'integers',
+    'Only these GPUs, by id: the parameter repeated, or separated by commas; without it the whole server',
+  ),
+  tusResumable: required(header(tus.headers.resumable, 'text', `The version of tus: ${tus.version}`)),
+  uploadLength: required(header(tus.headers.length, 'integer', 'Bytes of the whole upload')),
+  uploadMetadata: required(
+    header(
+      tus.headers.metadata,
+      'text',
+      `'${tus.nameKey} ' and the SHA-256 of the content, as 64 lower-case hexadecimal digits in base64; other keys are ignored`,
+    ),
+  ),
+  uploadOffset: required(
+    header(tus.headers.offset, 'integer', 'Where the bytes belong: what is there already'),
+  ),
+  uploadChecksum: header(
+    tus.headers.checksum,
+    'text',
+    "'sha1 ' or 'sha256 ' and the checksum of the body in base64",
+  ),
+  idempotencyKey: header(
+    'Idempotency-Key',
+    'text',
+    "A repeat with the same key answers with the first one's job for as long as the server keeps that job",
+  ),
 } as const;
-export type Parameter = (typeof parameters)[keyof typeof parameters];
+export type RequestParameter = (typeof parameters)[keyof typeof parameters];
 
 /**
  * Header of a form part: the size of its content in bytes, as sent. It saves the server from searching the content for

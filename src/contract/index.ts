@@ -1,177 +1,20 @@
-export {
-  type AppRefusal,
-  capabilityNames,
-  checkpointsOf,
-  fileRefusals,
-  notAvailable,
-  refusals,
-  volumeTypes,
-} from './app-checks.js';
-export type {
-  AppList,
-  AppManifest,
-  AppView,
-  AvailableApp,
-  RefreshView,
-  RepositoryState,
-} from './app-manifest.js';
-export { referenceText } from './app-manifest.js';
-export { isObject, parameterFaults, readParameters, shownValue } from './app-parameters.js';
-export {
-  bidsDescription,
-  configName,
-  defaultOutput,
-  maxEntries,
-  resultName,
-  volumeSuffix,
-} from './archives.js';
-export { defaultHost, defaultPort, defaultServer, keepAliveInterval, tokenVariable } from './defaults.js';
-export {
-  type ErrorBody,
-  type ErrorCode,
-  type ExitCode,
-  errorKinds,
-  exitCodeOf,
-  exitCodes,
-  FieldError,
-  internalError,
-  ServiceError,
-  shuttingDownDetail,
-  wireDetails,
-} from './errors.js';
-export {
-  type AppBound,
-  carriesFiles,
-  type Field,
-  type FieldKind,
-  type FieldRole,
-  type FieldValue,
-  type FieldValues,
-  flagName,
-  groupsField,
-  isOfService,
-  isTyped,
-  maxDuration,
-  optionsField,
-} from './fields.js';
-export { kindBytes, type SentContent } from './file-kinds.js';
-export {
-  authScheme,
-  bareHost,
-  isLoopback,
-  maxJsonBytes,
-  mediaTypes,
-  metricsType,
-  parameters,
-  partSizeHeader,
-  tus,
-  uploadNamePattern,
-} from './http.js';
-export {
-  type EndedJob,
-  type FinalState,
-  finalStates,
-  isFinal,
-  type JobEnvelope,
-  type JobList,
-  type JobStart,
-  type JobState,
-  type JobView,
-  jobIdBytes,
-  jobIdPattern,
-  jobIdSource,
-  jobStarts,
-  jobStates,
-  type KillCause,
-  type KillReply,
-  killErrors,
-  maxCounted,
-  maxListed,
-  maxNames,
-  notRunning,
-  type RemovedJob,
-  type UnfinishedJob,
-} from './job.js';
-export {
-  acceptance,
-  doneMarker,
-  errorMarker,
-  idField,
-  keepAlive,
-  lineNumberPattern,
-  redrawEnd,
-  redrawField,
-  servicePrefix,
-  startPrefix,
-} from './log-stream.js';
-export { carriesNumbers, maxNumbersBytes, parseReport, type Report } from './numbers.js';
-export {
-  commandOf,
-  eachOperation,
-  fieldWithRole,
-  type Operation,
-  type OperationName,
-  operationNames,
-  operationOf,
-  operations,
-  outputArgument,
-} from './operations.js';
-export {
-  type AppResources,
-  type Capacity,
-  gpuUses,
-  type Needs,
-  needsOf,
-  type Observed,
-  shortage,
-  unknownNeeds,
-} from './resources.js';
-export {
-  appConfigPath,
-  appPath,
-  jobEnvelope,
-  jobIdOf,
-  jobPath,
-  killPath,
-  logsPath,
-  logTextPath,
-  type Route,
-  type RouteName,
-  refusedResult,
-  resultPath,
-  routeNames,
-  routes,
-  submitPath,
-  uploadLocation,
-  uploadPath,
-  withoutResult,
-} from './routes.js';
-export {
-  type DeviceJob,
-  type DeviceList,
-  type DrainState,
-  healthy,
-  type Limits,
-  type MemoryUse,
-  type OutOfUse,
-} from './system.js';
-export {
-  counted,
-  escaped,
-  excerpt,
-  formatBytes,
-  isPlainWord,
-  longestDuration,
-  nearest,
-  oneLine,
-  parseSize,
-  quoteName,
-  quotePath,
-  readDuration,
-  shellWord,
-  someOf,
-  spellDuration,
-  unlabelled,
-} from './text.js';
-export type { Usage, UsageOfUploads, UsageRow } from './usage.js';
-export { readOption, readText } from './values.js';
+/** What both sides agree on. */
+export * from './app-checks.js';
+export * from './app-manifest.js';
+export * from './app-parameters.js';
+export * from './archives.js';
+export * from './defaults.js';
+export * from './errors.js';
+export * from './fields.js';
+export * from './file-kinds.js';
+export * from './http.js';
+export * from './job.js';
+export * from './log-stream.js';
+export * from './numbers.js';
+export * from './operations.js';
+export * from './resources.js';
+export * from './routes.js';
+export * from './system.js';
+export * from './text.js';
+export * from './usage.js';
+export * from './values.js';

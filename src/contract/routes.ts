@@ -1,30 +1,7 @@
 import type { ErrorCode } from './errors.js';
-import { type Parameter, parameters } from './http.js';
+import { parameters, type RequestParameter } from './http.js';
 import type { JobEnvelope, JobState } from './job.js';
 import { eachOperation, type OperationName, operations } from './operations.js';
-
-/** The body of an answer: the name of one of the contract's types, a zip archive, or the log as events. */
-type AnswerBody =
-  | 'Health'
-  | 'DeviceList'
-  | 'MemoryUse'
-  | 'Limits'
-  | 'AppList'
-  | 'AppView'
-  | 'RefreshView'
-  | 'JobEnvelope'
-  | 'JobList'
-  | 'Usage'
-  | 'JobView'
-  | 'UnfinishedJob'
-  | 'EndedJob'
-  | 'KillReply'
-  | 'RemovedJob'
-  | 'Archive'
-  | 'Log'
-  | 'LogText'
-  | 'Metrics'
-  | 'DrainState';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE' | 'HEAD' | 'PATCH' | 'OPTIONS';
@@ -38,9 +15,9 @@ export interface Route {
   readonly form?: OperationName;
   /** Whether the body is bytes of an upload, if there is one. */
   readonly bytes?: boolean;
-  readonly parameters?: readonly Parameter[];
-  /** Its answers by status; null for one without a body. */
-  readonly answers: Readonly<Record<number, AnswerBody | null>>;
+  readonly parameters?: readonly RequestParameter[];
+  /** Its answers by status: the name of a type of the contract, an archive, a log; null for one without a body. */
+  readonly answers: Readonly<Record<number, string | null>>;
   /** The errors that it may answer with in addition to `commonErrors`. */
   readonly errors: readonly ErrorCode[];
 }
@@ -89,7 +66,7 @@ const get = (
   summary: string,
   answers: Route['answers'],
   errors: readonly ErrorCode[] = [],
-  more: readonly Parameter[] = [],
+  more: readonly RequestParameter[] = [],
 ): Route & { readonly method: 'GET' } => ({
   method: 'GET',
   path,

@@ -216,15 +216,17 @@ describe('a planted import is reported with its file, its line and the reason', 
 
   test('A value that only its own file uses, or that only an entry passes on, is listed', () => {
     const sources = new Map([
-      ['archive/index.ts', "export { pack, walk as walkFiles } from './pack.js';"],
+      ['archive/index.ts', "export { pack, walk as walkFiles } from './pack.js';\nexport * from './all.js';"],
+      ['archive/all.ts', 'export const used = 1, unused = 2;'],
       [
         'archive/pack.ts',
         'export const pack = 1, walk = 2, mine = 3, listed = 4;\nexport interface Packed {}',
       ],
-      ['files/odd.ts', "import { walkFiles } from '../archive/index.js';"],
+      ['files/odd.ts', "import { used, walkFiles } from '../archive/index.js';"],
     ]);
     const tools = new Map([['../tools/list.mjs', "import { listed } from '../dist/archive/pack.js';"]]);
     expect(unusedExports(sources, tools)).toEqual([
+      'archive/all.ts: unused',
       'archive/index.ts: pack',
       'archive/pack.ts: mine',
       'archive/pack.ts: pack',

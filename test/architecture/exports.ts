@@ -12,6 +12,8 @@ export function unusedExports(sources: Sources, tools: Sources = new Map()): str
   const unused = new Set<string>();
   /** What an entry's name stands for in the file behind it. */
   const passedOn = new Map<string, string>();
+  /** The files of which an entry passes everything on. */
+  const behind = new Map<string, string[]>();
   const uses: string[] = [];
   for (const [file, text] of [...sources, ...tools]) {
     const { module } = parseSync(file, text);
@@ -22,7 +24,10 @@ export function unusedExports(sources: Sources, tools: Sources = new Map()): str
     for (const each of module.staticExports.flatMap(({ entries }) => entries)) {
       const name = `${file}: ${each.exportName.name}`;
       if (sources.has(file) && !each.isType && each.exportName.name !== null) unused.add(name);
-      if (each.moduleRequest) passedOn.set(name, exported(each.moduleRequest.value, each.importName.name));
+      if (!each.moduleRequest) continue;
+      const source = exported(each.moduleRequest.value, each.importName.name);
+      if (each.exportName.name !== null) passedOn.set(name, source);
+      else behind.set(file, [...(behind.get(file) ?? []), source.replace(/: .*/, '')]);
     }
     for (const { moduleRequest, entries } of module.staticImports) {
       for (const { importName } of entries) uses.push(exported(moduleRequest.value, importName.name ?? '*'));
@@ -33,12 +38,12 @@ export function unusedExports(sources: Sources, tools: Sources = new Map()): str
   }
   const use = (name: string | undefined): void => {
     if (name === undefined) return;
+    if (name.endsWith(': *')) for (const each of unused) if (each.startsWith(name.slice(0, -1))) use(each);
     unused.delete(name);
     use(passedOn.get(name));
+    const [file = '', value] = name.split(': ');
+    for (const each of behind.get(file) ?? []) use(`${each}: ${value}`);
   };
-  for (const name of uses) {
-    if (name.endsWith(': *')) for (const each of unused) if (each.startsWith(name.slice(0, -1))) use(each);
-    use(name);
-  }
+  for (const name of uses) use(name);
   return [...unused].sort();
 }

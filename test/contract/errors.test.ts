@@ -26,7 +26,7 @@ describe('the errors', () => {
   });
 
   test('The errors that a retry may avoid say when to retry', () => {
-    const statuses = Object.values<{ status: number; retryAfter?: number }>(errorKinds)
+    const statuses = Object.values(errorKinds)
       .filter(({ retryAfter }) => retryAfter !== undefined)
       .map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([423, 429, 503]));

@@ -1,34 +1,3 @@
 /** Where jobs run: the interface of executors, and what they share for devices and a runner's files. */
-export {
-  type AskedDevices,
-  checkDevices,
-  type Device,
-  type DeviceMemory,
-  type DeviceRequest,
-  type Ended,
-  type Executor,
-  type Grant,
-  gpuEnvironment,
-  gpusOf,
-  type JobAccess,
-  type JobRef,
-  type Placed,
-  type Resident,
-  type RunEvent,
-  type RunOrder,
-  refuseUnknown,
-  type Waiting,
-  type WorkerInfo,
-} from './executor.js';
-export {
-  checkRunnerRoom,
-  endOfRun,
-  forgetRun,
-  isRemoved,
-  lacksRoom,
-  processIdentity,
-  readRunFile,
-  readRunGpus,
-  readRunnerRecord,
-  unrecordedEnd,
-} from './run-files.js';
+export * from './executor.js';
+export * from './run-files.js';
