@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import {
   type DicomHeader,
   isDicomStart,
@@ -31,7 +32,22 @@ export interface Recognised extends FoundFile {
 export async function volumeFault(file: string): Promise<string | null> {
   // Imported lazily: most files of DICOM series are known to be whole without it.
   const { faultOfVolume } = await import('@remote-app/volumes');
-  return faultOfVolume(file).catch(readingFault);
+  const fault = /\.bz2$/i.test(file) ? bzip2Fault(file) : faultOfVolume(file);
+  return fault.catch(readingFault);
+}
+
+/** Why a bzip2 file is not complete; null if it is. It ends with a 48-bit marker, a 32-bit checksum and up to 7 bits of padding. */
+async function bzip2Fault(file: string): Promise<string | null> {
+  await using handle = await open(file);
+  const { size } = await handle.stat();
+  const { buffer } = await handle.read(Buffer.alloc(11), 0, 11, Math.max(0, size - 11));
+  const end = BigInt(`0x${buffer.toString('hex')}`);
+  const isWhole = [0, 1, 2, 3, 4, 5, 6, 7].some(
+    (bits) => BigInt.asUintN(48, end >> BigInt(32 + bits)) === 0x1772_4538_5090n,
+  );
+  return isWhole
+    ? null
+    : 'is cut short: the end of its packed data is missing; copy it again from the original';
 }
 
 /** Files that are read at once: on a network file system, each read waits for an answer. */

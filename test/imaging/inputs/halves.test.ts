@@ -193,6 +193,18 @@ describe('a header whose voxels are in another file', () => {
     },
   );
 
+  test('A header whose voxels are packed by bzip2 is refused where these are cut short, whichever of both is named', async () => {
+    const bzip2 = 'QlpoOTFBWSZTWXdLsBQAAAAAgABAIAAhGEaC7kinChIO6XYCgA==';
+    const files = { 'a+orig.HEAD': afniHeader, 'a+orig.BRIK.bz2': Buffer.from(bzip2, 'base64') };
+    const cut = { ...files, 'a+orig.BRIK.bz2': Buffer.from(bzip2, 'base64').subarray(0, -2) };
+    for (const name of ['a+orig.HEAD', 'a+orig.BRIK.bz2']) {
+      expect(await send(files, [[name]])).toMatchObject({ notes: [] });
+      expect(await send(cut, [[name]])).toMatch(
+        /^'a\+orig\.BRIK\.bz2' is cut short: the end of its packed data/,
+      );
+    }
+  });
+
   test('A header whose voxels are in another file counts once where groups are paired', async () => {
     const files = { 't/1.mhd': meta('1.raw'), 't/1.raw': '1', 't/2.mhd': meta('2.raw'), 't/2.raw': '2' };
     const { sent, notes } = (await send({ ...files, 'f/2.nii': '2', 'f/1.nii': '1' }, [
