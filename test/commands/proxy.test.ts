@@ -130,16 +130,19 @@ const manners: Readonly<Record<string, Manners>> = {
 /** Starts a proxy in front of a server, with a prefix that it removes. */
 async function proxyInFront(target: string, treat: Manners): Promise<string> {
   const proxy = createServer((incoming, response) => {
-    const treated = treat(incoming.url?.replace(/^\/lab/, '') ?? '');
+    // None of these proxies touches the query.
+    const [place = '', query] = incoming.url?.replace(/^\/lab/, '').split('?') ?? [];
+    const asked = query === undefined ? '' : `?${query}`;
+    const treated = treat(place);
     if (typeof treated !== 'string') {
       incoming.resume();
-      const location = treated.location && { location: `/lab${treated.location}` };
+      const location = treated.location && { location: `/lab${treated.location}${asked}` };
       response.writeHead(treated.status, { 'content-type': 'text/html', ...location });
       response.end(`<html>${treated.status}</html>`);
       return;
     }
     const { method, headers } = incoming;
-    const onward = request(target + treated, { method: method ?? 'GET', headers }, (reply) => {
+    const onward = request(target + treated + asked, { method: method ?? 'GET', headers }, (reply) => {
       response.writeHead(reply.statusCode ?? 0, reply.headers);
       reply.pipe(response);
     });
