@@ -27,8 +27,6 @@ const notPassedOn = (server: string, app: string, status: number): string =>
   `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}); ` +
   "its admin can have it passed on as it is: with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
 
-const unknownApp = (app: string): string => `Unknown app ${quoteName(app)}`;
-
 /** What follows the name of an app that another place than the command line names. */
 const namedIn = (place: string | undefined): string => (place === undefined ? '' : `, which ${place} names`);
 
@@ -40,7 +38,7 @@ export async function checkListed(
 ): Promise<void> {
   const list = await apps(connection);
   if (list.includes(checkAppId(app))) return;
-  throw new UsageError(`${unknownApp(app)}${namedIn(namedBy)}; ${remedy(app, list)}`);
+  throw new UsageError(`Unknown app ${quoteName(app)}${namedIn(namedBy)}; ${remedy(app, list)}`);
 }
 
 /**

@@ -18,15 +18,8 @@ export const optionalJobArg = Args.string({
   description: `${one.description}; by default the last one sent from this directory`,
 });
 
-const several = {
-  multiple: true,
-  ignoreStdin: true,
-  parse: async (input: string) => checkJobId(input),
-  description: 'Ids of the jobs',
-} as const;
-
 /** The jobs that a command is about, if they are not selected otherwise. */
-export const optionalJobArgs = Args.string(several);
+export const optionalJobArgs = Args.string({ ...one, multiple: true, description: 'Ids of the jobs' });
 
 /** Seconds between two requests of a watch. */
 export const defaultInterval = 2;

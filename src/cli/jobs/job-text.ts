@@ -14,6 +14,7 @@ import {
 import {
   type Cell,
   type Colours,
+  distanceTo,
   fitted,
   formatDistance,
   formatDuration,
@@ -79,11 +80,6 @@ function running({ run_seconds, started_at, finished_at }: JobAnswer, now: numbe
   if (start === null) return null;
   return formatDuration(((readTime(finished_at) ?? now) - start) / 1000);
 }
-
-const distanceTo = (iso: string | null, now: number): string => {
-  const at = readTime(iso);
-  return at === null ? (iso ?? '') : formatDistance(at, now);
-};
 
 const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
 
@@ -193,45 +189,33 @@ function listJobs(
   jobs: readonly JobAnswer[],
   now: number,
   colours: Colours,
-  owners = false,
+  owners: boolean,
   columns?: number,
 ): string[] {
-  if (jobs.length === 0) return [];
   // A column without values is left out: tags are optional, and KonfAI's server has neither.
-  const tags = jobs.some(({ tag }) => tag !== null);
-  const inputs = jobs.some((job) => job.inputs.length > 0);
-  const sizes = jobs.some((job) => job.bytes_kept !== null);
+  const all: readonly (readonly [heading: string, cell: (job: JobAnswer) => Cell, isShown?: boolean])[] = [
+    ['JOB', (job) => job.job_id],
+    ['OWNER', (job) => job.owner ?? '-', owners],
+    ['STATUS', (job) => status(job.status, colours)],
+    ['OPERATION', (job) => commandOf(job.operation ?? '')],
+    ['APP', (job) => job.app ?? ''],
+    ['TAG', (job) => excerpt(job.tag ?? '', widestName), jobs.some(({ tag }) => tag !== null)],
+    ['INPUT', firstInput, jobs.some(({ inputs }) => inputs.length > 0)],
+    ['GPUS', (job) => gpus(job) ?? ''],
+    ['CREATED', (job) => distanceTo(job.created_at, now)],
+    ['RUN TIME', (job) => running(job, now) ?? ''],
+    ['SIZE', sizeOf, jobs.some((job) => job.bytes_kept !== null)],
+  ];
+  const shown = all.filter(([, , isShown = true]) => isShown);
   const table = {
-    heading: [
-      'JOB',
-      ...(owners ? ['OWNER'] : []),
-      'STATUS',
-      'OPERATION',
-      'APP',
-      ...(tags ? ['TAG'] : []),
-      ...(inputs ? ['INPUT'] : []),
-      'GPUS',
-      'CREATED',
-      'RUN TIME',
-      ...(sizes ? ['SIZE'] : []),
-    ],
-    rows: jobs.map((job) => [
-      job.job_id,
-      ...(owners ? [job.owner ?? '-'] : []),
-      status(job.status, colours),
-      commandOf(job.operation ?? ''),
-      job.app ?? '',
-      ...(tags ? [excerpt(job.tag ?? '', widestName)] : []),
-      ...(inputs ? [firstInput(job)] : []),
-      gpus(job) ?? '',
-      distanceTo(job.created_at, now),
-      running(job, now) ?? '',
-      ...(sizes ? [job.bytes_kept === null ? '' : formatBytes(job.bytes_kept)] : []),
-    ]),
+    heading: shown.map(([heading]) => heading),
+    rows: jobs.map((job) => shown.map(([, cell]) => cell(job))),
   };
   const { heading, rows } = fitted(table, narrowing, columns);
   return formatTable(heading, rows);
 }
+
+const sizeOf = ({ bytes_kept: bytes }: JobAnswer): string => (bytes === null ? '' : formatBytes(bytes));
 
 /** The outcome of killing a job. */
 export function killedLine({ job_id, status: state, message }: KillReply, colours: Colours): string {

@@ -105,8 +105,17 @@ interface WaitForJobs {
   readonly reporter: Reporter;
 }
 
-/** All jobs of these tags, oldest first. @throws UsageError for a tag without jobs */
-async function jobsTagged(connection: Connection, tags: readonly string[]): Promise<readonly string[]> {
+/**
+ * The jobs that a command line means: those that it names, or all of its tags, ended or not, oldest first.
+ * @throws UsageError for both, and for a tag without jobs
+ */
+export async function jobsToWaitFor(
+  connection: Connection,
+  named: readonly string[],
+  tags: readonly string[],
+): Promise<readonly string[]> {
+  if (tags.length === 0) return named;
+  if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
   const found: string[] = [];
   for (const tag of tags) {
     const ids = (await listJobs(connection, { tag })).map((job) => job.job_id).reverse();
@@ -117,20 +126,6 @@ async function jobsTagged(connection: Connection, tags: readonly string[]): Prom
     found.push(...ids);
   }
   return found;
-}
-
-/**
- * The jobs that a command line means: those that it names, or all of its tags, ended or not.
- * @throws UsageError for both, and for a tag without jobs
- */
-export async function jobsToWaitFor(
-  connection: Connection,
-  named: readonly string[],
-  tags: readonly string[],
-): Promise<readonly string[]> {
-  if (tags.length === 0) return named;
-  if (named.length > 0) throw new UsageError('Name jobs or give --tag, not both');
-  return jobsTagged(connection, tags);
 }
 
 /** Longest and shortest pause between two rounds of requests, in milliseconds. */

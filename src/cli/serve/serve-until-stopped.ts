@@ -1,6 +1,7 @@
 import { UsageError } from '../../client/errors.js';
-import { counted } from '../../contract/index.js';
+import { counted, exitCodes } from '../../contract/index.js';
 import { closeInherited } from '../../files/index.js';
+import { runProgram } from '../../programs/index.js';
 import { ServerEvents } from '../../server/events.js';
 import { type RunningServer, type ServeContext, serve, surviveUncaughtErrors } from '../../server/serve.js';
 import type { ServerSettings } from '../../server/settings.js';
@@ -9,8 +10,6 @@ import { introduce, warnOfLocalProxy, warnOfOpenness } from './announcements.js'
 import type { LogSettings } from './flags.js';
 import { logEvents } from './log-events.js';
 import { DirectOutput, leadsToJournal, replaceStream, ServerLog } from './server-log.js';
-import { notifyServiceManager } from './service-manager.js';
-import { StopSignals } from './stop-signals.js';
 
 /** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
 function reload(server: RunningServer, log: ServerLog): void {
@@ -72,9 +71,83 @@ function describeFate(active: number, onExit: ServerSettings['onExit']): string 
   return onExit === 'kill' ? `killing ${jobs}.` : `leaving ${jobs} to the next server.`;
 }
 
-/** Exits soon after a failed start, even if something that it left open would keep the process alive. */
-function endSoon(): void {
-  setTimeout(() => process.exit(), failedStartLimit).unref();
+/** Milliseconds from the first signal until the process ends, even if something hangs. */
+const deadline = 8000;
+
+/** Signals that end a process by default, and that the server ignores. */
+const survived = ['SIGUSR2', 'SIGXFSZ'] as const;
+
+/**
+ * Handles the signals of `serve`. The first SIGINT or SIGTERM asks the server to stop within ten seconds; the second ends
+ * it at once. SIGHUP makes the server read its apps and tokens again; closing the terminal sends it as well.
+ */
+class StopSignals {
+  /** Resolves with the first signal. */
+  readonly asked: Promise<void>;
+  /** Called at each SIGHUP. */
+  onHangUp: (() => void) | null = null;
+  #timer: NodeJS.Timeout | null = null;
+
+  constructor(private readonly say: (line: string) => void) {
+    const goOn = (name: NodeJS.Signals) => this.say(`${name}: the server goes on; SIGTERM stops it.`);
+    for (const name of survived) process.on(name, goOn);
+    process.on('SIGHUP', () => {
+      if (this.onHangUp) this.onHangUp();
+      else goOn('SIGHUP');
+    });
+    this.asked = new Promise((resolve) => {
+      const stop = () => {
+        if (this.isAsked) process.exit(exitCodes.failed);
+        this.#arm();
+        resolve();
+      };
+      for (const name of ['SIGINT', 'SIGTERM']) process.on(name, stop);
+    });
+  }
+
+  /** Whether a signal to stop was received. */
+  get isAsked(): boolean {
+    return this.#timer !== null;
+  }
+
+  /** Everything is closed, so the process can exit. The deadline stays, in case something keeps it alive. */
+  closed(): void {
+    this.#timer?.unref();
+  }
+
+  #arm(): void {
+    // Referenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
+    this.#timer = setTimeout(() => {
+      const open = [...new Set(process.getActiveResourcesInfo())].join(', ');
+      this.say(`The stop took too long; ending now. Still open: ${open || 'nothing'}.`);
+      // Not `process.exit`, which waits for threads, and one may be blocked by a file system.
+      process.kill(process.pid, 'SIGKILL');
+    }, deadline);
+  }
+}
+
+/** Milliseconds that `systemd-notify` may take. */
+const notifyLimit = 5000;
+
+/**
+ * Tells systemd that the service is ready or stops, if the unit says `Type=notify`. sd_notify(3) needs a datagram socket with
+ * a path, which Node lacks, so systemd's own program does it; the unit needs `NotifyAccess=all` for that.
+ * @param state an assignment of sd_notify(3)
+ * @param environment of the server; without `NOTIFY_SOCKET` nothing is done
+ */
+async function notifyServiceManager(
+  state: 'READY=1' | 'STOPPING=1',
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  const { NOTIFY_SOCKET: socket, PATH: searchPath = '' } = environment;
+  if (!socket) return;
+  const { exitCode, stderr } = await runProgram(['systemd-notify', state], {
+    environment: { NOTIFY_SOCKET: socket, PATH: `${searchPath}:/usr/bin:/bin` },
+    limit: notifyLimit,
+    maxBytes: 1000,
+    beyond: 'keepFirst',
+  });
+  if (exitCode !== 0) throw new Error(stderr.trim() || `systemd-notify ended with ${exitCode}`);
 }
 
 interface ServeOptions {
@@ -103,7 +176,7 @@ export async function serveUntilStopped(
   void signals.asked.then(() => hurry.abort());
   const told = startLogged(settings, log, { isOpenAsked, hurry: hurry.signal });
   const { server, reload: onHangUp } = await told.catch((cause) => {
-    endSoon();
+    setTimeout(() => process.exit(), failedStartLimit).unref();
     throw cause;
   });
   signals.onHangUp = onHangUp;

@@ -11,9 +11,6 @@ import { usableProcessors } from './processors.js';
 import { slurmOptions } from './slurm-options.js';
 import { duration, jobMemory, runTime, size } from './values.js';
 
-/** Permissions that a secret must not have. The group may read it only if it belongs to root. */
-const open = { forOthers: 0o007, forGroup: 0o070, forGroupToWrite: 0o030 };
-
 /**
  * Checks that only this user and root can read a file. A file of root may also be readable by its group, because packages
  * often give a service its secrets that way.
@@ -21,15 +18,16 @@ const open = { forOthers: 0o007, forGroup: 0o070, forGroupToWrite: 0o030 };
  */
 function checkSecrecy(file: string, what: string): void {
   const { uid, mode } = statSync(file);
-  const advice = `run chmod 600 ${quotePath(file)}, and replace what is in it`;
   if (uid !== 0 && uid !== process.getuid?.()) {
     throw new UsageError(
       `${what} ${quotePath(file)} belongs to another user, who can change it: give it to the user of the server`,
     );
   }
-  const forbidden = open.forOthers | (uid === 0 ? open.forGroupToWrite : open.forGroup);
-  if ((mode & forbidden) !== 0) {
-    throw new UsageError(`${what} ${quotePath(file)} can be read by others than its owner: ${advice}`);
+  // No access for others, and for the group at most reading.
+  if ((mode & (uid === 0 ? 0o037 : 0o077)) !== 0) {
+    throw new UsageError(
+      `${what} ${quotePath(file)} can be read by others than its owner: run chmod 600 ${quotePath(file)}, and replace what is in it`,
+    );
   }
 }
 
@@ -58,31 +56,17 @@ function tokenIn(environment: NodeJS.ProcessEnv, variable: string): string | nul
   throw new UsageError(`${variable} is blank: set it to a token, ${example}, or unset it`);
 }
 
-interface TokenChoices {
-  readonly auth: 'bearer' | 'required' | 'off';
-  readonly 'token-file'?: string | undefined;
-  readonly 'token-env': string;
-}
-
 /**
  * The server's own token, which permits everything. A file takes precedence over the environment.
  * @returns null if there is none
  * @throws UsageError for a file that others can read, and for a text that is not a token
  */
 function serverToken(
-  { auth, 'token-file': file, 'token-env': variable }: TokenChoices,
+  { auth, 'token-file': file, 'token-env': variable }: ServeFlags,
   environment: NodeJS.ProcessEnv,
 ): string | null {
   if (auth === 'off') return null;
   return file === undefined ? tokenIn(environment, variable) : secretOf(file);
-}
-
-/** @throws UsageError if a token is required and there is none */
-function requireSomeToken({ auth, 'token-env': variable }: TokenChoices, hasToken: boolean): void {
-  if (auth !== 'required' || hasToken) return;
-  throw new UsageError(
-    `--auth required, and there is no token: name a file with --token-file or --tokens, or set ${variable}`,
-  );
 }
 
 /** @throws UsageError if the flags both disable authentication and name tokens */
@@ -132,7 +116,11 @@ export function serverSettings(
   const token = serverToken(flags, environment);
   const tokens = tokensFile(flags);
   const maxRunTime = ifGiven(flags, 'max-run-time', runTime);
-  requireSomeToken(flags, token !== null || tokens !== null);
+  if (flags.auth === 'required' && token === null && tokens === null) {
+    throw new UsageError(
+      `--auth required, and there is no token: name a file with --token-file or --tokens, or set ${flags['token-env']}`,
+    );
+  }
   return {
     version,
     environment,

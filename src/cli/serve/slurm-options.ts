@@ -47,35 +47,30 @@ function checkWord(word: string): void {
   }
 }
 
-/** @throws UsageError for a flag that has no meaning if jobs run on a cluster */
-function refuseLocal(flags: ServeFlags): void {
-  if (flags.sandbox === 'bwrap') {
-    throw new UsageError(
-      '--sandbox bwrap: a sandbox shows a job its own GPUs, and which these are is known only on the node that Slurm chooses; ' +
-        'leave it out with --executor slurm, or use --sandbox off',
-    );
-  }
-  if (flags['memory-per-job'] !== undefined) {
-    throw new UsageError(
-      '--memory-per-job is held by the sandbox of a job, and there is none with --executor slurm; use --slurm-arg=--mem=SIZE',
-    );
-  }
-  if (flags['engine-resident']) {
-    throw new UsageError(
-      '--engine-resident keeps the engine loaded on this machine, and with --executor slurm jobs run on others; leave it out',
-    );
-  }
-  if (flags['share-gpus']) {
-    throw new UsageError(
-      '--share-gpus is for the GPUs of this machine, and with --executor slurm the cluster assigns them; leave it out',
-    );
-  }
-  if (flags['cpu-slots'] !== undefined) {
-    throw new UsageError(
-      '--cpu-slots counts the cores of this machine, and with --executor slurm jobs run on others; leave it out',
-    );
-  }
-}
+/** Flags that have no meaning if jobs run on a cluster, and why. */
+const localFlags: readonly (readonly [isGiven: (flags: ServeFlags) => boolean, why: string])[] = [
+  [
+    (flags) => flags.sandbox === 'bwrap',
+    '--sandbox bwrap: a sandbox shows a job its own GPUs, and which these are is known only on the node that Slurm chooses; ' +
+      'leave it out with --executor slurm, or use --sandbox off',
+  ],
+  [
+    (flags) => flags['memory-per-job'] !== undefined,
+    '--memory-per-job is held by the sandbox of a job, and there is none with --executor slurm; use --slurm-arg=--mem=SIZE',
+  ],
+  [
+    (flags) => flags['engine-resident'],
+    '--engine-resident keeps the engine loaded on this machine, and with --executor slurm jobs run on others; leave it out',
+  ],
+  [
+    (flags) => flags['share-gpus'],
+    '--share-gpus is for the GPUs of this machine, and with --executor slurm the cluster assigns them; leave it out',
+  ],
+  [
+    (flags) => flags['cpu-slots'] !== undefined,
+    '--cpu-slots counts the cores of this machine, and with --executor slurm jobs run on others; leave it out',
+  ],
+];
 
 /**
  * The options of every job in Slurm; null if jobs run on this machine.
@@ -92,7 +87,8 @@ export function slurmOptions(flags: ServeFlags): ServerSettings['slurm'] {
       throw new UsageError(`--slurm-${given[0]} is for --executor slurm: add that, or leave it out`);
     return null;
   }
-  refuseLocal(flags);
+  const local = localFlags.find(([isGiven]) => isGiven(flags));
+  if (local) throw new UsageError(local[1]);
   for (const name of named) {
     const value = flags[`slurm-${name}`];
     if (value !== undefined && !/^[\x21-\x7e]+$/.test(value)) {

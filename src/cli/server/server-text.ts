@@ -6,9 +6,8 @@ import {
   type MemoryUse,
   oneLine,
   type Usage,
-  type UsageRow,
 } from '../../contract/index.js';
-import { formatDistance, formatMemory, formatTable, readTime } from '../terminal/index.js';
+import { distanceTo, formatMemory, formatTable } from '../terminal/index.js';
 
 export type { Machine };
 
@@ -47,19 +46,20 @@ export function describeMachine({ gpus, ram, cpu_loaded }: Machine): string[] {
 }
 
 /** When an owner last had a job. */
-export function lastUse(iso: string | null | undefined, now = Date.now()): string {
-  const at = readTime(iso ?? null);
-  return at === null ? 'never' : formatDistance(at, now);
-}
+export const lastUse = (iso: string | null | undefined, now = Date.now()): string =>
+  iso ? distanceTo(iso, now) : 'never';
 
-const figures = (row: Omit<UsageRow, 'owner' | 'app' | 'last_used'>) => [
-  String(row.jobs),
-  row.gpu_hours.toFixed(2),
-  row.cpu_hours.toFixed(2),
-  formatBytes(row.bytes_in),
-  formatBytes(row.bytes_out),
-  formatBytes(row.bytes_kept),
-];
+const hours = (value: number): string => value.toFixed(2);
+
+/** The columns of figures, each with the name of its figure and how it is written. */
+const figures = [
+  ['JOBS', 'jobs', String],
+  ['GPU HOURS', 'gpu_hours', hours],
+  ['CPU HOURS', 'cpu_hours', hours],
+  ['UPLOADS', 'bytes_in', formatBytes],
+  ['RESULTS', 'bytes_out', formatBytes],
+  ['KEPT', 'bytes_kept', formatBytes],
+] as const;
 
 /** The usage as a table, with a total if there are several rows, and the uploads that are kept for later submissions. */
 export function describeUsage({ usage, uploads }: Usage): string[] {
@@ -68,21 +68,17 @@ export function describeUsage({ usage, uploads }: Usage): string[] {
       `${each.owner === null ? '' : `${oneLine(each.owner)}: `}${counted(each.uploads, 'upload')} kept, ${formatBytes(each.bytes_kept)}`,
   );
   if (usage.length === 0) return kept;
-  const sum = (name: 'jobs' | 'gpu_hours' | 'cpu_hours' | 'bytes_in' | 'bytes_out' | 'bytes_kept') =>
-    usage.reduce((total, row) => total + row[name], 0);
-  const total = {
-    jobs: sum('jobs'),
-    gpu_hours: sum('gpu_hours'),
-    cpu_hours: sum('cpu_hours'),
-    bytes_in: sum('bytes_in'),
-    bytes_out: sum('bytes_out'),
-    bytes_kept: sum('bytes_kept'),
-  };
+  const sums = figures.map(([, name, text]) => text(usage.reduce((sum, row) => sum + row[name], 0)));
   const table = formatTable(
-    ['OWNER', 'APP', 'JOBS', 'GPU HOURS', 'CPU HOURS', 'UPLOADS', 'RESULTS', 'KEPT', 'LAST USE'],
+    ['OWNER', 'APP', ...figures.map(([heading]) => heading), 'LAST USE'],
     [
-      ...usage.map((row) => [row.owner ?? '-', row.app, ...figures(row), lastUse(row.last_used)]),
-      ...(usage.length > 1 ? [['all', '', ...figures(total)]] : []),
+      ...usage.map((row) => [
+        row.owner ?? '-',
+        row.app,
+        ...figures.map(([, name, text]) => text(row[name])),
+        lastUse(row.last_used),
+      ]),
+      ...(usage.length > 1 ? [['all', '', ...sums]] : []),
     ],
   );
   return [...table, ...kept];

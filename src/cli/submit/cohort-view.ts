@@ -5,6 +5,7 @@ import { monotonicTime } from '../../files/index.js';
 import {
   type Colours,
   type CommandIo,
+  cutMiddle,
   forJson,
   formatDuration,
   LiveBlock,
@@ -41,13 +42,6 @@ const shownFailures = 5;
 /** Most columns for a case's name in the block. */
 const nameWidth = 40;
 
-/** A name without its middle, if it is too long: names of many cases begin alike. */
-function shortened(name: string, max: number): string {
-  if (name.length <= max) return name;
-  const end = Math.floor((max - 1) / 2);
-  return `${name.slice(0, max - 1 - end)}…${name.slice(-end)}`;
-}
-
 /** The states of a case that is worked on. */
 const inProgress: readonly CaseStatus[] = ['reading', 'sending', 'running', 'fetching'];
 
@@ -56,7 +50,7 @@ class CaseProgress implements Reporter {
   /** The last line of the app. */
   #line = '';
   #transfer = '';
-  #wait: string | null = null;
+  wait: string | null = null;
   /** Whether what it waits for concerns the whole command. */
   isNews = false;
 
@@ -75,7 +69,7 @@ class CaseProgress implements Reporter {
   silent(_what: string): void {}
 
   waiting(what: string | null, isNews = false): void {
-    this.#wait = what;
+    this.wait = what;
     this.isNews = isNews;
     this.#transfer = '';
   }
@@ -84,13 +78,9 @@ class CaseProgress implements Reporter {
     this.#transfer = total > 0 ? `${phase} ${Math.floor((done / total) * 100)}%` : phase;
   }
 
-  get wait(): string | null {
-    return this.#wait;
-  }
-
   /** At most this many columns; empty if there is nothing to say. */
   drawing(columns: number): string {
-    const text = this.#wait ?? this.#transfer;
+    const text = this.wait ?? this.#transfer;
     return oneLine(text || this.#line).slice(0, Math.max(0, columns));
   }
 }
@@ -191,7 +181,7 @@ class TerminalView implements CohortView {
       const progress = this.#cases.get(name);
       const isSaid = progress?.wait != null && waits.has(progress.wait);
       const more = isSaid ? status : progress?.drawing(room) || status;
-      return `  ${shortened(name, width).padEnd(width)}  ${more}`;
+      return `  ${cutMiddle(name, width).padEnd(width)}  ${more}`;
     });
     const failures = this.#tally.with('failed').slice(-shownFailures);
     this.#block.draw([

@@ -15,12 +15,21 @@ export {
   loadConfig,
   type OutputStream,
 } from './command-io.js';
-export { fitted, type Narrowing } from './fit-columns.js';
-export { type Cell, columnsOf, formatMemory, formatPairs, formatTable, wrapped } from './format.js';
+export { cutMiddle } from './cut-text.js';
+export {
+  type Cell,
+  columnsOf,
+  fitted,
+  formatMemory,
+  formatPairs,
+  formatTable,
+  type Narrowing,
+  wrapped,
+} from './format.js';
 export { LiveBlock } from './live-block.js';
 export { forJson } from './terminal-text.js';
 export { JsonLogReporter } from './text-reporter.js';
-export { formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
+export { distanceTo, formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
 
 /** A reporter that a command closes at its end. */
 export interface OpenReporter extends Reporter {

@@ -62,6 +62,12 @@ export function formatTime(iso: string | null, besides: (time: number) => string
   return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
 }
 
+/** How far a time that a server sent is from now. A text that is not a time stays as it is. */
+export function distanceTo(iso: string | null, now: number): string {
+  const at = readTime(iso);
+  return at === null ? (iso ?? '') : formatDistance(at, now);
+}
+
 /** A time sent by a server, in milliseconds; null if it is missing or invalid. */
 export function readTime(iso: string | null): number | null {
   const time = iso === null ? Number.NaN : Date.parse(iso);

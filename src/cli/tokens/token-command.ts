@@ -6,26 +6,30 @@ import { UsageError } from '../../client/errors.js';
 import { parseSize, readDuration } from '../../contract/index.js';
 import { BaseCommand, FlagValueError, pathFlag } from '../command/index.js';
 
-/** The word that lifts a limit. */
-const none = 'none';
+/**
+ * Parses a flag that takes a word in place of a value, which then is null.
+ * @param takes what else it takes, for its error
+ * @param read undefined for a text that it does not take
+ */
+const orWord =
+  <T>(word: string, takes: string, read: (text: string) => T | undefined) =>
+  async (input: string, _: unknown, { name }: { readonly name: string }): Promise<T | null> => {
+    if (input.toLowerCase() === word) return null;
+    const value = read(input);
+    if (value === undefined) throw new FlagValueError(name, `${takes}, or '${word}'`, input);
+    return value;
+  };
+
+const readCount = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : undefined);
 
 const numberFlag = Flags.custom<number | null>({
   helpValue: 'N',
-  parse: async (input, _, { name }) => {
-    if (input.toLowerCase() === none) return null;
-    if (!/^\d{1,9}$/.test(input)) throw new FlagValueError(name, `a whole number, or '${none}'`, input);
-    return Number(input);
-  },
+  parse: orWord('none', 'a whole number', readCount),
 });
 
 const sizeFlag = Flags.custom<number | null>({
   helpValue: 'SIZE',
-  parse: async (input, _, { name }) => {
-    if (input.toLowerCase() === none) return null;
-    const bytes = parseSize(input);
-    if (bytes === undefined) throw new FlagValueError(name, `a size such as 50GiB, or '${none}'`, input);
-    return bytes;
-  },
+  parse: orWord('none', 'a size such as 50GiB', parseSize),
 });
 
 /** The limits of an owner. */
@@ -36,19 +40,17 @@ export const limitFlags = {
   'max-upload': sizeFlag({ description: 'Largest upload, such as 2GiB' }),
 };
 
-/** The word for all apps. */
-const all = 'all';
+function readApps(text: string): readonly string[] | undefined {
+  const ids = text.split(',').map((id) => id.trim());
+  return ids.includes('') ? undefined : [...new Set(ids)];
+}
 
 /** The apps of a token. */
 export const appsFlag = Flags.custom<readonly string[] | null>({
   helpValue: 'APP,APP',
-  description: `Ids of the only apps that it sees and runs, as 'remote-app apps' lists them; '${all}' for all of the server`,
-  parse: async (input, _, { name }) => {
-    if (input.toLowerCase() === all) return null;
-    const ids = input.split(',').map((id) => id.trim());
-    if (ids.some((id) => id === '')) throw new FlagValueError(name, `ids of apps, or '${all}'`, input);
-    return [...new Set(ids)];
-  },
+  description:
+    "Ids of the only apps that it sees and runs, as 'remote-app apps' lists them; 'all' for all of the server",
+  parse: orWord('all', 'ids of apps', readApps),
 });
 
 type Parsed = { readonly [Name in keyof typeof limitFlags]?: number | null | undefined };
@@ -73,19 +75,15 @@ export interface NewToken {
   readonly token: string;
 }
 
-/** The word for a token that never expires. */
-const never = 'never';
+function readExpiry(text: string): string | undefined {
+  const seconds = readDuration(text);
+  return seconds ? new Date(Date.now() + seconds * 1000).toISOString() : undefined;
+}
 
 /** When a token expires: typed as a time from now, read as ISO 8601; null for never. */
 export const expiresFlag = Flags.custom<string | null>({
   helpValue: 'TIME',
-  parse: async (input, _, { name }) => {
-    if (input.toLowerCase() === never) return null;
-    const seconds = readDuration(input);
-    if (seconds === undefined || seconds === 0)
-      throw new FlagValueError(name, `a time such as 12h or 90d, or '${never}'`, input);
-    return new Date(Date.now() + seconds * 1000).toISOString();
-  },
+  parse: orWord('never', 'a time such as 12h or 90d', readExpiry),
 });
 
 /** The name of a token, as the argument of a command. */

@@ -7,7 +7,7 @@ import {
 } from '../../access/index.js';
 import { counted, formatBytes, type UsageRow } from '../../contract/index.js';
 import { lastUse } from '../server/index.js';
-import { formatDistance, formatTable, readTime } from '../terminal/index.js';
+import { distanceTo, formatTable } from '../terminal/index.js';
 
 const describeLimit: Readonly<Record<LimitName, (limit: number) => string>> = {
   max_jobs: (limit) => `at most ${counted(limit, 'active job')}`,
@@ -144,10 +144,6 @@ export function listedToken(
 
 /** Tokens as a table. */
 export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): string[] {
-  const distance = (iso: string | null) => {
-    const at = readTime(iso);
-    return at === null ? '' : formatDistance(at, now);
-  };
   const isUseKnown = tokens.some(({ bytes_kept }) => bytes_kept !== undefined);
   const limits = limitNames.filter((name) => tokens.some((token) => limitCell(token, name) !== ''));
   const haveApps = tokens.some(({ apps }) => apps !== undefined);
@@ -162,8 +158,8 @@ export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): st
       token.name,
       token.role,
       token.state,
-      distance(token.created_at),
-      token.expires_at === null ? 'never' : distance(token.expires_at),
+      distanceTo(token.created_at, now),
+      token.expires_at === null ? 'never' : distanceTo(token.expires_at, now),
       ...(isUseKnown ? [lastUse(token.last_used, now), formatBytes(token.bytes_kept ?? 0)] : []),
       ...limits.map((name) => limitCell(token, name)),
       ...(haveApps ? [token.apps?.join(', ') ?? 'all'] : []),
