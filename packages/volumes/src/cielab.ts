@@ -6,6 +6,16 @@ const [whiteX, whiteZ] = [0.96422, 0.82521];
 
 const bend = 6 / 29;
 
+/** Red, green and blue from 0 to 1 as `#rrggbb`. */
+export const hexOf = (parts: readonly number[]): string =>
+  `#${parts
+    .map((part) =>
+      Math.round(255 * part)
+        .toString(16)
+        .padStart(2, '0'),
+    )
+    .join('')}`;
+
 /** Converts to `#rrggbb`. */
 export function hexOfCieLab([storedL, storedA, storedB]: CieLab): string {
   const [l, a, b] = [(storedL * 100) / 65535, (storedA * 255) / 65535 - 128, (storedB * 255) / 65535 - 128];
@@ -18,12 +28,11 @@ export function hexOfCieLab([storedL, storedA, storedB]: CieLab): string {
     -0.9787684 * x50 + 1.9161415 * y50 + 0.033454 * z50,
     0.0719453 * x50 - 0.2289914 * y50 + 1.4052427 * z50,
   ];
-  const hex = rgb.map((value) => {
+  const parts = rgb.map((value) => {
     const part = Math.min(1, Math.max(0, value));
-    const byte = Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055));
-    return byte.toString(16).padStart(2, '0');
+    return part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055;
   });
-  return `#${hex.join('')}`;
+  return hexOf(parts);
 }
 
 /** Converts from `#rrggbb`; null for any other text. */

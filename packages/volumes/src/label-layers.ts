@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { longString } from './derived-object.js';
-import { type Placing, placeOnGrid } from './onto-grid.js';
+import { placeOnGrid } from './onto-grid.js';
 import type { Segment } from './segments.js';
 import { type Geometry, VolumeError, type VolumeFile } from './volume.js';
 
@@ -11,19 +11,21 @@ export interface LabelLayer {
 }
 
 /**
- * Places a layer on a grid.
- * @param strictly the name of the grid in messages, if a mask on another grid is refused; null to take the nearest voxels
+ * Places layers on a grid.
+ * @param isStrict whether a mask on another grid is refused; otherwise the nearest voxels are taken
  * @throws VolumeError
  */
-export function placeLayer(
-  { mask, segments }: LabelLayer,
-  grid: Geometry,
-  strictly: string | null,
-): { readonly placing: Placing; readonly segments: readonly Segment[] } {
-  const placing = placeOnGrid(mask, grid);
-  if (strictly !== null && !placing.isExact)
-    throw new VolumeError(`${path.basename(mask.path)} lies on another grid than ${strictly}.`);
-  return { placing, segments };
+export function placeLayers(
+  layers: readonly LabelLayer[],
+  grid: Geometry & { readonly name: string },
+  isStrict: boolean,
+) {
+  const placings = layers.map(({ mask }) => placeOnGrid(mask, grid));
+  const isExact = placings.every((placing) => placing.isExact);
+  const other = layers.find((_, at) => placings[at]?.isExact === false);
+  if (isStrict && other)
+    throw new VolumeError(`${path.basename(other.mask.path)} lies on another grid than ${grid.name}.`);
+  return { placings, isExact, isByNumber: placings.some((placing) => placing.isByNumber) };
 }
 
 /** The segment of a label, which is called `Label 3` unless the app names it. */

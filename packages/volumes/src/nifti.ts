@@ -1,6 +1,5 @@
-import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { voxelNamesOf } from './headers/data-files.js';
+import { firstFile, voxelNamesOf } from './headers/data-files.js';
 import { disagreeOnSides, formsOf } from './headers/nifti-forms.js';
 import { extensionBytes, parseNiftiHeader } from './headers/nifti-layout.js';
 import { type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
@@ -124,6 +123,5 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
 /** The file with the voxels of a pair. */
 async function imageOf(header: string): Promise<string> {
   const names = [...voxelNamesOf(header), `${header}.img`];
-  for (const name of names) if ((await stat(name).catch(() => null))?.isFile()) return name;
-  return names[0] as string;
+  return (await firstFile(names)) ?? (names[0] as string);
 }

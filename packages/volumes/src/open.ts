@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { type DicomOptions, isDicom, openDicom } from './dicom.js';
 import { isFreeSurfer, openFreeSurfer } from './freesurfer.js';
-import { headerNamesOf } from './headers/data-files.js';
+import { firstFile, headerNamesOf } from './headers/data-files.js';
 import { isGzip, readBytes, unzippedStart } from './headers/dicom-start.js';
 import { beginsAsNifti } from './headers/nifti-layout.js';
 import { beginsAsMetaImage, beginsAsNrrd } from './headers/text-headers.js';
@@ -68,7 +68,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file, options);
   // Either file of a pair may be given.
-  const header = await headerOf(file);
+  const header = await firstFile(headerNamesOf(file));
   if (header) return openFile(header, options);
   throw new VolumeError(
     `${path.basename(file)} cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.`,
@@ -159,10 +159,4 @@ async function unpackAll(file: string): Promise<void> {
   await pipeline(createReadStream(file), createGunzip(), ignored).catch((error: NodeJS.ErrnoException) => {
     throw error.syscall ? error : notUnpacked(file, error.message);
   });
-}
-
-/** The header beside a file of voxels; null if there is none. */
-async function headerOf(voxels: string): Promise<string | null> {
-  for (const name of headerNamesOf(voxels)) if ((await stat(name).catch(() => null))?.isFile()) return name;
-  return null;
 }

@@ -23,7 +23,7 @@ import {
   sequence,
 } from './dicom-write.js';
 import { syntaxes } from './headers/dicom-walk.js';
-import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
+import { type LabelLayer, namedSegment, placeLayers } from './label-layers.js';
 import { requireLabels } from './seg-frames.js';
 import type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
 import { VolumeError } from './volume.js';
@@ -64,14 +64,14 @@ export async function writeRtStruct(
   source: SourceSeries,
   { maker, isStrict = false }: RtStructOptions,
 ): Promise<WrittenObject> {
-  const placed = layers.map((layer) => placeLayer(layer, source, isStrict ? source.name : null));
+  const { placings, isExact, isByNumber } = placeLayers(layers, source, isStrict);
   const seriesUid = derivedUid('RTSTRUCT', source.seriesUid, maker.app ?? '', maker.name);
   return writeWhole(file, async (unfinished) => {
     const digest = createHash('sha256');
     const textOf = contourText(source);
     const regions: Region[] = [];
     let bytes = 0;
-    for (const { placing, segments } of placed) {
+    for (const [at, placing] of placings.entries()) {
       const found = new Map<number, Buffer[]>();
       const finder = new ContourFinder(source.size[0], source.size[1]);
       for await (const { k, values } of placing.slices()) {
@@ -93,13 +93,11 @@ export async function writeRtStruct(
         }
       }
       for (const [value, contours] of [...found].sort(([one], [other]) => one - other))
-        regions.push({ segment: namedSegment(segments, value), contours });
+        regions.push({ segment: namedSegment(layers[at]?.segments ?? [], value), contours });
     }
     if (regions.length === 0) throw new NoLabels(`${maker.name} has no labels.`);
     const segments = regions.map(({ segment }) => segment);
     const instanceUid = derivedUid(seriesUid, digest.digest('hex'), JSON.stringify(segments));
-    const isExact = placed.every(({ placing }) => placing.isExact);
-    const isByNumber = placed.some(({ placing }) => placing.isByNumber);
     const { altered, ...around } = aroundContours(source, { segments, seriesUid, instanceUid }, maker);
     const start = { syntax: syntaxes.implicit, sopClass: structureSetClass, sopInstance: instanceUid };
     await writeFile(unfinished, parts(fileStart(start), around, regions), { flag: 'wx' });

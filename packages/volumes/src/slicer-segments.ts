@@ -1,3 +1,4 @@
+import { hexOf } from './cielab.js';
 import { type StoredVolume, storedData, storedPlanes } from './stored-voxels.js';
 import {
   type Label,
@@ -23,13 +24,7 @@ const maxSegments = 10_000;
 function colourOf(words: string | undefined): string | null {
   const parts = (words ?? '').trim().split(/\s+/).map(Number);
   if (parts.length !== 3 || !parts.every((part) => part >= 0 && part <= 1)) return null;
-  return `#${parts
-    .map((part) =>
-      Math.round(part * 255)
-        .toString(16)
-        .padStart(2, '0'),
-    )
-    .join('')}`;
+  return hexOf(parts);
 }
 
 /** The segments of a header (`Segment0_Name:=liver`); empty for anything but a segmentation. */

@@ -22,7 +22,7 @@ import {
   itemStart,
   sequence,
 } from './dicom-write.js';
-import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
+import { type LabelLayer, namedSegment, placeLayers } from './label-layers.js';
 import type { PatientAndStudy } from './patient-study.js';
 import { SegFrames } from './seg-frames.js';
 import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js';
@@ -58,23 +58,19 @@ export async function writeDicomSeg(
   const { isLabelMap = false, isStrict = false } = options;
   const [first] = layers;
   if (!first || (isLabelMap && layers.length > 1)) throw new RangeError('A LABELMAP has one layer.');
-  const placed = layers.map((layer) => placeLayer(layer, source, isStrict ? source.name : null));
-  const slices = placed.map(({ placing }) => placing.slices());
+  const { placings, ...how } = placeLayers(layers, source, isStrict);
+  const slices = placings.map((placing) => placing.slices());
   return writeWhole(file, async (unfinished) => {
     await using frames = await SegFrames.collect(`${unfinished}.frames`, slices, isLabelMap);
-    const labels = placed.flatMap(({ segments }, layer) =>
+    const labels = layers.flatMap(({ segments }, layer) =>
       [...(frames.values[layer] ?? [])]
         .sort((one, other) => one - other)
         .map((value) => ({ layer, segment: namedSegment(segments, value) })),
     );
     if (labels.length === 0) throw new NoLabels(`${path.basename(first.mask.path)} has no labels.`);
     const segments = labels.map(({ segment }) => segment);
-    const written = {
-      ...identityOf(frames, segments, source, options),
-      isExact: placed.every(({ placing }) => placing.isExact),
-      isByNumber: placed.some(({ placing }) => placing.isByNumber),
-    };
-    const numbers = placed.map(() => new Map<number, number>());
+    const written = { ...identityOf(frames, segments, source, options), ...how };
+    const numbers = layers.map(() => new Map<number, number>());
     for (const [at, { layer, segment }] of labels.entries())
       numbers[layer]?.set(segment.value, numberOf(written.segments, at, isLabelMap));
     const { start, altered } = startOf(source, written, frames, options);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { type LabelLayer, namedSegment, placeLayer } from './label-layers.js';
+import { type LabelLayer, namedSegment, placeLayers } from './label-layers.js';
 import type { LabelSlice, Placing } from './onto-grid.js';
 import { addLabels } from './seg-frames.js';
 import type { Segment, WrittenObject } from './segments.js';
@@ -37,14 +37,14 @@ export async function writeSegNrrd(
   const [first] = layers;
   if (!first) throw new RangeError('A segmentation needs a label map.');
   const target = grid ?? { ...first.mask, name: path.basename(first.mask.path) };
-  const placed = layers.map((layer) => placeLayer(layer, target, isStrict ? target.name : null));
+  const { placings, ...how } = placeLayers(layers, target, isStrict);
   const segments: PlacedSegment[] = [];
-  for (const [layer, { placing, segments: named }] of placed.entries())
-    for (const value of await valuesOf(placing)) segments.push({ ...namedSegment(named, value), layer });
+  for (const [layer, placing] of placings.entries())
+    for (const value of await valuesOf(placing))
+      segments.push({ ...namedSegment(layers[layer]?.segments ?? [], value), layer });
   if (segments.length === 0) throw new NoLabels(`${path.basename(first.mask.path)} has no labels.`);
   const isWide = segments.some(({ value }) => value > 255);
   const header = headerOf(target, segments, layers.length, isWide);
-  const placings = placed.map(({ placing }) => placing);
   return writeWhole(file, async (unfinished) => {
     const out = createWriteStream(unfinished);
     out.write(header);
@@ -53,11 +53,7 @@ export async function writeSegNrrd(
       createGzip({ level: 6, chunkSize: 1 << 20 }),
       out,
     );
-    return {
-      segments: segments.map(({ layer: _, ...segment }) => segment),
-      isExact: placings.every(({ isExact }) => isExact),
-      isByNumber: placings.some(({ isByNumber }) => isByNumber),
-    };
+    return { segments: segments.map(({ layer: _, ...segment }) => segment), ...how };
   });
 }
 

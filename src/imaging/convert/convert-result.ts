@@ -21,10 +21,7 @@ const scansOf = (found: FoundFiles): Scan[] =>
     .flatMap(({ groups }) => groups.flat().filter(({ isHalf }) => !isHalf))
     .map(scanFrom);
 
-/**
- * Refuses what results of these files cannot be converted to, before anything is sent.
- * @throws UsageError
- */
+/** Refuses what results of these files cannot be converted to, before anything is sent. @throws UsageError */
 export const checkRequest = (found: FoundFiles, { formats }: ConversionRequest): void =>
   checkScans(scansOf(found), formats);
 

@@ -31,10 +31,7 @@ export const scanFrom = (unit: Unit): Scan => ({
         : null,
 });
 
-/**
- * Refuses formats that only a DICOM scan has a study for, before anything is sent.
- * @throws UsageError
- */
+/** Refuses formats that only a DICOM scan has a study for, before anything is sent. @throws UsageError */
 export function checkScans(scans: readonly Scan[], formats: readonly ResultFormat[]): void {
   const format = formats.find((each) => ofStudy.has(each));
   const other = scans.find(({ series }) => series === null);

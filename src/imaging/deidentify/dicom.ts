@@ -54,16 +54,6 @@ async function read(file: string, name: string): Promise<DicomElements> {
 /** Objects that have them are timed frame by frame. */
 const functionalGroups = ['x52009229', 'x52009230'];
 
-function refuse(
-  { set, pixels }: DicomElements,
-  sopClass: string,
-  name: string,
-  allowed: ReadonlySet<string>,
-): void {
-  for (const reason of reasonsAgainst(set, sopClass, pixels !== null))
-    if (!refusals[reason].isAllowable || !allowed.has(reason)) throw new CannotDeidentify(name, reason);
-}
-
 /**
  * A DICOM file without what says who it is of: a new data set of the attributes that may leave. Its pixels stay in the file.
  * @param name what messages call the file
@@ -77,7 +67,8 @@ export async function deidentifyDicom(
   const dicom = await read(file, name);
   const { set, pixels } = dicom;
   const named = textOf(set, 'x00080016') || textOf(set, 'x00020002');
-  refuse(dicom, named, name, allowed);
+  for (const reason of reasonsAgainst(set, named, pixels !== null))
+    if (!refusals[reason].isAllowable || !allowed.has(reason)) throw new CannotDeidentify(name, reason);
   if (pixels === null) throw new CannotDeidentify(name, 'no-image');
   if (!/^1\.2\.840\.10008\.1\.2(?:\.\d{1,3}){0,3}$/.test(dicom.syntax))
     throw new CannotDeidentify(

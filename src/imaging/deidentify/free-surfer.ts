@@ -6,13 +6,6 @@ const [headerBytes, knownBytes] = [284, 90];
 /** Bytes of one value, by the code of its type. */
 const valueBytes: Readonly<Record<number, number>> = { 0: 1, 1: 4, 3: 4, 4: 2, 10: 2 };
 
-/** Whether bytes begin as MGH does: version 1, sizes, and one of its types. */
-export const beginsAsFreeSurfer = (start: Buffer): boolean =>
-  start.length >= headerBytes &&
-  start.readInt32BE(0) === 1 &&
-  [4, 8, 12].every((at) => start.readUInt32BE(at) > 0 && start.readUInt32BE(at) < 0x1_0000) &&
-  Object.hasOwn(valueBytes, start.readInt32BE(20));
-
 /** How many numbers follow the voxels: TR, flip angle, TE, TI and field of view. */
 const parameters = 5;
 

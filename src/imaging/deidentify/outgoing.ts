@@ -1,10 +1,10 @@
 import path from 'node:path';
 import type { Preparation, Preparing } from '../../client/case/index.js';
-import { ClientError, UsageError } from '../../client/errors.js';
+import { UsageError } from '../../client/errors.js';
 import type { FoundFiles } from '../../client/found-files.js';
 import type { DeidentifiedNote, Outgoing } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
-import { exitCodes, quoteName } from '../../contract/index.js';
+import { quoteName } from '../../contract/index.js';
 import { makeDirectory, readJsonFile, writeJsonFile } from '../../files/index.js';
 import type { Deidentifier } from './deidentifier.js';
 import { profileKey } from './key.js';
@@ -21,7 +21,11 @@ function outgoingOf(
   own: ReadonlySet<string>,
   first = 1,
 ): Outgoing {
-  if (found.dataSet) throw refusedDataSet();
+  if (found.dataSet)
+    throw new UsageError(
+      'Data sets for fine-tuning cannot be de-identified: their names say what belongs together. ' +
+        'Give --no-deidentify to send this one as it is',
+    );
   const names = new NeutralNames(found, deidentifier.mode === 'full', own, first);
   return {
     note: noteOf(deidentifier),
@@ -40,14 +44,6 @@ const noteOf = ({ mode, allowed }: Deidentifier): DeidentifiedNote => ({
   mode,
   allowed: [...allowed].sort(),
 });
-
-/** Data sets are made of names: which files are cases, groups and labels is told by them. */
-const refusedDataSet = (): ClientError =>
-  new ClientError(
-    'Data sets for fine-tuning cannot be de-identified: their names say what belongs together. ' +
-      'Give --no-deidentify to send this one as it is',
-    exitCodes.usage,
-  );
 
 /** Said once for each configuration directory. */
 const ofFaces =

@@ -8,14 +8,10 @@ const [minDays, rangeOfDays] = [366, 3650];
  * try known ones.
  */
 export class Pseudonyms {
-  readonly #key: Uint8Array;
-
-  constructor(key: Uint8Array) {
-    this.#key = key;
-  }
+  constructor(private readonly key: Uint8Array) {}
 
   #digest(text: string): Buffer {
-    return createHmac('sha256', this.#key).update(text).digest();
+    return createHmac('sha256', this.key).update(text).digest();
   }
 
   /** A UID made of a UUID (PS3.5, B.2), of the kind whose bits are chosen freely (RFC 9562, version 8). At most 44 characters. */

@@ -14,7 +14,8 @@ import type { PackedPiece } from '../../archive/index.js';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
-import { beginsAsFreeSurfer, freeSurferStart } from './free-surfer.js';
+import { beginsAsFreeSurfer } from '../inputs/index.js';
+import { freeSurferStart } from './free-surfer.js';
 import { metaImageStart } from './meta-image.js';
 import { niftiStart } from './nifti.js';
 import { nrrdStart } from './nrrd.js';
@@ -147,10 +148,7 @@ export function volumeLeaving(file: string, nameOf: (data: string) => string | n
   return { kept, removed: isPacked ? [...left, ofGzip] : left, content: { pieces: [piece] } };
 }
 
-/**
- * A file with voxels of a header.
- * @throws UsageError for what is not understood
- */
+/** A file with voxels of a header. @throws UsageError for what is not understood */
 export function voxelsLeaving(file: string, headerFile: string): Leaving {
   const found = headerOf(headerFile);
   if (found === null || found.header.dataFiles === null)

@@ -21,7 +21,8 @@ interface Format {
   readonly isPicture?: boolean;
 }
 
-const startsWith =
+/** Recognises bytes that begin with one of these texts of Latin-1. */
+export const startsWith =
   (...starts: readonly string[]) =>
   (bytes: Buffer): boolean =>
     starts.some((each) => bytes.toString('latin1', 0, each.length) === each);
@@ -32,7 +33,7 @@ const tiff = startsWith('II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 const gipl = [0xefff_e9b0, 0x2ae3_89b8];
 
 /** Whether bytes begin as MGH does: version 1, sizes, and one of its types. */
-const beginsAsFreeSurfer = (start: Buffer): boolean =>
+export const beginsAsFreeSurfer = (start: Buffer): boolean =>
   start.length >= 284 &&
   start.readInt32BE(0) === 1 &&
   [4, 8, 12].every((at) => start.readUInt32BE(at) > 0 && start.readUInt32BE(at) < 0x1_0000) &&
@@ -177,15 +178,7 @@ const sidecarEndings = new Set(
 );
 
 /** Names of such files that have no ending, and of what systems and DICOM leave in directories. */
-const sidecarNames = new Set([
-  'readme',
-  'changes',
-  'changelog',
-  'licence',
-  'license',
-  'dicomdir',
-  'thumbs.db',
-]);
+const sidecarNames = 'readme changes changelog licence license dicomdir thumbs.db'.split(' ');
 
 /** Whether a file accompanies volumes and is not one itself, judging by its name. */
 export function isSidecar(file: string): boolean {
@@ -194,7 +187,7 @@ export function isSidecar(file: string): boolean {
     .toLowerCase()
     .replace(/\.(tsv|csv|json|txt)\.gz$/, '.$1');
   const dot = name.lastIndexOf('.');
-  return (dot >= 0 && sidecarEndings.has(name.slice(dot + 1))) || sidecarNames.has(name);
+  return (dot >= 0 && sidecarEndings.has(name.slice(dot + 1))) || sidecarNames.includes(name);
 }
 
 /** Leftovers of systems and storage devices in directories: recycle bins, previews, marks of downloads. */

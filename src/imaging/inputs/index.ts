@@ -1,6 +1,7 @@
 export { exists, lookAt } from './entries.js';
 export { findFiles, findVolumes } from './find-files.js';
 export {
+  beginsAsFreeSurfer,
   hasDicomName,
   hasZarrName,
   isHidden,

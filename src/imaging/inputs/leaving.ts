@@ -6,7 +6,7 @@ import type { ListedFile } from '../../archive/index.js';
 import { formatBytes, quotePath } from '../../contract/index.js';
 import { firstBytes } from '../../files/index.js';
 import { type Obstacles, readingFault } from './entries.js';
-import { isHidden, isVolumeContent } from './formats.js';
+import { isHidden, isVolumeContent, startsWith } from './formats.js';
 
 /**
  * What may leave the machine. A file that a person names leaves as it is, and so does what lies in a directory that they
@@ -142,10 +142,6 @@ const others: readonly { readonly what: string; readonly begins: (start: Buffer)
   },
   { what: 'text', begins: isText },
 ];
-
-function startsWith(...starts: readonly string[]): (bytes: Buffer) => boolean {
-  return (bytes) => starts.some((each) => bytes.toString('latin1', 0, each.length) === each);
-}
 
 /** How many different bytes a text has at least: voxels of one value are not text. */
 const minDifferent = 4;

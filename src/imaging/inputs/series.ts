@@ -21,26 +21,11 @@ export interface DicomFile {
 }
 
 /** Modalities whose images are complete in themselves, and not slices of a volume. */
-const projections = new Set([
-  'CR',
-  'DX',
-  'MG',
-  'IO',
-  'PX',
-  'RF',
-  'XA',
-  'US',
-  'OP',
-  'ES',
-  'XC',
-  'GM',
-  'SM',
-  'DG',
-]);
+const projections = /^(CR|DX|MG|IO|PX|RF|XA|US|OP|ES|XC|GM|SM|DG)$/;
 
 /** Whether a file is a case of its own: it has several frames, or is a projection. */
 const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
-  header !== null && (header.frames > 1 || projections.has(header.modality ?? '') || isSegmentation(header));
+  header !== null && (header.frames > 1 || projections.test(header.modality ?? '') || isSegmentation(header));
 
 /** The part of a unit vector along an axis from which on a plane has the name of that axis. */
 const nearlyStraight = 0.9;

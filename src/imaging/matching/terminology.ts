@@ -3,35 +3,25 @@ import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 
-/**
- * By value of a label, its name, its colour as in HTML and its code in SNOMED CT. A region that overlaps others has the values
- * that belong to it.
- */
-export type Terminology = Readonly<
-  Record<
-    string,
-    {
-      readonly name: string;
-      readonly color?: string | undefined;
-      readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
-      readonly values?: readonly number[] | undefined;
-    }
-  >
->;
-
 /** Largest file of names that is read, in bytes. */
 const maxBytes = 1 << 20;
 
 const text = z.string().check(z.maxLength(200));
 
-const values = z.optional(z.array(z.int()).check(z.maxLength(256)));
+const label = z.object({
+  name: text,
+  color: z.optional(text),
+  snomed: z.optional(z.object({ code: text, meaning: text })),
+  values: z.optional(z.readonly(z.array(z.int()).check(z.maxLength(256)))),
+});
 
-const snomed = z.optional(z.object({ code: text, meaning: text }));
+/**
+ * By value of a label, its name, its colour as in HTML and its code in SNOMED CT. A region that overlaps others has the values
+ * that belong to it.
+ */
+export type Terminology = Readonly<Record<string, Readonly<z.infer<typeof label>>>>;
 
-const labels = z.record(
-  z.string().check(z.regex(/^-?\d{1,10}$/)),
-  z.union([text, z.object({ name: text, color: z.optional(text), snomed, values })]),
-);
+const labels = z.record(z.string().check(z.regex(/^-?\d{1,10}$/)), z.union([text, label]));
 
 /** The names alone, or the manifest of an app, which has them under `terminology`. */
 const schema = z.union([z.object({ terminology: labels }), labels]);
@@ -56,9 +46,9 @@ export function readTerminology(file: string): Terminology {
     );
   const names = 'terminology' in parsed.data ? parsed.data.terminology : parsed.data;
   return Object.fromEntries(
-    Object.entries(names as z.infer<typeof labels>).map(([value, label]) => [
+    Object.entries(names as z.infer<typeof labels>).map(([value, said]) => [
       value,
-      typeof label === 'string' ? { name: label } : label,
+      typeof said === 'string' ? { name: said } : said,
     ]),
   );
 }

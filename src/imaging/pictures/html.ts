@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { access, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +9,6 @@ import { deflateRawSync } from 'node:zlib';
 import { readVolume, type VolumeFile, writeNifti } from '@remote-app/volumes';
 import { millilitresText } from '../../client/case/index.js';
 import { UsageError } from '../../client/errors.js';
-import { type JpegEncoder, openJpegEncoder } from './jpeg.js';
 import type { CaseView, DrawnCase, PlaneView, SliceView } from './picture.js';
 import { placeText, windowText } from './sheet.js';
 
@@ -87,7 +87,7 @@ export async function* htmlPage(
   const failed: boolean[] = [];
   const identity = createHash('sha256');
   const budget = { left: maxVolumeBytes };
-  const encode = await openJpegEncoder(quality);
+  const encode = await openJpegEncoder();
   for await (const each of cases) {
     const block = jsonBlock(`case-${names.length}`, await caseData(each, encode));
     identity.update(each.name).update(block);
@@ -114,6 +114,28 @@ export async function* htmlPage(
     yield `<script>${viewer.script}</script>\n`;
   }
   yield `<script>${script}</script>\n</html>\n`;
+}
+
+/** Makes the bytes of a JPEG. */
+type JpegEncoder = (slice: SliceView) => Promise<Buffer>;
+
+const [grey, colours] = [1, 3] as const;
+/** Colours keep their places: contours of one pixel would fade. */
+const noSubsampling = { auto_subsample: false, chroma_subsample: 1 };
+
+/** Opens MozJPEG's encoder. */
+async function openJpegEncoder(): Promise<JpegEncoder> {
+  const { default: encode, init } = await import('@jsquash/jpeg/encode.js');
+  const program = createRequire(import.meta.url).resolve('@jsquash/jpeg/codec/enc/mozjpeg_enc.wasm');
+  await init({ wasmBinary: await readFile(program) });
+  return async ({ width, height, pixels, isColour }) => {
+    const data = new Uint8ClampedArray(width * height * 4).fill(255);
+    for (let at = 0; at < width * height; at += 1)
+      for (let part = 0; part < 3; part += 1)
+        data[at * 4 + part] = pixels[isColour ? at * 3 + part : at] as number;
+    const colour = { color_space: isColour ? colours : grey, ...noSubsampling } as const;
+    return Buffer.from(await encode({ width, height, data }, { quality, ...colour }));
+  };
 }
 
 /** The pictures of a case, each once: layers on one scan share most of them. */

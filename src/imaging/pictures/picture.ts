@@ -1,4 +1,5 @@
 import type { VolumeFile } from '@remote-app/volumes';
+import type { ShownLabel } from '../../client/case/index.js';
 
 /** The three planes, by the axis that goes through their slices. */
 export type PlaneName = 'axial' | 'coronal' | 'sagittal';
@@ -6,18 +7,11 @@ export type PlaneName = 'axial' | 'coronal' | 'sagittal';
 /** A colour, red, green and blue from 0 to 255. */
 export type Colour = readonly [red: number, green: number, blue: number];
 
-/** A label of a segmentation, as it is drawn and counted. */
-export interface ShownLabel {
+/** A label of a segmentation, as it is drawn. Its name is from the app's terminology or the file, otherwise `label 3`. */
+export interface DrawnLabel extends ShownLabel {
   /** Its place in `SliceView.labels`: 1 for the first. */
   readonly index: number;
-  /** Its value in the file. */
-  readonly value: number;
-  /** From the app's terminology or the file, otherwise `label 3`. */
-  readonly name: string;
   readonly colour: Colour;
-  /** How many voxels have it, in the whole volume. */
-  readonly voxels: number;
-  readonly millilitres: number;
 }
 
 /**
@@ -61,7 +55,7 @@ export interface CaseView {
   readonly pixel: number;
   /** Axial, coronal, sagittal. */
   readonly planes: readonly [PlaneView, PlaneView, PlaneView];
-  readonly labels: readonly ShownLabel[];
+  readonly labels: readonly DrawnLabel[];
   /** What black and white stand for; null for a volume in colour. */
   readonly window: {
     readonly low: number;

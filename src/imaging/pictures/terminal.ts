@@ -1,7 +1,7 @@
 import type { Canvas } from '../../client/case/index.js';
 import { contoursOf, enlargedLabels } from './contours.js';
 import { drawSlice } from './draw.js';
-import type { CaseView, Colour, PlaneView, ShownLabel, SliceView } from './picture.js';
+import type { CaseView, Colour, DrawnLabel, PlaneView, SliceView } from './picture.js';
 import { placeText } from './sheet.js';
 
 const esc = '\u001b';
@@ -25,7 +25,7 @@ const keys = '123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const keyOf = (index: number): string => keys[index - 1] ?? '&';
 
 /** What shows a label in a legend: a block in its colour, or the character that it is drawn with. */
-export function swatchOf({ index, colour }: ShownLabel, { look }: Pick<Canvas, 'look'>): string {
+export function swatchOf({ index, colour }: DrawnLabel, { look }: Pick<Canvas, 'look'>): string {
   return look === 'characters' ? keyOf(index) : `${ink(38, colour, look)}■${esc}[0m`;
 }
 

@@ -16,7 +16,7 @@ import { counted } from '../../contract/index.js';
 import type { Terminology } from '../matching/index.js';
 import { type Counts, chooseSlices, colourOf, countLabels, readColour, toIndices } from './labels.js';
 import { pausing } from './pausing.js';
-import type { CaseView, PlaneView, ShownLabel, SliceView } from './picture.js';
+import type { CaseView, DrawnLabel, PlaneView, SliceView } from './picture.js';
 import { brightnessOf, cut, labelsOf, pixelsOf, type SliceSource } from './planar.js';
 import { orientationOf, type Plane, positionOf } from './planes.js';
 import { softTissue, windowOf } from './window.js';
@@ -258,7 +258,7 @@ function shownLabels(
   mask: VolumeFile,
   terminology: Terminology,
   notes: string[],
-): ShownLabel[] {
+): DrawnLabel[] {
   const millilitres = voxelVolumeOf(mask);
   const regions = Object.entries(terminology).flatMap(([key, { values }]) => {
     const voxels = (values ?? []).map((value) => counts.find((each) => each.value === value)?.voxels ?? 0);

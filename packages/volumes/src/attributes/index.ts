@@ -12,22 +12,15 @@ export type { Attribute, Treatment } from './table.js';
 
 const rows = readTable([...imageAttributes, ...acquisitionAttributes, ...emissionAttributes], terms);
 
-/** The attributes of the table, by their tags as eight hexadecimal digits. */
-export interface AttributeTable {
-  readonly image: ReadonlyMap<string, Attribute>;
-  /** With times as well. */
-  readonly timed: ReadonlyMap<string, Attribute>;
-  /** With times and what is needed to compute uptake. */
-  readonly emission: ReadonlyMap<string, Attribute>;
-}
-
 // Later rows replace earlier ones, so that a group can keep what others empty.
 const tableOf = (...only: readonly (string | undefined)[]): ReadonlyMap<string, Attribute> =>
   new Map(rows.filter((row) => only.includes(row.only)).map((row) => [row.tag, row]));
 
-/** Every attribute that may leave. All others are removed. */
-export const attributes: AttributeTable = {
+/** Every attribute that may leave, by its tag as eight hexadecimal digits. All others are removed. */
+export const attributes = {
   image: tableOf(undefined),
+  /** With times as well. */
   timed: tableOf(undefined, 'timed'),
+  /** With times and what is needed to compute uptake. */
   emission: tableOf(undefined, 'timed', 'emission'),
 };

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { beginsAsNifti } from './nifti-layout.js';
 import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-headers.js';
@@ -50,6 +51,12 @@ export const voxelNamesOf = (header: string): string[] => otherNames(header, 'he
 /** The names or paths that the header of a pair's voxels may have; empty for any other file. */
 export const headerNamesOf = (voxels: string): string[] => otherNames(voxels, 'voxels', 'headers');
 
+/** The first of these files that exists; null if none does. */
+export async function firstFile(names: readonly string[]): Promise<string | null> {
+  for (const name of names) if ((await stat(name).catch(() => null))?.isFile()) return name;
+  return null;
+}
+
 /** What the names of a pair have in common: `vol` for `vol.hdr` and `vol.img.gz`. Null for any other file. */
 export function pairStem(name: string): string | null {
   const stems = pairs.map((pair) => stemOf(name, pair, 'headers') ?? stemOf(name, pair, 'voxels'));
@@ -63,7 +70,7 @@ export const isPairVoxels = (name: string): boolean =>
 const pieces = [4 * 1024, 1024 * 1024];
 
 /** Reads the first bytes of a file, up to a number of them. */
-type Read = (length: number) => Buffer;
+export type Read = (length: number) => Buffer;
 
 /** The header of a file; null if it does not end within what is read. */
 function textHeaderOf(read: Read, parse: (start: Buffer) => TextHeader | null): TextHeader | null {

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { type ValueType, valueTypes } from '../volume.js';
+import type { Read } from './data-files.js';
 import { isGzip, unzippedStart } from './dicom-start.js';
 import { parseNiftiHeader } from './nifti-layout.js';
 import { metaTypeOf, nrrdTypeOf, parseMetaHeader, parseNrrdHeader } from './text-headers.js';
@@ -16,9 +17,6 @@ export interface DataLayout {
 
 /** How much of a header is read. */
 const maxRead = 1 << 20;
-
-/** Reads the first bytes of a file, up to a number of them. */
-type Read = (length: number) => Buffer;
 
 const product = (counts: readonly number[]): number => counts.reduce((all, count) => all * count, 1);
 

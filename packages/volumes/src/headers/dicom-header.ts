@@ -131,10 +131,7 @@ function startOf(read: Buffer): { readonly start: Omit<FileStart, 'isWhole'>; re
   return { start: { bytes: Buffer.from(bytes.subarray(0, maxStart)), dicom }, isCut };
 }
 
-/**
- * Reads the beginning of a file, and its header if it is DICOM.
- * @throws the system's error
- */
+/** Reads the beginning of a file, and its header if it is DICOM. @throws the system's error */
 export async function readStart(file: string): Promise<FileStart> {
   await using handle = await open(file);
   let bytes = await readBytes(handle, firstPiece);
