@@ -30,7 +30,10 @@ export default class Jobs extends ClientCommand {
       },
     })(),
     tag: tagFlag,
-    all: Flags.boolean({ description: "Show the jobs of all owners; needs an admin's token" }),
+    all: Flags.boolean({
+      default: false,
+      description: "Show the jobs of all owners; needs an admin's token",
+    }),
     limit: wholeNumber({ helpValue: 'N', min: 1, description: 'Show only the N newest' }),
     quiet: Flags.boolean({ char: 'q', description: 'Print only ids, one per line' }),
     ...watchFlags,

@@ -16,12 +16,6 @@ export interface BundleWeights {
   readonly notes: readonly string[];
 }
 
-/** Other files of a bundle, by their paths below its directory, and what was left out, in sentences. */
-interface Taken {
-  readonly files: readonly string[];
-  readonly notes: readonly string[];
-}
-
 /** Maximum size of a file that is copied with the code. */
 const maxBytes = 16 * 1024 * 1024;
 
@@ -98,8 +92,8 @@ function codeIn(directory: string): string[] {
   });
 }
 
-/** Configuration, code and licence, below the directory of the bundle. */
-export function bundleFiles({ directory, file, text }: BundleConfig): Taken {
+/** Configuration, code and licence, by their paths below the directory of the bundle, and what was left out, in sentences. */
+export function bundleFiles({ directory, file, text }: BundleConfig) {
   const configs = namesIn(path.join(directory, 'configs'))
     .map((name) => `configs/${name}`)
     .filter(

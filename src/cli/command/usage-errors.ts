@@ -75,10 +75,7 @@ function ofParser(line: string, known: Interfaces.FlagInput): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is removed
 const colours = /\u001b\[[\d;]*m/g;
 
-/**
- * The error as one sentence on one line.
- * @param known flags of the command
- */
+/** The error as one sentence on one line. @param known flags of the command */
 export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
   if (error instanceof FlagValueError) return error.sentence;
   const { parse, args = [], flags = [], message } = error as ParserError;

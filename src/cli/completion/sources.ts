@@ -49,10 +49,7 @@ const sources = {
 /** Values that are looked up when Tab is pressed. */
 export type ValueSource = keyof typeof sources;
 
-/**
- * The values of a source that continue a word.
- * @param connect is called if the server has to be asked
- */
+/** The values of a source that continue a word. @param connect is called if the server has to be asked */
 export async function findValues(
   source: ValueSource,
   word: string,

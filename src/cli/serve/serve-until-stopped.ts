@@ -40,10 +40,7 @@ export interface LoggedServer {
   reload(): void;
 }
 
-/**
- * Starts the service and logs what it finds and what happens.
- * @throws UsageError
- */
+/** Starts the service and logs what it finds and what happens. @throws UsageError */
 export async function startLogged(
   settings: ServerSettings,
   log: ServerLog,

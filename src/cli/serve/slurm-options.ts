@@ -8,30 +8,11 @@ import type { ServeFlags } from './flags.js';
 const timeLimit = /^(?:\d+-\d+(?::\d+){0,2}|\d+(?::\d+){0,2}|infinite|unlimited)$/i;
 
 /** Options that the service sets itself for each submission, or that would change how a submission works. */
-const reserved = new Set([
-  'array',
-  'chdir',
-  'clusters',
-  'error',
-  'export',
-  'export-file',
-  'help',
-  'input',
-  'job-name',
-  'nodes',
-  'ntasks',
-  'open-mode',
-  'output',
-  'parsable',
-  'quiet',
-  'requeue',
-  'no-requeue',
-  'test-only',
-  'usage',
-  'version',
-  'wait',
-  'wrap',
-]);
+const reserved = [
+  ...['array', 'chdir', 'clusters', 'error', 'export', 'export-file', 'help', 'input', 'job-name', 'nodes'],
+  ...['ntasks', 'open-mode', 'output', 'parsable', 'quiet', 'requeue', 'no-requeue', 'test-only', 'usage'],
+  ...['version', 'wait', 'wrap'],
+];
 
 /** Flags whose values are passed to Slurm. They are meaningless on a single machine. */
 const named = ['partition', 'account', 'qos', 'time', 'constraint'] as const;
@@ -42,7 +23,7 @@ function checkWord(word: string): void {
   if (name === undefined) {
     throw new FlagValueError('slurm-arg', 'one whole word of sbatch, such as --mem=16G', word);
   }
-  if (reserved.has(name)) {
+  if (reserved.includes(name)) {
     throw new UsageError(`--slurm-arg ${quoteName(word)}: the service sets --${name} itself; leave it out`);
   }
 }
@@ -72,10 +53,7 @@ const localFlags: readonly (readonly [isGiven: (flags: ServeFlags) => boolean, w
   ],
 ];
 
-/**
- * The options of every job in Slurm; null if jobs run on this machine.
- * @throws UsageError naming the flag
- */
+/** The options of every job in Slurm; null if jobs run on this machine. @throws UsageError naming the flag */
 export function slurmOptions(flags: ServeFlags): ServerSettings['slurm'] {
   const args = flags['slurm-arg'];
   if (flags.executor === 'local') {

@@ -67,9 +67,6 @@ export interface ErrorDocument {
 
 const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
 
-/** The error for a stdout that cannot be written to, usually a full disk behind a redirection. */
-const outFailure = (cause: unknown): OutputError => new OutputError(faultWithoutPath(cause), { cause });
-
 /**
  * The descriptor of a stream that is a file or a device; null for any other. Node drops the rest of a write to a file if a full
  * disk took only part of it.
@@ -135,7 +132,7 @@ export class CommandIo {
       else await written(this.stdout, content);
     } catch (error) {
       this.#outClosed = true;
-      if (!isClosed(error)) throw outFailure(error);
+      if (!isClosed(error)) throw new OutputError(faultWithoutPath(error), { cause: error });
     }
     return !this.#outClosed;
   }

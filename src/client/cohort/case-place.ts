@@ -71,28 +71,24 @@ export function* recordsOfDirectories(root: string, below = ''): Generator<Place
   }
 }
 
-/** The directories from that of the results down to a place. */
-function* directoriesTo(root: string, { directory }: CasePlace): Generator<string> {
-  let at = root;
-  for (const part of path.relative(root, directory).split(path.sep)) {
-    at = path.join(at, part);
-    yield at;
-  }
-}
+/** The directories from that of the results, which is left out, down to a place. */
+const directoriesTo = (root: string, { directory }: CasePlace): string[] => {
+  const parts = path.relative(root, directory).split(path.sep);
+  return parts.map((_, at) => path.join(root, ...parts.slice(0, at + 1)));
+};
 
 /** The first link on the way from the directory of the results to a place; null if there is none. */
-export function linkTo(root: string, place: CasePlace): string | null {
-  for (const each of directoriesTo(root, place)) if (isLink(each)) return each;
-  return null;
-}
+export const linkTo = (root: string, place: CasePlace): string | null =>
+  directoriesTo(root, place).find(isLink) ?? null;
+
+/** The error for a link where something would be written. */
+export const throughLink = (link: string): UsageError =>
+  new UsageError(`${quotePath(link)} is a link, and results are not written through links; remove it`);
 
 /** @throws UsageError if a result would be written through a link, mixed with another, or over files that no record knows */
 export function checkPlace(root: string, place: CasePlace, isForced: boolean): void {
   const link = linkTo(root, place);
-  if (link !== null)
-    throw new UsageError(
-      `${quotePath(link)} is a link, and results are not written through links; remove it`,
-    );
+  if (link !== null) throw throughLink(link);
   const { directory, prefix, record } = place;
   for (const each of directoriesTo(root, place))
     if (each !== directory && readRecord(each) !== null)

@@ -25,6 +25,7 @@ import {
   ownDirectory,
   piecesOf,
   recordsLast,
+  throughLink,
 } from './case-place.js';
 import { isUnchanged, keepFiles } from './edited-files.js';
 
@@ -90,10 +91,7 @@ function refuseLinks(directory: string): void {
     ...(isOwn ? namesIn(own).map((name) => path.join(own, name)) : []),
   ];
   const link = written.find(isLink);
-  if (link !== undefined)
-    throw new UsageError(
-      `${quotePath(link)} is a link, and results are not written through links; remove it`,
-    );
+  if (link !== undefined) throw throughLink(link);
   if (existsSync(own) && !isOwn) throw new UsageError(`${quotePath(own)} is not a directory; move it`);
 }
 

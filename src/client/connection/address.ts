@@ -55,10 +55,7 @@ const readPort = (text: string): number | null => {
   return /^\d{1,5}$/.test(text) && port >= 1 && port <= 65_535 ? port : null;
 };
 
-/**
- * Reads the address of a server that is reached by ssh.
- * @throws UsageError saying what is wrong with it
- */
+/** Reads the address of a server that is reached by ssh. @throws UsageError saying what is wrong with it */
 export function readSshAddress(url: URL): SshAddress {
   const text = url.href.replace(/\/$/, '');
   const wrong = (what: string) =>

@@ -26,6 +26,8 @@ import type { Call, Connection } from './connection.js';
 import { fetchLeft } from './job-words.js';
 import { bodyOf, discard, withFlags } from './reply.js';
 
+// Everywhere below, `limit` and `timeout` are the seconds for the whole call.
+
 type Answers = typeof import('./answer-schemas.js');
 
 /** A request whose answer is checked by its schema. The schemas are loaded on the first request. */
@@ -42,26 +44,19 @@ const ask = async <T>(
 export const submissionAnswer = async (): Promise<Answers['envelopeAnswer']> =>
   (await import('./answer-schemas.js')).envelopeAnswer;
 
-/**
- * `GET /health` (docs/http.md, Health and system).
- * @param timeout seconds for the whole call
- */
+/** `GET /health` (docs/http.md, Health and system). */
 export const health = (
   connection: Connection,
   timeout: number,
 ): Promise<{ status: 'ok'; faults: readonly string[] }> =>
   ask(connection, routes.health.path, (answers) => answers.healthAnswer, { limit: timeout });
 
-/**
- * `GET /available_devices`.
- * @param limit seconds for the whole call
- */
+/** `GET /available_devices`. */
 export const devices = async (connection: Connection, limit?: number): Promise<DeviceList> =>
   ask(connection, routes.devices.path, (answers) => answers.devicesAnswer, { limit });
 
 /**
  * `GET /limits`, which only remote-app has: another server may answer 404.
- * @param limit seconds for the whole call
  * @param submission that is to come
  * @throws HttpError 422 if the submission's app needs more than the server can give it
  */
@@ -89,10 +84,7 @@ const ram = async (connection: Connection): Promise<MemoryUse> =>
 const vram = async (connection: Connection, id: number): Promise<MemoryUse> =>
   ask(connection, routes.vram.path, (answers) => answers.memoryAnswer, { query: `?devices=${id}` });
 
-/**
- * `GET /repo_apps_list`: the identifiers of the apps on the allowlist.
- * @param limit seconds for the whole call
- */
+/** `GET /repo_apps_list`: the identifiers of the apps on the allowlist. */
 export const apps = async (connection: Connection, limit?: number): Promise<readonly string[]> =>
   (await appList(connection, limit)).apps;
 
@@ -100,10 +92,7 @@ export const apps = async (connection: Connection, limit?: number): Promise<read
 export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
   ask(connection, routes.apps.path, (answers) => answers.appsAnswer, { limit });
 
-/**
- * `GET /repo_apps/{id}`.
- * @param limit seconds for the whole call
- */
+/** `GET /repo_apps/{id}`. */
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
@@ -115,11 +104,7 @@ export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
 export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
   ask(connection, routes.refreshed.path, (answers) => answers.refreshAnswer);
 
-/**
- * `GET /jobs/{id}`.
- * @param limit seconds for the whole call
- * @param signal ends this request, instead of the signal for the connection's other requests
- */
+/** `GET /jobs/{id}`. @param signal ends this request, instead of the signal for the connection's other requests */
 export const job = async (
   connection: Connection,
   id: string,
@@ -183,7 +168,6 @@ export const jobsOfOthers = async (connection: Connection): Promise<number> =>
 /**
  * `GET /usage`, a route that KonfAI's server lacks.
  * @param query `since` as ISO 8601, by default everything on record; `all` for the usage of all owners, which only an admin may ask for
- * @param limit seconds for the whole call
  */
 export const usage = (
   connection: Connection,
@@ -200,7 +184,6 @@ export const usage = (
 /**
  * `POST /jobs/{id}/kill`; the answer comes when the job's processes are gone. The signal that ends the connection's other
  * requests does not end this one, because an interruption is followed by a kill.
- * @param timeout seconds for the whole call
  */
 export const kill = async (connection: Connection, id: string, timeout: number): Promise<KillReply> =>
   ask(connection, killPath(id), (answers) => answers.killAnswer(id), {
@@ -226,13 +209,10 @@ function askDrain(
   method: 'GET' | 'POST' | 'DELETE',
   gpus?: string,
 ): Promise<DrainState> {
+  const message = `${connection.server} cannot be drained, like KonfAI's server`;
   const query = gpus === undefined ? '' : `?${parameters.drainedGpus.name}=${encodeURIComponent(gpus)}`;
   const answer = ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method, query });
-  return askOptional(
-    answer,
-    errorKinds.notFound,
-    `${connection.server} cannot be drained, like KonfAI's server`,
-  );
+  return askOptional(answer, errorKinds.notFound, message);
 }
 
 /** `GET /drain`: for an admin. */

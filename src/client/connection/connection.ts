@@ -263,10 +263,7 @@ export class Connection implements NextCommands {
     return (await this.#body(reply, maxWords, signal)) ?? '';
   }
 
-  /**
-   * The error for a request that got this answer.
-   * @param path that was asked for
-   */
+  /** The error for a request that got this answer. @param path that was asked for */
   async refused(
     reply: Reply,
     path: string,

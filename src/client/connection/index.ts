@@ -3,24 +3,14 @@ import type { Transport, Trust } from './transport.js';
 
 // The code that makes requests is imported lazily, because most of it is undici.
 
-/**
- * The connection to a server. No request is made yet.
- * @throws UsageError for an invalid address
- */
+/** The connection to a server. No request is made yet. @throws UsageError for an invalid address */
 export const openConnection = async (options: ConnectionOptions): Promise<Connection> =>
   new (await import('./connection.js')).Connection(options);
 
-/**
- * The certificates of a PEM file, trusted in addition to those that Node knows.
- * @throws UsageError for a file that cannot be read or has no certificates
- */
+/** Reads the certificates of a PEM file. @throws UsageError */
 export const trustFile = async (file: string): Promise<Trust> => (await import('./tls.js')).trustFile(file);
 
-/**
- * The way to a server through the proxy that the environment names for it; undefined if it is reached directly.
- * @param timeout of a connection and of the proxy's answer, in seconds
- * @throws UsageError for a variable that names no proxy
- */
+/** The proxy to a server that the environment names, if any. @throws UsageError for a variable that names no proxy */
 export const proxyTo = async (
   server: URL,
   timeout: number,

@@ -156,10 +156,7 @@ function ownSentence(status: number, detail: string, { server, path, list }: Ask
   return excerpt(status === errorKinds.invalidField.status ? withFlags(detail) : detail);
 }
 
-/**
- * Turns an error answer into an HttpError.
- * @param text the body of the answer, or the part that was read
- */
+/** Turns an error answer into an HttpError. @param text the body of the answer, or the part that was read */
 export async function refusal(reply: Reply, text: string, asked: Asked): Promise<HttpError> {
   const { server, transport } = asked;
   const { statusCode } = reply;

@@ -11,10 +11,7 @@ const maxFile = 4 * 1024 * 1024;
 const pem =
   /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g;
 
-/**
- * The certificates of a PEM file, one by one.
- * @throws the system's error, or one that says what is wrong
- */
+/** The certificates of a PEM file, one by one. @throws the system's error, or one that says what is wrong */
 function readCertificates(file: string): string[] {
   const found = readSmallFile(file, maxFile).match(pem);
   if (!found) throw new Error('it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)');

@@ -7,17 +7,8 @@ import { HttpError, isGatewayError, isRedirect, proxyLoginStatus, TransportError
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Headers about one connection and not about the message (RFC 9110, 7.6.1). */
-const ofConnection = [
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-];
+const ofConnection =
+  'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade';
 
 /**
  * Headers of a request that are the gateway's own business: to the server it has another address and another token. An
@@ -28,7 +19,7 @@ const ofGateway = ['host', 'authorization', 'expect', 'accept-encoding'];
 /** The headers of a message that are passed on, without those that are dropped. */
 function passedOn(headers: Headers, dropped: readonly string[] = []): Record<string, string | string[]> {
   const named = String(headers.connection ?? '').toLowerCase();
-  const left = new Set([...ofConnection, ...dropped, ...named.split(/[\s,]+/)]);
+  const left = new Set([...ofConnection.split(' '), ...dropped, ...named.split(/[\s,]+/)]);
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) =>
       value === undefined || left.has(name) ? [] : [[name, value]],

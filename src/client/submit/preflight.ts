@@ -162,10 +162,7 @@ async function checkGpus(
   );
 }
 
-/**
- * Checks that no file is of a kind that the app does not take.
- * @throws UsageError naming each file
- */
+/** Checks that no file is of a kind that the app does not take. @throws UsageError naming each file */
 function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: FoundFiles['volumes']): void {
   const { groups = [] } = volumes.find(({ field }) => field.role === 'paths') ?? {};
   const files = groups.map((units) =>
