@@ -108,7 +108,7 @@ class Busy(Refused):
 class JobFailed(RemoteAppError):
     """The job ended without a result."""
 
-    def __init__(self, job_id: str, state: str, reason: str) -> None:
+    def __init__(self, job_id: str, state: str, reason: str, kind: Any = None) -> None:
         verb = {"refused": "was refused by its app", "killed": "was killed"}.get(state, "failed")
         log = f"; see job({job_id!r}).logs()" if state == "error" else ""
         super().__init__(f"Job {job_id} {verb}: {reason}{log}")
@@ -116,6 +116,8 @@ class JobFailed(RemoteAppError):
         #: `error`, `refused` (the app refused its input) or `killed`.
         self.state = state
         self.reason = reason
+        #: `out-of-memory`, or None.
+        self.kind = kind
 
 
 class TimedOut(RemoteAppError, TimeoutError):
@@ -1205,7 +1207,8 @@ class Job:
                 time.sleep(_backoff(attempt, 0.1, 2))
             elif state in _FINAL:
                 reason = _plain(str(body.get("error") or "no reason given"))
-                raise JobFailed(self.id, "refused" if answer.status == 422 else state, reason)
+                state = "refused" if answer.status == 422 else state
+                raise JobFailed(self.id, state, reason, body.get("kind"))
             else:
                 raise answer.refusal(body)
         raise AssertionError

@@ -1,6 +1,6 @@
 /** The bodies of answers, as OpenAPI schemas. */
 import { mediaTypes } from '../dist/contract/http.js';
-import { jobIdPattern, jobStarts, jobStates, maxCounted } from '../dist/contract/job.js';
+import { jobErrorKinds, jobIdPattern, jobStarts, jobStates, maxCounted } from '../dist/contract/job.js';
 import { operationNames } from '../dist/contract/operations.js';
 import { notModified } from '../dist/contract/routes.js';
 import { healthy } from '../dist/contract/system.js';
@@ -21,6 +21,7 @@ const integerOrNull = { type: ['integer', 'null'] };
 const jobId = { ...string, pattern: jobIdPattern.source };
 const deviceJob = { type: 'object', properties: { job_id: jobId, owner: textOrNull } };
 const status = { enum: jobStates };
+const kind = { enum: [...jobErrorKinds, null], description: 'The kind of its error, if it is one of these' };
 const volumes = map(
   object(
     { display_name: string, volume_type: string, required: boolean, default: textOrNull, unit: string },
@@ -244,6 +245,7 @@ export const schemas = {
     job_id: jobId,
     status,
     error: textOrNull,
+    kind,
     app: string,
     operation: { enum: operationNames },
     tag: { type: ['string', 'null'], description: "The person's own word for it" },
@@ -291,7 +293,7 @@ export const schemas = {
     waiting_for: textOrNull,
   }),
   UnfinishedJob: object({ job_id: jobId, status }),
-  EndedJob: object({ job_id: jobId, status, error: textOrNull }),
+  EndedJob: object({ job_id: jobId, status, error: textOrNull, kind }),
   KillReply: object({ job_id: jobId, status, message: string }),
   RemovedJob: object({ job_id: jobId, status: { const: 'removed' } }),
   Archive: binary,

@@ -197,6 +197,8 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
 
 /** Further details from the server about a failed job. */
 interface FailedFacts {
+  /** What kind of error it is, such as `out-of-memory`; null if it is none of those, or the server does not say. */
+  readonly kind: string | null;
   /** Until when it is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;
   /** Number of files left in its output, as far as they were counted; null if the server does not say. */
@@ -207,7 +209,7 @@ interface FailedFacts {
   readonly fetch: string;
 }
 
-const nothingKnown: FailedFacts = { expiresAt: null, leftFiles: null, now: 0, fetch: '' };
+const nothingKnown: FailedFacts = { kind: null, expiresAt: null, leftFiles: null, now: 0, fetch: '' };
 
 /** The job ended without a result. */
 export class JobFailed extends ClientError {
@@ -225,6 +227,7 @@ export class JobFailed extends ClientError {
       status: state === 'refused' ? 'error' : state,
       refused: state === 'refused',
       reason,
+      kind: facts.kind,
       expires_at: facts.expiresAt,
       left_files: facts.leftFiles,
     });

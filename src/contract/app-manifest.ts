@@ -50,6 +50,8 @@ export interface AppManifest {
   patch_size: number[] | null;
   parameters?: unknown;
   resources?: AppResources | undefined;
+  /** Whether its jobs run once more, with their devices to themselves, if they run out of memory. */
+  retry_alone?: boolean | undefined;
   command?: string[] | undefined;
   resident?: boolean | undefined;
   shared?: boolean | undefined;

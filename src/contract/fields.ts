@@ -36,6 +36,8 @@ export type FieldRole =
   | 'keep'
   /** How long the job may run: also for the service only. */
   | 'timeLimit'
+  /** Whether a job that runs out of memory runs once more, with its devices to itself: also for the service only. */
+  | 'retryAlone'
   /** The person's own label for a job or a set of jobs: also for the service only. */
   | 'tag'
   /** The client's declaration that nothing sent identifies a person: also for the service only. No flag sets it directly. */
@@ -63,6 +65,7 @@ export type AppBound =
 const rolesOfService: ReadonlySet<FieldRole | undefined> = new Set([
   'keep',
   'timeLimit',
+  'retryAlone',
   'tag',
   'deidentified',
 ]);

@@ -9,6 +9,10 @@ export type FinalState = (typeof finalStates)[number];
 export const isFinal = (state: JobState): state is FinalState =>
   (finalStates as readonly JobState[]).includes(state);
 
+/** Kinds of errors that a program can tell apart. */
+export const jobErrorKinds = ['out-of-memory'] as const;
+export type JobErrorKind = (typeof jobErrorKinds)[number];
+
 /** Whether the app was already loaded when the job started, or was loaded for it. */
 export const jobStarts = ['cold', 'warm'] as const;
 export type JobStart = (typeof jobStarts)[number];
@@ -46,6 +50,8 @@ export interface JobView {
   readonly job_id: string;
   readonly status: JobState;
   readonly error: string | null;
+  /** What kind of error it is; null if it has none, or none of these. */
+  readonly kind: JobErrorKind | null;
   readonly app: string;
   readonly operation: string;
   /** The submitter's own label; null without one. */
@@ -100,7 +106,7 @@ export interface JobView {
 export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 
 /** The same after the job has failed or was killed. */
-export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error'>;
+export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error' | 'kind'>;
 
 /** Maximum number of jobs in one answer of `GET /jobs`. */
 export const maxListed = 1000;

@@ -193,6 +193,13 @@ const timeLimit: Field = {
   role: 'timeLimit',
   help: "Longest run time, such as 30m, after which the job is ended; 'max', the default, is as long as the server allows",
 };
+const retryAlone: Field = {
+  name: 'retry_alone',
+  kind: 'boolean',
+  role: 'retryAlone',
+  default: false,
+  help: 'If the job runs out of memory, run it once more, with its GPUs to itself',
+};
 const tag: Field = {
   name: 'tag',
   kind: 'text',
@@ -217,7 +224,7 @@ const deidentified: Field = {
 };
 
 /** The last fields of every operation. */
-const common = [quiet, keep, timeLimit, tag, deidentified] as const;
+const common = [quiet, keep, timeLimit, retryAlone, tag, deidentified] as const;
 
 const inference: Need = { capability: 'inference' };
 const evaluation: Need = { capability: 'evaluation', file: 'evaluation_file' };

@@ -23,6 +23,7 @@ export const leftOut: readonly LeftOut[] = [
       test/commands/forward.test.ts test/commands/init.test.ts test/commands/kept-log.test.ts
       test/commands/kept.test.ts test/commands/kill.test.ts test/commands/last-job.test.ts
       test/commands/logs.test.ts test/commands/measured.test.ts test/commands/on-end.test.ts
+      test/commands/out-of-memory.test.ts
       test/commands/outages.test.ts test/commands/output-place.test.ts test/commands/proxy.test.ts
       test/commands/resources.test.ts test/commands/served.test.ts test/commands/ssh.test.ts
       test/commands/token.test.ts test/commands/uploads.test.ts test/commands/used.test.ts

@@ -112,6 +112,10 @@ export class ScriptedRuns {
     return this.#runs.get(job.path);
   }
 
+  forget(job: Pick<JobRef, 'path'>): void {
+    this.#runs.delete(job.path);
+  }
+
   below(directory: string): readonly JobRef[] {
     return [...this.#runs.values()]
       .filter((run) => !run.isOver && path.dirname(run.path) === directory)
@@ -264,6 +268,10 @@ export class ScriptedExecutor implements Executor {
     const run = this.runs.of(job);
     run?.end(bySignal('SIGTERM'));
     await Promise.all([run?.ended, entry?.over]);
+  }
+
+  forget(job: JobRef): void {
+    this.runs.forget(job);
   }
 
   isRunning(job: JobRef): boolean {

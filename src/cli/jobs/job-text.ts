@@ -138,6 +138,7 @@ export function describeJob(
     ['Job', job.job_id],
     ['Status', status(job.status, colours)],
     ['Error', job.error],
+    ['Kind', job.kind],
     ['Operation', job.operation && commandOf(job.operation)],
     ['App', job.app],
     ['Tag', job.tag],

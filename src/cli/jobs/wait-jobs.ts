@@ -193,10 +193,11 @@ export async function waitForJobs(
 
 /** The failure that the job itself reports. */
 const failureIn = (
-  { job_id, status, error, expires_at, left_files }: JobAnswer,
+  { job_id, status, error, kind, expires_at, left_files }: JobAnswer,
   connection: Connection,
 ): JobFailed =>
   new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
+    kind,
     expiresAt: expires_at,
     leftFiles: left_files,
     now: connection.now(),

@@ -35,10 +35,13 @@ function summaryLines({ cases, table, orphaned, notes }: CohortSummary): string[
   const [done, failed] = [of('done'), of('failed')];
   const edited = cases.filter((each) => each.edited.length > 0);
   const before = done.filter(({ isNew }) => !isNew).length;
+  const outOfMemory = failed.filter(({ kind }) => kind === 'out-of-memory').length;
   const remaining = cases.length - done.length - failed.length;
   const counts = [
     `${done.length} done${before > 0 ? ` (${before} of them before)` : ''}`,
-    ...(failed.length > 0 ? [`${failed.length} failed`] : []),
+    ...(failed.length > 0
+      ? [`${failed.length} failed${outOfMemory > 0 ? `, ${outOfMemory} of them out of memory` : ''}`]
+      : []),
     ...(remaining > 0 ? [`${remaining} not computed`] : []),
   ];
   return [

@@ -189,7 +189,7 @@ export const namesBelow = (directory: string): string[] =>
     .sort();
 
 /** Roles of fields that say where and how a job runs, and not what it computes. */
-const rolesOutsideKey = ['keep', 'timeLimit', 'tag', 'deidentified', 'gpus', 'workers'];
+const rolesOutsideKey = ['keep', 'timeLimit', 'retryAlone', 'tag', 'deidentified', 'gpus', 'workers'];
 
 /** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
 function settingsOf({

@@ -283,7 +283,11 @@ export class Cohort {
         reasonOf(error, known?.lastLine ?? ''),
         aboutEarlier(results.readRecord(placeOf(foundCase)), computation, known?.inputs),
       );
-      this.#table.change(name, { status: 'failed', reason });
+      this.#table.change(name, {
+        status: 'failed',
+        reason,
+        kind: error instanceof JobFailed ? error.facts.kind : null,
+      });
       if (this.work.options.failsFast) await this.#stopJobs();
     }
   }

@@ -37,6 +37,8 @@ export interface CaseState {
   readonly status: CaseStatus;
   /** Why it failed, or what should be known of its result. */
   readonly reason: string | null;
+  /** What kind of error its job had, such as `out-of-memory`; null for no error, and for any other. */
+  readonly kind: string | null;
   /** The version of the app that made its result; null if there is none, or the server does not say. */
   readonly version: string | null;
   /** How long its job ran. */
@@ -51,7 +53,7 @@ export interface CaseState {
 
 /** A case of which nothing is known but its name. */
 export const newState = {
-  ...{ status: 'waiting', reason: null, version: null, seconds: null, jobId: null, isNew: false },
+  ...{ status: 'waiting', reason: null, kind: null, version: null, seconds: null, jobId: null, isNew: false },
   ...{ edited: [], numbers: {} },
 } as const satisfies Partial<CaseState>;
 
@@ -82,6 +84,7 @@ export async function stateOfResult(
         ...record.numbers_unread,
         ...(record.conversion?.problems ?? []),
       ].join('; ') || null,
+    kind: null,
     version: record.app_version,
     seconds: record.seconds,
     jobId: record.job_id,

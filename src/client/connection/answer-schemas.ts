@@ -45,6 +45,7 @@ const duration = figure.check(z.maximum(3e10));
 const jobFields = {
   status: z.enum(jobStates),
   error: textOrNull,
+  kind: textOrNull,
   app: textOrNull,
   operation: textOrNull,
   tag: textOrNull,

@@ -314,6 +314,7 @@ export async function jobFailure(
   const view = await job(connection, jobId, maxWait).catch(() => null);
   const reason = data.error ?? view?.error ?? 'no reason given';
   const facts = {
+    kind: view?.kind ?? null,
     expiresAt: view?.expires_at ?? null,
     leftFiles: view?.left_files ?? null,
     now: connection.now(),

@@ -27,12 +27,11 @@ import { commandLine, residentCommandLine } from './command-line.js';
 import { ManifestError } from './manifest.js';
 import { loadYaml, predictionFile } from './prediction.js';
 
-/** What exit codes of the engine mean, and what to do. */
-const engineExits: Readonly<Record<number, string>> = {
-  75:
-    'The GPU ran out of memory (exit code 75): ask for less at a time with --patch-size, --max-voxels or --batch-size, ' +
-    'or for a GPU with more memory',
-};
+/** The exit code of the engine when memory ran out, and what to do. */
+const outOfMemoryExit = 75;
+const outOfMemoryAdvice =
+  'The GPU ran out of memory (exit code 75): ask for less at a time with --patch-size, --max-voxels or --batch-size, ' +
+  'or for a GPU with more memory';
 
 /** An identifier as it arrives through a proxy that merges slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
@@ -290,10 +289,10 @@ export class AppCatalog {
     return { network, directories: [cache.directory, ...cache.sharedBlobs()], environment };
   }
 
-  /** What an exit code of this app's program means, as a sentence; null if it has no special meaning. */
-  explainExit(id: string, exitCode: number): string | null {
+  /** The sentence for an exit code by which this app's program says that memory ran out; null for any other code. */
+  explainOutOfMemory(id: string, exitCode: number): string | null {
     const app = this.apps.current.get(id);
-    return app && this.#isOfEngine(app) ? (engineExits[exitCode] ?? null) : null;
+    return exitCode === outOfMemoryExit && app && this.#isOfEngine(app) ? outOfMemoryAdvice : null;
   }
 
   /** Whether the engine runs an app; false for one whose files cannot be read. */

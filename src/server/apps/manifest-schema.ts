@@ -144,6 +144,12 @@ export const appManifestSchema = z.object({
     .describe(
       'What a job needs. A server that does not have it refuses the job before anything is uploaded. Without it, nothing is known',
     ),
+  retry_alone: z
+    .boolean()
+    .optional()
+    .describe(
+      'true: a job that runs out of memory runs once more, with its GPUs to itself, as with `--retry-alone`',
+    ),
   command: z
     .array(z.string().min(1))
     .min(1)

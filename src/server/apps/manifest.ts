@@ -184,7 +184,8 @@ function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional = 'command resident shared models terminology citation parameters resources'.split(' ');
+  const optional =
+    'command resident shared models terminology citation parameters resources retry_alone'.split(' ');
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

@@ -260,6 +260,8 @@ export interface Executor {
   stop(job: JobRef): Promise<void>;
   /** Whether the job may be running; true if that cannot be determined. */
   isRunning(job: JobRef): boolean;
+  /** Forgets a run that has ended and of which no process is left, so that the job can be run once more. */
+  forget(job: JobRef): void;
   /** Bytes on the disk of files that a running job has removed and still has open, as far as that can be known. */
   removedButOpen?(job: JobRef): Promise<number>;
   /** Jobs that run in directories directly below this one. */

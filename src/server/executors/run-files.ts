@@ -68,8 +68,7 @@ export function readRunGpus(directory: string): Pick<Grant, 'gpus' | 'gpuUuids'>
 }
 
 /**
- * Removes the records of a run whose program was never started, so that the job can be run again. No runner of it is
- * left. The record of its end goes last: without it, the job would count as lost after a crash.
+ * Removes the records of a run that has ended, so that the job can be run again. No runner of it is left. The record of its end goes last: without it, the job would count as lost after a crash.
  */
 export function forgetRun(directory: string): void {
   const { claim, record, end } = runFiles(directory);

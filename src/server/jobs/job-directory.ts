@@ -8,6 +8,7 @@ import {
   isGone,
   jsonText,
   openOwnFile,
+  orElse,
   readOwnFile,
   readReserve,
   reserveJsonFile,
@@ -18,8 +19,10 @@ import {
 } from '../../files/index.js';
 import { type JobFiles, type JobRecord, parseFiles, parseRecord } from './job-record.js';
 
-/** Bytes at the end of a log that are searched for the service's last lines. */
+/** Bytes at the end of a log that are searched. */
 const tailBytes = 16 * 1024;
+/** Lines at the end of an app's output that are searched for why it failed: an error and its traceback. */
+const searchedLines = 50;
 /** Maximum size in bytes of `files.json`, which may name up to 100,000 files, and of `job.json`. */
 const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
@@ -166,12 +169,25 @@ export class JobDirectory {
 
   /** Whether the end of the log already has this line of the service: an earlier server may have written it. */
   hasLogged(line: string, isRedraw: boolean): boolean {
+    return `\n${this.#tail()}`.includes(`\n${loggedLine(line, isRedraw)}\n`);
+  }
+
+  /** The last lines that the app has written; empty if the log cannot be read. */
+  lastLines(): string {
+    const lines = orElse(() => `${this.#tail()}`, '').split('\n');
+    return lines
+      .filter((line) => !line.startsWith(servicePrefix))
+      .slice(-searchedLines)
+      .join('\n');
+  }
+
+  #tail(): Buffer {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
       const { size } = fstatSync(file);
       const tail = Buffer.alloc(Math.min(size, tailBytes));
       readSync(file, tail, 0, tail.length, size - tail.length);
-      return `\n${tail}`.includes(`\n${loggedLine(line, isRedraw)}\n`);
+      return tail;
     } finally {
       closeSync(file);
     }

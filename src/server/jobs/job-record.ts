@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   gpuUses,
+  jobErrorKinds,
   jobStarts,
   jobStates,
   type KillCause,
@@ -58,6 +59,8 @@ const jobRequest = z.object({
   keep: z.number().min(0).max(longestDuration).nullable(),
   /** Seconds that it may run; null for no limit. */
   timeLimit: z.number().min(0).max(longestDuration).nullable(),
+  /** Whether it runs once more, with its devices to itself, if it runs out of memory. */
+  retryAlone: z.boolean(),
 });
 
 const jobRecord = z.object({
@@ -68,6 +71,8 @@ const jobRecord = z.object({
   error: z.string().nullable(),
   /** Whether the app refused its input; the error then gives the reason. */
   isRefused: z.boolean(),
+  /** What kind of error it is, if that is known. */
+  kind: z.enum(jobErrorKinds).nullable(),
   createdAt: time,
   /** Bytes of its submission. */
   uploadBytes: z.number().min(0),
@@ -99,6 +104,8 @@ const jobRecord = z.object({
   fetchedAt: time.nullable(),
   /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
   limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
+  /** Whether it has run out of memory once, and has its devices to itself since then. */
+  isAlone: z.boolean(),
   gpus: z.array(id),
   gpuUuids: z.array(z.string()),
   cpuSlots: id,
@@ -146,6 +153,8 @@ export const newRecord = (
   state: 'queued',
   error: null,
   isRefused: false,
+  kind: null,
+  isAlone: false,
   createdAt,
   uploadBytes,
   ...notPlaced,

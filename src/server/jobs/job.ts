@@ -65,7 +65,7 @@ export interface JobContext {
 }
 
 /** What is recorded about an end besides its error. */
-export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'leftFiles' | 'resultBytes'>>;
+export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'kind' | 'leftFiles' | 'resultBytes'>>;
 
 /**
  * One job: a state machine over its record. Each transition is saved before it is shown and announced. If the disk fails,
@@ -236,6 +236,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const limitAtBootTime = timeLimit === null ? null : bootTimeIn(this.context.clock, timeLimit);
     this.#begunAt = this.context.clock.monotonic();
     await this.#become('running', { ...grant, start, startedAt: this.#now, limitAtBootTime });
+  }
+
+  /** It is to run once more, with its devices to itself: what is known of its first run no longer counts. */
+  async retryAlone(): Promise<void> {
+    this.#begunAt = null;
+    this.#ranFor = null;
+    this.#exitCode = null;
+    this.#commandEndedAt = null;
+    await this.#become('waiting', { ...notPlaced, isAlone: true });
   }
 
   /** The app that it was supposed to find loaded was gone. Saved with its end. */
@@ -418,6 +427,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       job_id: record.id,
       status: record.state,
       error: record.error,
+      kind: record.kind,
       app: record.request.app,
       operation: record.request.operation,
       tag: record.request.tag,

@@ -35,9 +35,10 @@ import type {
 import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
-import type { Job } from './job.js';
+import type { EndFacts, Job } from './job.js';
 import { appVariables, type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
 import type { JobRequest } from './job-record.js';
+import { outOfMemoryError, whatRanOut } from './out-of-memory.js';
 import type { Trash } from './trash.js';
 
 /** What the server knows about the apps of jobs. */
@@ -50,8 +51,8 @@ export interface JobApps {
   accessOf(app: string): JobAccess;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
   residentFor(request: JobRequest, grant: Grant): Resident | null;
-  /** What an exit code of an app's program means, as a sentence; null if it has no special meaning. */
-  explainExit(app: string, exitCode: number): string | null;
+  /** The sentence for an exit code by which an app's program says that memory ran out; null for any other code. */
+  explainOutOfMemory(app: string, exitCode: number): string | null;
 }
 
 export interface LifecycleDeps {
@@ -69,16 +70,12 @@ export interface LifecycleDeps {
 const killSaveTimeout = 2000;
 
 /** The error message of a job whose command ended like this; null for success. */
-function endError(
-  { exitCode, signal, error, machineFault }: Ended,
-  explain: (code: number) => string | null,
-): string | null {
+function endError({ exitCode, signal, error, machineFault }: Ended): string | null {
   if (error === null && exitCode === 0) return null;
-  const meaning = error ?? (exitCode === null ? null : explain(exitCode));
   // The system sends this signal to a process that exceeds the server's file-size limit; the disk is not full.
   const hint = signal === 'SIGXFSZ' ? '; it wrote a larger file than it may (ulimit -f of the server)' : '';
   const failure =
-    meaning ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
+    error ?? `Subprocess failed (exit code ${exitCode}${signal === null ? '' : `, ${signal}`})${hint}`;
   return machineFault === undefined ? failure : `${failure}. ${machineFault}`;
 }
 
@@ -169,9 +166,9 @@ export class Lifecycle {
   }
 
   /** Ends the job without a result, and records how many files it left. */
-  async #fail(state: 'error' | 'killed', error: string, isRefused = false): Promise<void> {
+  async #fail(state: 'error' | 'killed', error: string, facts: EndFacts = {}): Promise<void> {
     const leftFiles = await countLeftFiles(this.job.directory.output);
-    await this.job.finish(state, error, { isRefused, leftFiles });
+    await this.job.finish(state, error, { ...facts, leftFiles });
   }
 
   #stop(): void {
@@ -182,6 +179,7 @@ export class Lifecycle {
   async #execute(): Promise<Ended> {
     const { job } = this;
     const { executor } = this.deps;
+    if (job.record.isAlone && job.state === 'waiting') await this.#removeFirstTry();
     const events = executor.run(this.#order());
     this.#isExecuting = true;
     if (job.killRequested) void executor.stop(job.directory);
@@ -208,16 +206,16 @@ export class Lifecycle {
   }
 
   #order(): RunOrder {
-    const { directory, request, isRestored, grant } = this.job;
+    const { directory, request, isRestored, grant, record } = this.job;
     const { apps, clock } = this.deps;
     return {
       directory,
       devices: request.device,
       needs: request.needs,
-      isAlone: false,
       owner: request.owner,
       timeLimit: timeLeft(this.job, clock),
-      isAccepted: isRestored,
+      isAccepted: isRestored || record.isAlone,
+      isAlone: record.isAlone,
       grant,
       environment: {
         ...appVariables,
@@ -298,9 +296,6 @@ export class Lifecycle {
     const { job } = this;
     if (end.lostLines > 0)
       job.log(`${counted(end.lostLines, 'line')} of the log could not be written: the disk had no room`);
-    if (end.fault === 'outOfMemory' && end.error === null) {
-      job.log('The command was killed, and not by this service: the server may have run out of memory');
-    }
     if (end.fault === 'timeLimit') {
       const error = `Ended at its time limit: it may run for ${spellDuration(job.request.timeLimit ?? 0)}`;
       job.log(error);
@@ -313,10 +308,14 @@ export class Lifecycle {
       return;
     }
     const refusal = this.#refusal(end);
-    const explain = (code: number) => this.deps.apps.explainExit(job.request.app, code);
-    const error = refusal ?? endError(end, explain) ?? outputFault(job.directory.output);
+    const memoryError = refusal === null ? this.#memoryError(end) : null;
+    if (memoryError !== null) {
+      await this.#concludeOutOfMemory(memoryError, end);
+      return;
+    }
+    const error = refusal ?? endError(end) ?? outputFault(job.directory.output);
     if (error !== null) {
-      await this.#fail('error', error, refusal !== null);
+      await this.#fail('error', error, { isRefused: refusal !== null });
       return;
     }
     const tooLong = (await this.#disk?.lookAtResult()) ?? null;
@@ -327,6 +326,50 @@ export class Lifecycle {
     const isPacked = await this.#whenThereIsRoom(() => this.#pack());
     if (isPacked) await job.finish('done', null, { resultBytes: await resultSize(job.directory) });
     else await this.#finishKilled();
+  }
+
+  /** The error of a command that ran out of memory; null for any other end. */
+  #memoryError(end: Ended): string | null {
+    const { directory, request, record } = this.job;
+    const { app, needs } = request;
+    const meaning = this.deps.apps.explainOutOfMemory(app, end.exitCode ?? 0);
+    const scarce = whatRanOut(end, record.gpus.length > 0, meaning !== null, () => directory.lastLines());
+    if (scarce === null) return null;
+    const { gpus, memory } = this.deps.executor.capacity();
+    const ofGpus =
+      gpus?.filter(({ id }) => record.gpus.includes(id)).flatMap((gpu) => gpu.memory ?? []) ?? [];
+    const figures =
+      scarce === 'memory'
+        ? { available: memory, declared: needs.memory, used: end.peakMemory }
+        : {
+            available: ofGpus.length > 0 ? Math.min(...ofGpus) : null,
+            declared: needs.gpuMemory,
+            used: end.peakGpuMemory ?? null,
+          };
+    return outOfMemoryError(scarce, end, meaning, figures);
+  }
+
+  /** Runs a job that ran out of memory once more, alone, if it asks for that, and ends it otherwise. */
+  async #concludeOutOfMemory(error: string, end: Ended): Promise<void> {
+    const { job } = this;
+    // What was more than its own limit would be that again.
+    const mayFit = end.fault === null || end.error === null;
+    if (!job.request.retryAlone || job.record.isAlone || !mayFit) {
+      job.log(error);
+      await this.#fail('error', error, { kind: 'out-of-memory' });
+      return;
+    }
+    job.log(`${error}; it runs once more, with its devices to itself`);
+    if (await this.#whenThereIsRoom(() => job.retryAlone())) await this.run();
+    else await this.#finishKilled();
+  }
+
+  /** Removes what the first try of a job that is to run once more has written, besides its log, and the records of that run. */
+  async #removeFirstTry(): Promise<void> {
+    const { directory } = this.job;
+    this.deps.executor.forget(directory);
+    await this.deps.trash.discardWritten(directory);
+    directory.makeDirectories();
   }
 
   /** The app's own message if it refused its input. After a signal, or a fault of the machine, the cause is different. */

@@ -153,10 +153,10 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
   const isAsked = isAskedFor(ctx, parameters.partial);
   const isLeft = isAsked && job.isFinal && job.state !== 'done';
   if (job.state !== 'done' && !isLeft) {
-    const { job_id, status, error } = job.view();
+    const { job_id, status, error, kind } = job.view();
     ctx.status = job.record.isRefused ? refusedResult : withoutResult[job.state];
     ctx.body = isFinal(status)
-      ? ({ job_id, status, error } satisfies EndedJob)
+      ? ({ job_id, status, error, kind } satisfies EndedJob)
       : ({ job_id, status } satisfies UnfinishedJob);
     return;
   }

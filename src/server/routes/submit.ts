@@ -89,6 +89,7 @@ function askedOf(
   const { name: cpu } = fieldWithRole(operation, 'workers');
   const { name: keep } = fieldWithRole(operation, 'keep');
   const { name: timeLimit } = fieldWithRole(operation, 'timeLimit');
+  const { name: retryAlone } = fieldWithRole(operation, 'retryAlone');
   const asked = {
     gpus: values[gpu] as readonly number[] | undefined,
     isCpu: given.has(cpu),
@@ -101,6 +102,8 @@ function askedOf(
     keep: jobs.terms.keepFor(keep, values[keep]),
     /** Seconds; null for no limit. */
     timeLimit: jobs.terms.timeLimit(name, timeLimit, values[timeLimit]),
+    /** The person's choice comes before the app's. */
+    retryAlone: (given.has(retryAlone) ? values[retryAlone] : app.retry_alone) === true,
   };
 }
 

@@ -6,7 +6,7 @@ import { CommandIo } from '../../../src/cli/terminal/index.js';
 import type { CaseState, CaseStatus } from '../../../src/client/cohort/index.js';
 
 const stateOf = (name: string, status: CaseStatus, more: Partial<CaseState> = {}): CaseState => ({
-  ...{ name, subject: null, session: null, status, reason: null, version: null, seconds: null },
+  ...{ name, subject: null, session: null, status, reason: null, kind: null, version: null, seconds: null },
   ...{ jobId: null, isNew: status === 'done', edited: [], numbers: {}, ...more },
 });
 
@@ -73,6 +73,7 @@ test('--watch prints each change as a document, from the beginning on', async ()
       session: null,
       status: 'done',
       reason: null,
+      kind: null,
       version: null,
       edited: [],
       seconds: 65,

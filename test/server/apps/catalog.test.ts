@@ -87,9 +87,9 @@ test("The command line starts with the app's own command, or with the engine, an
   expect(words('first')).toEqual(['konfai', 'run', 'infer', at('engine/first'), ...rest]);
   expect(() => words('gone')).toThrow("App 'gone' is no longer on this server's allowlist");
   expect([
-    catalog.explainExit('first', 75),
-    catalog.explainExit('own', 75),
-    catalog.explainExit('first', 1),
+    catalog.explainOutOfMemory('first', 75),
+    catalog.explainOutOfMemory('own', 75),
+    catalog.explainOutOfMemory('first', 1),
   ]).toEqual([expect.stringContaining('--patch-size, --max-voxels or --batch-size'), null, null]);
 });
 

@@ -113,6 +113,18 @@ export function executorContract(name: string, subject: Subject): void {
       expect(timesRun(job.workspace)).toBe(1);
     });
 
+    test('once more, where its first run has ended and was forgotten', async () => {
+      await using bench = await Bench.open(subject);
+      const executor = await bench.executor();
+      const job = bench.job();
+      const order = job.order(`${counted}; exit 1`);
+      expect((await new Followed(executor.run(order)).ended).exitCode).toBe(1);
+      executor.forget(job);
+      const again = new Followed(executor.run({ ...order, isAccepted: true, isAlone: true }));
+      expect((await again.ended).exitCode).toBe(1);
+      expect([again.kinds, timesRun(job.workspace)]).toEqual([['placed', 'ended'], 2]);
+    });
+
     test('and releases its devices when the consumer of the events fails', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();

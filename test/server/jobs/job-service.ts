@@ -25,6 +25,7 @@ export const executor: Executor = {
   check: unused,
   run: unused,
   stop: async () => {},
+  forget: () => {},
   isRunning: () => false,
   runningUnder: () => [],
   reserve: () => () => {},
@@ -36,7 +37,7 @@ export const appsOfTests: JobApps = {
   versionOf: async () => null,
   accessOf: () => ({ network: false, directories: [], environment: {} }),
   residentFor: () => null,
-  explainExit: () => null,
+  explainOutOfMemory: () => null,
 };
 
 export const request = {
@@ -52,6 +53,7 @@ export const request = {
   idempotencyKey: null,
   keep: 3600,
   timeLimit: null,
+  retryAlone: false,
 } as const;
 
 export const ana: Principal = { name: 'ana', role: 'user', limits: noLimits, apps: null };

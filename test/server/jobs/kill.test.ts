@@ -95,7 +95,7 @@ describe('killing the processes of a job', () => {
     const result = await api.fetch(`/jobs/${id}/result`);
     expect([result.status, await result.json()]).toEqual([
       409,
-      { job_id: id, status: 'killed', error: 'Killed by user' },
+      { job_id: id, status: 'killed', error: 'Killed by user', kind: null },
     ]);
   });
 

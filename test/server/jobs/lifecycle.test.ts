@@ -182,6 +182,7 @@ async function jobThatEnds(
     run: events,
     stop: async ({ id }: { id: string }) => void stops.push(id),
     removedButOpen,
+    capacity: () => ({ gpus: null, memory: null, cpus: null }),
   };
   const deps = {
     ...shared,
@@ -202,17 +203,13 @@ const mayBeMemory = 'The command was killed, and not by this service: the server
 describe('a command that ends', () => {
   test.for([
     [{ exitCode: 3 }, 'Subprocess failed (exit code 3)', null],
-    [{ exitCode: 4 }, 'Out of CUDA memory', null],
+    [{ exitCode: 4 }, 'Out of CUDA memory', 'Out of CUDA memory'],
     [{ exitCode: 153, signal: 'SIGXFSZ' }, `Subprocess failed (exit code 153, SIGXFSZ); ${tooLarge}`, null],
-    [
-      { exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' },
-      'Subprocess failed (exit code 137, SIGKILL)',
-      mayBeMemory,
-    ],
+    [{ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' }, mayBeMemory, mayBeMemory],
     [
       { exitCode: null, fault: 'outOfMemory', error: 'It used more than it may' },
       'It used more than it may',
-      null,
+      'It used more than it may',
     ],
     [
       { exitCode: 1, lostLines: 1 },
@@ -225,8 +222,8 @@ describe('a command that ends', () => {
       'Ended at its time limit: it may run for 10m',
     ],
   ] as const)('A command that ends with %o has the error %s', async ([end, error, line]) => {
-    const explainExit = (_: unknown, code: number) => (code === 4 ? 'Out of CUDA memory' : null);
-    const apps = { ...appsOfTests, explainExit };
+    const explainOutOfMemory = (_: unknown, code: number) => (code === 4 ? 'Out of CUDA memory' : null);
+    const apps = { ...appsOfTests, explainOutOfMemory };
     const { job, lifecycle, log } = await jobThatEnds(end, { apps });
     await lifecycle.run();
     expect(job.view()).toMatchObject({ status: 'error', error, left_files: 0, start: 'warm' });

@@ -48,6 +48,7 @@ describe('a job', () => {
       job_id: id,
       status: 'waiting',
       error: null,
+      kind: null,
       app: 'probe',
       operation: 'evaluate',
       tag: 'study 7',

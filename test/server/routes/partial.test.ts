@@ -102,7 +102,10 @@ describe('?partial=1', () => {
     const error = 'Subprocess failed (exit code 3)';
     for (const query of ['', '?partial=0', '?partial=']) {
       const response = await resultOf(id, query);
-      expect([response.status, await response.json()]).toEqual([500, { job_id: id, status: 'error', error }]);
+      expect([response.status, await response.json()]).toEqual([
+        500,
+        { job_id: id, status: 'error', error, kind: null },
+      ]);
     }
     expect(await refusal(await resultOf(id, '?partial=half'))).toEqual([
       422,

@@ -69,7 +69,10 @@ describe('the result of a job', () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('exit=4') });
     const response = await resultOf(id);
     const error = 'Subprocess failed (exit code 4)';
-    expect([response.status, await response.json()]).toEqual([500, { job_id: id, status: 'error', error }]);
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { job_id: id, status: 'error', error, kind: null },
+    ]);
   });
 
   test('The result of a job is 422 for a job whose app refused its input, with what the app wrote', async () => {
@@ -79,7 +82,10 @@ describe('the result of a job', () => {
       const { id, log, view } = await api.run('infer', { ...least.infer, ...steps(refuse, 'exit=1') });
       const error = 'Case 3 has 2 channels, the app wants 1';
       const response = await resultOf(id);
-      expect([response.status, await response.json()]).toEqual([422, { job_id: id, status: 'error', error }]);
+      expect([response.status, await response.json()]).toEqual([
+        422,
+        { job_id: id, status: 'error', error, kind: null },
+      ]);
       expect([view.status, view.error]).toEqual(['error', error]);
       expect(log).toContain(`__ERROR__ ${error}`);
     }
@@ -113,7 +119,7 @@ describe('the result of a job', () => {
     const response = await resultOf(id);
     expect([response.status, await response.json()]).toEqual([
       409,
-      { job_id: id, status: 'killed', error: 'Killed by user' },
+      { job_id: id, status: 'killed', error: 'Killed by user', kind: null },
     ]);
   });
 });

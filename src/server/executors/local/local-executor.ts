@@ -205,6 +205,10 @@ export class LocalExecutor implements Executor {
     return this.#runners.isRunning(path);
   }
 
+  forget({ path }: JobRef): void {
+    forgetRun(path);
+  }
+
   async removedButOpen({ id, path }: JobRef): Promise<number> {
     return await removedButOpen([id, ...this.#residency.workersOf(id)], path);
   }

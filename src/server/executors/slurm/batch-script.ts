@@ -103,6 +103,10 @@ export function prepare(directory: string): void {
   for (const file of [placed, go]) overwrite(file, '');
 }
 
+/** Removes these files of a job that has ended, so that it can be submitted once more. */
+export const forgetSubmission = (directory: string): void =>
+  rmSync(files(directory).own, { recursive: true, force: true });
+
 /** Records Slurm's id of the job, which a restarted server needs to ask accounting. */
 export const noteId = (directory: string, id: number): void => overwrite(files(directory).id, `${id}\n`);
 

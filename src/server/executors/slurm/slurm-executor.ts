@@ -10,12 +10,13 @@ import {
   type DeviceMemory,
   type DeviceRequest,
   type Executor,
+  forgetRun,
   type JobRef,
   type RunEvent,
   type RunOrder,
   refuseUnknown,
 } from '../index.js';
-import { hasRun } from './batch-script.js';
+import { forgetSubmission, hasRun } from './batch-script.js';
 import { Cluster } from './cluster.js';
 import { cancelUnstarted, type SlurmContext } from './context.js';
 import { type OwnerLimits, OwnerQuota } from './owner-quota.js';
@@ -113,6 +114,12 @@ export class SlurmExecutor implements Executor {
     const follower = new RunFollower({ directory: job, timeLimit: null }, this.context, null);
     follower.stop();
     await follower.ended();
+  }
+
+  forget({ path: directory }: JobRef): void {
+    if (!hasRun(directory)) return;
+    forgetSubmission(directory);
+    forgetRun(directory);
   }
 
   faults(): readonly string[] {

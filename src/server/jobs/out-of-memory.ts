@@ -1,0 +1,53 @@
+import { formatBytes } from '../../contract/index.js';
+import type { Ended } from '../executors/index.js';
+
+/** What programs print when memory runs out: PyTorch, CUDA and ONNX Runtime; then Python, PyTorch on the CPU and C++. */
+const ofGpus =
+  /CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED/;
+const ofEither = /Failed to allocate memory for requested buffer|BFCArena/;
+const ofMachine = /MemoryError\b|DefaultCPUAllocator: .*memory|std::bad_alloc/;
+
+/** The memory that ran out. */
+export type Scarce = 'GPU memory' | 'memory';
+
+/**
+ * Which memory a command ran out of; null if that is not why it ended.
+ * @param isSaid whether its exit code says so
+ * @param tail the last lines of its log
+ */
+export function whatRanOut(end: Ended, hasGpus: boolean, isSaid: boolean, tail: () => string): Scarce | null {
+  const { exitCode, fault, error, machineFault } = end;
+  if (fault === 'outOfMemory') return 'memory';
+  if (exitCode === null || exitCode === 0 || fault !== null || error !== null || machineFault) return null;
+  const gpuOrNot = hasGpus ? 'GPU memory' : 'memory';
+  if (isSaid) return gpuOrNot;
+  const text = tail();
+  if (ofGpus.test(text)) return 'GPU memory';
+  if (ofEither.test(text)) return gpuOrNot;
+  return ofMachine.test(text) ? 'memory' : null;
+}
+
+/** Bytes; null for what is not known. */
+interface Figures {
+  /** All of the smallest of its GPUs, or what a job may use. */
+  readonly available: number | null;
+  readonly declared: number | null;
+  /** At most at a time. */
+  readonly used: number | null;
+}
+
+/** The error of a job that ran out of memory, with the figures that are known. @param meaning of its exit code */
+export function outOfMemoryError(
+  scarce: Scarce,
+  { error, signal, exitCode }: Ended,
+  meaning: string | null,
+  figures: Figures,
+): string {
+  const known = Object.entries(figures).flatMap(([name, bytes]) =>
+    bytes === null ? [] : [`${formatBytes(bytes)} ${name}`],
+  );
+  const numbers = known.length > 0 ? ` (${known.join(', ')})` : '';
+  const killed = 'The command was killed, and not by this service: the server may have run out of memory';
+  const ranOut = `The ${scarce === 'memory' ? 'command ran out of memory' : 'GPU ran out of memory'}, exit code ${exitCode}`;
+  return (error ?? (signal === 'SIGKILL' ? killed : (meaning ?? ranOut))) + numbers;
+}
