@@ -38,7 +38,8 @@ test('Without flags a server is for this machine, for a week, and for everybody 
     ...{ maxJobs: 256, diskPerJob: null, maxFileSize: 2 * 2 ** 30, maxUploadSize: 6 * 2 ** 30 },
     ...{ maxDatasetSize: null, requireDeidentified: false, grace: 120_000, maxKeep: 7 * 86_400_000 },
     ...{ keepUploads: 86_400_000, maxRunTime: null, maxFineTuneTime: null, keepAlive: 15_000 },
-    ...{ cpuSlots: usableProcessors(), slurm: null, onExit: 'kill', onEnd: null, sandbox: 'auto' },
+    ...{ cpuSlots: usableProcessors(), gpuMargin: null, slurm: null, onExit: 'kill', onEnd: null },
+    sandbox: 'auto',
     ...{ jobLimits: { processes: 4096, memory: null }, binds: [], passEnvironment: [] },
   });
 });
@@ -55,7 +56,7 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
     ...['--max-keep=2h', '--keep-uploads=3h', '--max-run-time=4h', '--max-fine-tune-time=5h'],
     ...['--keepalive=6', '--cpu-slots=3', '--on-exit=keep', '--on-end=notify --all', '--sandbox=bwrap'],
     ...['--processes-per-job=99', '--memory-per-job=1GiB', '--bind=~/weights', '--bind-rw=cache'],
-    '--pass-env=HF_TOKEN',
+    ...['--pass-env=HF_TOKEN', '--share-gpus', '--gpu-margin=1GiB'],
   ];
   const here = (name: string) => path.resolve(name);
   const given = await settings(argv, { MINE: 'secret' });
@@ -79,7 +80,7 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
     ...{ maxDatasetSize: 4 * 2 ** 30, requireDeidentified: true, grace: 5000, maxKeep: 2 * 3_600_000 },
     ...{ keepUploads: 3 * 3_600_000, maxRunTime: 4 * 3_600_000, maxFineTuneTime: 5 * 3_600_000 },
     ...{ keepAlive: 6000, cpuSlots: 3, slurm: null, onExit: 'keep', onEnd: ['notify', '--all'] },
-    ...{ sandbox: 'bwrap', jobLimits: { processes: 99, memory: 2 ** 30 } },
+    ...{ gpuMargin: 2 ** 30, sandbox: 'bwrap', jobLimits: { processes: 99, memory: 2 ** 30 } },
     binds: [
       { path: path.join(homedir(), 'weights'), isWritable: false },
       { path: here('cache'), isWritable: true },
