@@ -1,6 +1,16 @@
 import { setMaxListeners } from 'node:events';
 import pLimit from 'p-limit';
 
+/** A promise, and what settles it: `Promise.withResolvers` of Node 22. */
+export function deferred<Value>() {
+  let resolve: (value: Value) => void = () => {};
+  let reject: (cause: unknown) => void = () => {};
+  const promise = new Promise<Value>((...settle) => {
+    [resolve, reject] = settle;
+  });
+  return { promise, resolve, reject };
+}
+
 /** Gives a turn back. A second call does nothing. */
 export type Release = () => void;
 

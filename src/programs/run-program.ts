@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { isGroupAlive, startError } from '../files/index.js';
+import { deferred, isGroupAlive, startError } from '../files/index.js';
 
 export interface ProgramOptions {
   /** Milliseconds until the program is ended. */
@@ -121,25 +121,20 @@ class GroupEnd {
   /** Why it was ended; null as long as it was not. */
   why: ProgramEnd['endedFor'] = null;
   /** Resolves when SIGKILL has not ended the program either. */
-  readonly failed: Promise<null>;
+  readonly failed = deferred<null>();
   readonly #timers: NodeJS.Timeout[] = [];
-  #fail: () => void = () => {};
 
   /** The program's process; undefined until it is started. */
   leader: number | undefined;
 
-  constructor(private readonly killGroup: NonNullable<ProgramOptions['killGroup']>) {
-    this.failed = new Promise((resolve) => {
-      this.#fail = () => resolve(null);
-    });
-  }
+  constructor(private readonly killGroup: NonNullable<ProgramOptions['killGroup']>) {}
 
   begin(why: ProgramEnd['endedFor']): void {
     if (this.why !== null) return;
     this.why = why;
     this.signal('SIGTERM');
     this.after(termGrace, () => this.signal('SIGKILL'));
-    this.after(termGrace + killGrace, this.#fail);
+    this.after(termGrace + killGrace, () => this.failed.resolve(null));
   }
 
   signal(name: NodeJS.Signals): void {
@@ -250,7 +245,7 @@ async function untilEnd(
       closePipes();
     }),
   );
-  const end = await Promise.race([child, group.failed]);
+  const end = await Promise.race([child, group.failed.promise]);
   if (end === null) {
     closePipes();
     child.unref();

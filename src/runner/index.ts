@@ -1,5 +1,4 @@
 /** The programs that run a job or keep an app loaded, and how the server talks to them. */
-export { LineSplitter } from './log.js';
 export { makeFifo } from './pipes.js';
 export {
   isAlive,

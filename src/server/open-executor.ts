@@ -2,19 +2,13 @@ import path from 'node:path';
 import { checkFileSystem } from './data-directory/index.js';
 import { type GpuInventory, inventory } from './devices/index.js';
 import type { ServerEvents } from './events.js';
-import type { Executor } from './executors/index.js';
+import type { Executor, OwnerLimits } from './executors/index.js';
 import { LocalExecutor } from './executors/local/index.js';
 import type { ClusterReport } from './executors/slurm/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
 import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/index.js';
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
-
-/** The limits of owners: GPUs and jobs at once; null for any number. */
-export interface OwnersLimits {
-  readonly maxGpus: (owner: string | null) => number | null;
-  readonly maxJobs: (owner: string | null) => number | null;
-}
 
 /** An executor, and what was found out about the machine or the cluster when it was opened. */
 export interface OpenedExecutor {
@@ -32,7 +26,7 @@ export interface OpenedExecutor {
 }
 
 export interface ExecutorContext {
-  readonly limits: OwnersLimits;
+  readonly limits: OwnerLimits;
   /** Whether an upgrade has replaced the programs that run jobs. */
   readonly isUpgraded: () => boolean;
   readonly events: ServerEvents;
@@ -86,8 +80,8 @@ export async function openExecutor(
       passEnvironment,
       dataDirectory,
       events,
-      maxGpusOf: limits.maxGpus,
-      maxJobsOf: limits.maxJobs,
+      maxGpus: limits.maxGpus,
+      maxJobs: limits.maxJobs,
       report,
       gpus,
       isUpgraded,

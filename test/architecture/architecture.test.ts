@@ -32,6 +32,7 @@ const onlyForTests: readonly string[] = [
   'client/case-names.ts: typedParts',
   'client/case/complete-result.ts: makeRecord',
   'client/result/fetch-archive.ts: PrivateDirectory',
+  'runner/log.ts: LineSplitter',
   'server/devices/nvidia-smi.ts: parseRows',
   'server/executors/slurm/queue.ts: parseRows',
   'server/executors/slurm/run-follower.ts: causeBySlurm',

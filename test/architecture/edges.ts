@@ -206,9 +206,8 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'What every request goes through knows no job.',
   },
   'server/usage': {
-    imports: list`server/data-directory server runner files contract`,
-    reason:
-      'What was used is told by others, and asked for by a route. Its lines are split as those of a log.',
+    imports: list`server/data-directory server files contract`,
+    reason: 'What was used is told by others, and asked for by a route.',
   },
   'server/audit': {
     imports: list`server access files contract`,

@@ -16,13 +16,13 @@ import type {
   Executor,
   Grant,
   JobRef,
+  OwnerLimits,
   RunEvent,
   RunOrder,
   Waiting,
 } from '../../src/server/executors/index.js';
 import type * as schedulerModule from '../../src/server/executors/local/scheduler.js';
 import type { Ticket } from '../../src/server/executors/local/scheduler.js';
-import type { OwnersLimits } from '../../src/server/open-executor.js';
 import { play as probe } from '../fixtures/apps/probe/play.mjs';
 import { load } from './built.js';
 
@@ -200,7 +200,7 @@ export class ScriptedExecutor implements Executor {
     private readonly runs: ScriptedRuns,
     private readonly built: Awaited<ReturnType<typeof builtExecutors>>,
     private readonly settings: ScriptedSettings,
-    limits: OwnersLimits,
+    limits: OwnerLimits,
   ) {
     this.#gpus = Array.from({ length: settings.gpus }, (_, id) => ({
       id,
@@ -208,8 +208,8 @@ export class ScriptedExecutor implements Executor {
       uuid: `GPU-${id}`,
     }));
     this.#scheduler = new built.Scheduler(this.#gpus, settings.cpuSlots, {
-      maxGpusOf: limits.maxGpus,
-      maxJobsOf: limits.maxJobs,
+      maxGpus: limits.maxGpus,
+      maxJobs: limits.maxJobs,
       now: () => settings.clock.monotonic(),
     });
   }
@@ -217,7 +217,7 @@ export class ScriptedExecutor implements Executor {
   /** Returns the function that creates the executor of a new server. */
   static async maker(runs: ScriptedRuns, settings: ScriptedSettings) {
     const built = await builtExecutors();
-    return (limits: OwnersLimits) => new ScriptedExecutor(runs, built, settings, limits);
+    return (limits: OwnerLimits) => new ScriptedExecutor(runs, built, settings, limits);
   }
 
   /** Its server is gone: it reports nothing any more and leaves its jobs to the next one. */

@@ -12,6 +12,9 @@ export class MemoryNotTold extends Error {
 /** A GPU that jobs may be given, or an instance of one. */
 export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name' | 'mig'>;
 
+/** A GPU by what stays of it: its id may change, and its UUID does not, but is empty if it is not known. */
+export type KnownGpu = Pick<Gpu, 'id' | 'uuid'>;
+
 export interface VramUse {
   /** Bytes. */
   readonly used: number;
@@ -120,7 +123,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 
   /** Why a GPU of the list did not work when nvidia-smi was last called; null if it did. */
-  faultOf(gpu: Pick<Gpu, 'id' | 'uuid'>): string | null {
+  faultOf(gpu: KnownGpu): string | null {
     if (this.#last === null) return null;
     if (typeof this.#last === 'string') return this.#last;
     const row = this.#rowOf(gpu);
@@ -129,13 +132,13 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 
   /** The memory of a listed GPU, as nvidia-smi last reported it; null if it was not reported. */
-  useOf(gpu: Pick<Gpu, 'id' | 'uuid'>): VramUse | null {
+  useOf(gpu: KnownGpu): VramUse | null {
     const { used = null, total = null } = this.#rowOf(gpu) ?? {};
     return used === null || total === null ? null : { used, total };
   }
 
   /** When a GPU fails, nvidia-smi may renumber the others, and no longer reports its UUID. */
-  #rowOf({ id, uuid }: Pick<Gpu, 'id' | 'uuid'>): GpuRow | undefined {
+  #rowOf({ id, uuid }: KnownGpu): GpuRow | undefined {
     const rows = typeof this.#last === 'string' ? [] : (this.#last ?? []);
     const ofUuid = uuid === '' ? undefined : rows.find((row) => row.uuid === uuid);
     return ofUuid ?? rows.find((row) => row.id === id && (uuid === '' || row.uuid === ''));

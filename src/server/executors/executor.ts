@@ -7,6 +7,14 @@ import {
 } from '../../contract/index.js';
 import type { Usage } from '../../runner/index.js';
 
+/** The limits of owners, as they are now; null for any number. */
+export interface OwnerLimits {
+  /** GPUs that an owner may have at once. */
+  readonly maxGpus: (owner: string | null) => number | null;
+  /** Jobs that an owner may have at once. */
+  readonly maxJobs: (owner: string | null) => number | null;
+}
+
 /** Devices that a job asks for (docs/http.md, Submission). */
 export type DeviceRequest =
   | { readonly kind: 'gpus'; readonly ids: readonly number[] }

@@ -12,6 +12,7 @@ import {
   shuttingDownDetail,
   spellDuration,
 } from '../../contract/index.js';
+import { deferred } from '../../files/index.js';
 import type { AskedDevices, DeviceRequest, Executor } from '../executors/index.js';
 import type { Job } from './job.js';
 import type { JobDirectory } from './job-directory.js';
@@ -118,10 +119,7 @@ export class Admission {
   }
 
   #claim(key: string | null): Keyed {
-    let resolve = () => {};
-    const settled = new Promise<void>((done) => {
-      resolve = done;
-    });
+    const { promise: settled, resolve } = deferred<void>();
     const settle = () => {
       if (key !== null) this.#inProgress.delete(key);
       resolve();
@@ -189,6 +187,9 @@ export interface JobTermsDeps {
   readonly maxFineTuneTime: number | null;
 }
 
+const tooLong = (field: string, max: number, seconds: number): FieldError =>
+  new FieldError(field, `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`);
+
 /** Checks a new job's requests against what this server allows. A refusal names the field in question. */
 export class JobTerms {
   constructor(private readonly deps: JobTermsDeps) {}
@@ -230,10 +231,7 @@ export class JobTerms {
     const [min, max] = [grace / 1000, Math.max(grace, maxKeep) / 1000];
     if (asked === maxDuration) return max;
     const seconds = Number(asked ?? 0);
-    if (seconds > max) {
-      const problem = `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`;
-      throw new FieldError(field, problem);
-    }
+    if (seconds > max) throw tooLong(field, max, seconds);
     return Math.max(seconds, min);
   }
 
@@ -249,10 +247,7 @@ export class JobTerms {
     if (asked === undefined || asked === maxDuration) return max;
     const seconds = Number(asked);
     if (seconds === 0) throw new FieldError(field, 'must be at least 1s, got 0s');
-    if (max !== null && seconds > max) {
-      const problem = `is at most ${spellDuration(max)} on this server, got ${spellDuration(seconds)}`;
-      throw new FieldError(field, problem);
-    }
+    if (max !== null && seconds > max) throw tooLong(field, max, seconds);
     return seconds;
   }
 }

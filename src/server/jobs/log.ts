@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Owner, ownerInWords } from '../../access/index.js';
 import { ServiceError, servicePrefix } from '../../contract/index.js';
-import { errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
+import { deferred, errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
 import type { Job } from './job.js';
 
 /** Bytes that are searched for line ends at once. */
@@ -309,13 +309,8 @@ export class StreamSlots {
   }
 
   #hold(jobId: string, owner: Owner): () => void {
-    let settle = () => {};
-    const held: Held = {
-      owner,
-      released: new Promise((resolve) => {
-        settle = resolve;
-      }),
-    };
+    const { promise: released, resolve: settle } = deferred<void>();
+    const held: Held = { owner, released };
     this.#held.set(jobId, held);
     return () => {
       if (this.#held.get(jobId) === held) this.#held.delete(jobId);

@@ -1,9 +1,9 @@
-import { closeSync, createReadStream } from 'node:fs';
+import { closeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { type Observed, operationNames, type UsageRow } from '../../contract/index.js';
 import { appendLine, errorCode, openLines, orElse } from '../../files/index.js';
-import { LineSplitter } from '../../runner/index.js';
 import { readOrSetAside } from '../data-directory/index.js';
 import type { EndedJob, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
@@ -74,13 +74,6 @@ const sumOf = (a: UsageRow, b: UsageRow): UsageRow => ({
 function parseLine(line: string): UsedByJob | null {
   // A crash may have cut it off.
   return orElse(() => usedByJob.safeParse(JSON.parse(line)).data ?? null, null);
-}
-
-/** The lines of a file. At most one is in memory; of a line longer than this server writes, only a part. */
-async function* linesOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const splitter = new LineSplitter();
-  for await (const piece of pieces) for (const { text } of splitter.push(piece)) yield text;
-  for (const { text } of splitter.end()) yield text;
 }
 
 /**
@@ -174,7 +167,8 @@ export class UsageLedger {
 
   async #each(since: number, take: (used: UsedByJob) => void): Promise<void> {
     try {
-      for await (const line of linesOf(createReadStream(this.#file))) {
+      await using file = await open(this.#file);
+      for await (const line of file.readLines()) {
         const used = parseLine(line);
         if (used && Date.parse(used.time) >= since) take(used);
       }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LogRows } from '../../../src/cli/terminal/log-rows.js';
-import { LineSplitter } from '../../../src/runner/index.js';
+import { LineSplitter } from '../../../src/runner/log.js';
 
 /** The rows that remain of what a program prints. */
 function rowsOf(output: string): string[] {

@@ -24,9 +24,9 @@ class Machine {
   readonly #running = new Set<SimulatedJob>();
   readonly scheduler: Scheduler;
 
-  constructor(gpus: number, maxGpusOf: (owner: string | null) => number | null = () => null) {
+  constructor(gpus: number, maxGpus: (owner: string | null) => number | null = () => null) {
     const known = Array.from({ length: gpus }, (_, id) => ({ id, uuid: `GPU-${id}` }));
-    this.scheduler = new Scheduler(known, 4, { now: () => this.time, maxGpusOf });
+    this.scheduler = new Scheduler(known, 4, { now: () => this.time, maxGpus });
   }
 
   /** Runs these jobs to their ends. */
@@ -260,7 +260,7 @@ const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id,
 
 test('A job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
   let most = 1;
-  const scheduler = new Scheduler(known(2), 1, { maxGpusOf: (owner) => (owner === 'ana' ? most : null) });
+  const scheduler = new Scheduler(known(2), 1, { maxGpus: (owner) => (owner === 'ana' ? most : null) });
   await scheduler.request(deviceOrder(gpu(0), { owner: 'ana' })).granted;
   const waits = scheduler.request(deviceOrder(gpu(1), { owner: 'ana' }));
   // It would be the turn of the other one.

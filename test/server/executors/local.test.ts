@@ -124,8 +124,8 @@ test('The GPUs of a run of an earlier server are held, and all of them where the
 
 test('A job that an earlier server has placed counts for its owner until it ends', async () => {
   let most: number | null = 1;
-  const maxJobsOf = (owner: string | null) => (owner === 'ana' ? most : null);
-  await using bench = await Bench.open(localSubject({ maxJobsOf }));
+  const maxJobs = (owner: string | null) => (owner === 'ana' ? most : null);
+  await using bench = await Bench.open(localSubject({ maxJobs }));
   const executor = (await bench.executor()) as LocalExecutor;
   const access = () => {
     throw new Error('Its app is gone');

@@ -2,8 +2,16 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { type OutOfUse, ServiceError, unknownNeeds } from '../../../contract/index.js';
+import { deferred } from '../../../files/index.js';
 import { type RunRequest, removedButOpen } from '../../../runner/index.js';
-import { DrainedGpus, type Gpu, type GpuInventory, MemoryNotTold, NoGpuAnswer } from '../../devices/index.js';
+import {
+  DrainedGpus,
+  type Gpu,
+  type GpuInventory,
+  type KnownGpu,
+  MemoryNotTold,
+  NoGpuAnswer,
+} from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import { totalRam } from '../../ram.js';
 import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
@@ -37,7 +45,7 @@ import { Scheduler, type SchedulerSettings, type Ticket, TicketCancelled } from 
 export interface LocalSettings
   extends RunnerSettings,
     ResidencySettings,
-    Pick<SchedulerSettings, 'maxGpusOf' | 'maxJobsOf' | 'gpuMargin'> {
+    Pick<SchedulerSettings, 'maxGpus' | 'maxJobs' | 'gpuMargin'> {
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
   /** Bytes of a job's log that are kept from its start. */
@@ -76,35 +84,28 @@ export class LocalExecutor implements Executor {
   /** The GPUs may become known only later. */
   constructor(private readonly settings: LocalSettings) {
     const { gpus, cpuSlots, isUpgraded } = settings;
-    const drained = new DrainedGpus(path.join(settings.dataDirectory, 'drained-gpus.json'));
-    const upgraded = 'the next start of the server, whose program was upgraded';
-    const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
-    const watch = new MachineWatch({ ...settings, isIdle: (gpu) => scheduler.isFree(gpu) && !isLoaded(gpu) });
-    const scheduler: Scheduler = new Scheduler(gpus.current, cpuSlots, {
-      ...settings,
-      pause: () => (isUpgraded?.() ? upgraded : watch.pause()),
-      faultOf: (gpu) => gpus.faultOf(gpu),
-      isDrained: (gpu) => drained.has(gpu),
-      isFilled: (gpu) => watch.isFilled(gpu),
-      memoryOf: (gpu) => this.#memoryOf(gpu),
-      machine: { memory: totalRam(), cpus: availableParallelism() },
-    });
-    gpus.on('known', () => scheduler.setGpus(gpus.current ?? []));
-    watch.on('change', () => scheduler.reconsider());
-    this.#watch = watch;
-    this.#drained = drained;
-    this.#scheduler = scheduler;
     this.#runners = new Runners(settings);
     this.#residency = new Residency(settings);
     this.#peaks = new GpuPeaks(gpus.smi);
-    watch.start();
+    this.#drained = new DrainedGpus(path.join(settings.dataDirectory, 'drained-gpus.json'));
+    const upgraded = 'the next start of the server, whose program was upgraded';
+    const isLoaded = ({ id }: Gpu) => this.workers().some((worker) => worker.gpus.includes(id));
+    const isIdle = (gpu: Gpu) => this.#scheduler.isFree(gpu) && !isLoaded(gpu);
+    this.#watch = new MachineWatch({ ...settings, isIdle });
+    this.#scheduler = new Scheduler(gpus.current, cpuSlots, {
+      ...settings,
+      pause: () => (isUpgraded?.() ? upgraded : this.#watch.pause()),
+      outOf: (gpu) => this.#outOf(gpu),
+      isFilled: (gpu) => this.#watch.isFilled(gpu),
+      memoryOf: (gpu) => this.#memoryOf(gpu),
+      machine: { memory: totalRam(), cpus: availableParallelism() },
+    });
+    gpus.on('known', () => this.#scheduler.setGpus(gpus.current ?? []));
+    this.#watch.on('change', () => this.#scheduler.reconsider());
+    this.#watch.start();
   }
 
-  /**
-   * Counts what an owner used before this server started.
-   * @param gpuTime milliseconds on a GPU, times the number of GPUs
-   * @param ago milliseconds since then
-   */
+  /** Counts what an owner used before this server started (`Scheduler.remember`). */
   remember(owner: string | null, gpuTime: number, ago: number): void {
     this.#scheduler.remember(owner, gpuTime, ago);
   }
@@ -126,7 +127,7 @@ export class LocalExecutor implements Executor {
     return this.#gpus.map((gpu) => ({ ...gpu, isFree: this.#scheduler.isFree(gpu), out: this.#outOf(gpu) }));
   }
 
-  #outOf(gpu: Gpu): OutOfUse | null {
+  #outOf(gpu: KnownGpu): OutOfUse | null {
     if (this.#drained.has(gpu)) return 'drained';
     return this.settings.gpus.faultOf(gpu) === null ? null : 'faulty';
   }
@@ -165,7 +166,7 @@ export class LocalExecutor implements Executor {
     };
   }
 
-  #memoryOf(gpu: Pick<Gpu, 'id' | 'uuid'>): number | null {
+  #memoryOf(gpu: KnownGpu): number | null {
     return this.settings.gpus.useOf(gpu)?.total ?? null;
   }
 
@@ -181,10 +182,7 @@ export class LocalExecutor implements Executor {
     const ticket = grant
       ? this.#scheduler.adopt(grant, { ...order, id: directory.id })
       : this.#request(order, null);
-    let settle = () => {};
-    const over = new Promise<void>((resolve) => {
-      settle = resolve;
-    });
+    const { promise: over, resolve: settle } = deferred<void>();
     const run = { path: directory.path, ticket, isStopped: false, isLaunched: false, over };
     this.#runs.set(run.path, run);
     return this.#events(order, run, settle);
@@ -382,30 +380,22 @@ export class LocalExecutor implements Executor {
 
   /** The same without the command, which is known only once the job is placed. */
   #frame(order: RunOrder, grant: Grant): Omit<RunRequest, 'command' | 'wrapper'> {
-    const {
-      sandbox,
-      environment: own,
-      passEnvironment: added,
-      limits,
-      maxLogBytes,
-      killGrace,
-    } = this.settings;
+    const { sandbox, environment: own, limits, maxLogBytes, killGrace } = this.settings;
     const { directory, environment } = order;
     const access = order.access();
+    const isSandboxed = sandbox !== null;
+    const network = !isSandboxed || access.network;
+    const added = this.settings.passEnvironment;
     const inside = sandbox ? { HOME: temporaryInSandbox, ...access.environment } : {};
     const temporary = sandbox ? { TMPDIR: temporaryInSandbox } : {};
     return {
       jobId: directory.id,
       limits,
-      isSandboxed: sandbox !== null,
+      isSandboxed,
       filter: sandbox?.filter,
       directory: directory.workspace,
       output: directory.output,
-      inherited: passedNames(own, {
-        isSandboxed: sandbox !== null,
-        network: sandbox === null || access.network,
-        added,
-      }),
+      inherited: passedNames(own, { isSandboxed, network, added }),
       environment: { ...inside, ...environment, ...temporary, ...gpuEnvironment(grant) },
       maxLogBytes,
       killGrace,

@@ -1,15 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { type Owner, ownerInWords } from '../../../access/index.js';
-import { counted, formatBytes, ServiceError } from '../../../contract/index.js';
-import { type Grant, gpusOf, type RunOrder } from '../index.js';
+import { counted, formatBytes, type OutOfUse, ServiceError } from '../../../contract/index.js';
+import { deferred } from '../../../files/index.js';
+import type { KnownGpu } from '../../devices/index.js';
+import { type Grant, gpusOf, type OwnerLimits, type RunOrder } from '../index.js';
 import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
-
-/** A GPU of this machine. */
-export interface KnownGpu {
-  readonly id: number;
-  /** Stays the same if ids change; empty if it is not known. */
-  readonly uuid: string;
-}
 
 /** A place in the queue. */
 export interface Ticket {
@@ -85,13 +80,11 @@ interface Waiting extends Queued, DeviceOrder {
 const filledRank = 1000;
 
 /** What a scheduler needs from outside. */
-export interface SchedulerSettings {
+export interface SchedulerSettings extends Partial<OwnerLimits> {
   /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing holds them back. */
   readonly pause?: () => string | null;
-  /** Why a GPU does not work at the moment; null if it does. */
-  readonly faultOf?: (gpu: KnownGpu) => string | null;
-  /** Whether an admin has taken a GPU out. */
-  readonly isDrained?: (gpu: KnownGpu) => boolean;
+  /** Why a GPU is given to no new job; null if it is. */
+  readonly outOf?: (gpu: KnownGpu) => OutOfUse | null;
   /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
   readonly isFilled?: (gpu: KnownGpu) => boolean;
   /** Bytes of a GPU; null if they are not known. */
@@ -100,10 +93,6 @@ export interface SchedulerSettings {
   readonly gpuMargin?: number | null;
   /** What jobs can have of the machine together: bytes of memory, and CPUs. */
   readonly machine?: { readonly memory: number; readonly cpus: number };
-  /** GPUs that an owner may have at once; null for any number. */
-  readonly maxGpusOf?: (owner: Owner) => number | null;
-  /** Jobs that an owner may have at once; null for any number. */
-  readonly maxJobsOf?: (owner: Owner) => number | null;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
@@ -252,30 +241,18 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#gpuShares.remember(owner, gpuTime, ago);
   }
 
-  /** Whether a GPU is given to no job: it does not work, or an admin has drained it. */
-  #isOut(gpu: KnownGpu): boolean {
-    return (this.settings.faultOf?.(gpu) ?? null) !== null || (this.settings.isDrained?.(gpu) ?? false);
+  #outOf(gpu: KnownGpu): OutOfUse | null {
+    return this.settings.outOf?.(gpu) ?? null;
   }
 
-  /** The GPUs that a job waits for and that are out of use at the moment; for any GPU, all of them if no other is left. */
-  #out(job: Waiting): readonly KnownGpu[] {
-    const gpus = this.#gpusFor(job);
-    const out = gpus.filter((gpu) => this.#isOut(gpu));
-    return job.devices.kind === 'gpus' || out.length === gpus.length ? out : [];
-  }
-
-  /** Why a job waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none. */
+  /** Why a job waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none, or another is left. */
   #whyOut(job: Waiting): string {
-    const out = this.#out(job);
-    const drained = out.filter((gpu) => this.settings.isDrained?.(gpu));
-    const broken = out.filter((gpu) => !drained.includes(gpu));
-    const list = (gpus: readonly KnownGpu[]) => `GPU ${gpus.map(({ id }) => id).join(', ')}`;
-    return [
-      broken.length > 0 && `; ${list(broken)} does not work at the moment`,
-      drained.length > 0 && `; an admin has drained ${list(drained)}`,
-    ]
-      .filter(Boolean)
-      .join('');
+    const gpus = this.#gpusFor(job);
+    if (job.devices.kind === 'anyGpu' && !gpus.every((gpu) => this.#outOf(gpu))) return '';
+    const idsOf = (why: OutOfUse) => gpus.filter((gpu) => this.#outOf(gpu) === why).map(({ id }) => id);
+    const [faulty, drained] = [idsOf('faulty').join(', '), idsOf('drained').join(', ')];
+    const broken = faulty && `; GPU ${faulty} does not work at the moment`;
+    return broken + (drained && `; an admin has drained GPU ${drained}`);
   }
 
   /** A phrase for what a job wants: of that, what is missing. */
@@ -320,27 +297,23 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const { former = null, rank = () => 0 } = order;
     if (former === null) this.#arrivals += 1;
     const arrival = former ?? this.#arrivals;
+    const { promise: granted, resolve: grant, reject: fail } = deferred<Grant>();
     const place = { position: 0, missing: null, ahead: null };
-    let cancel = () => {};
-    let entry: Waiting | undefined;
-    const granted = new Promise<Grant>((grant, reject) => {
-      entry = { ...order, ...place, rank, arrival, since: this.#now(), grant, fail: reject };
-      cancel = () => {
-        if (!entry || !this.#queue.delete(entry)) return;
-        reject(new TicketCancelled());
-        this.reconsider();
-      };
-      this.#queue.add(entry);
-    });
+    const entry: Waiting = { ...order, ...place, rank, arrival, since: this.#now(), grant, fail };
+    this.#queue.add(entry);
     if (order.isAccepted) this.#resume();
     else this.reconsider();
     const position = () => {
-      if (!entry || !this.#queue.has(entry)) return null;
+      if (!this.#queue.has(entry)) return null;
       this.#count();
       return entry.position;
     };
-    const waitingFor = () => (entry ? this.#describe(entry) : '');
-    return { arrival, granted, position, waitingFor, cancel };
+    const cancel = () => {
+      if (!this.#queue.delete(entry)) return;
+      fail(new TicketCancelled());
+      this.reconsider();
+    };
+    return { arrival, granted, position, waitingFor: () => this.#describe(entry), cancel };
   }
 
   /** Grants devices once all jobs of an earlier server have come: the first one that comes need not be the next in turn. */
@@ -444,7 +417,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** What no job has, of the GPUs that are in use and of the machine. */
   #left(): Amounts {
-    const gpus = (this.#gpus ?? []).filter((gpu) => !this.#isOut(gpu));
+    const gpus = (this.#gpus ?? []).filter((gpu) => this.#outOf(gpu) === null);
     const { memory, cpus } = this.#machine;
     const left: Amounts = new Map<Resource, number>([
       ['slots', this.cpuSlots],
@@ -567,8 +540,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
 
   /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
   #limitOf({ owner, devices }: Waiting): string | null {
-    const { maxGpusOf, maxJobsOf } = this.settings;
-    const [gpus, jobs] = [maxGpusOf?.(owner) ?? null, maxJobsOf?.(owner) ?? null];
+    const { maxGpus, maxJobs } = this.settings;
+    const [gpus, jobs] = [maxGpus?.(owner) ?? null, maxJobs?.(owner) ?? null];
     const heldGpus = this.#gpuShares.heldBy(owner);
     const running = jobs === null ? 0 : [...this.#held.values()].filter((job) => job.owner === owner).length;
     if (jobs !== null && running >= jobs)

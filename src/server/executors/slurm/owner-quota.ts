@@ -1,10 +1,5 @@
 import { counted } from '../../../contract/index.js';
-
-/** How many jobs and GPUs an owner may have at once; null for any number. */
-export interface OwnerLimits {
-  readonly maxGpus: (owner: string | null) => number | null;
-  readonly maxJobs: (owner: string | null) => number | null;
-}
+import type { OwnerLimits } from '../index.js';
 
 interface Waiting {
   readonly owner: string | null;

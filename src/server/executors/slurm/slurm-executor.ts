@@ -12,6 +12,7 @@ import {
   type Executor,
   forgetRun,
   type JobRef,
+  type OwnerLimits,
   type RunEvent,
   type RunOrder,
   refuseUnknown,
@@ -19,7 +20,7 @@ import {
 import { forgetSubmission, hasRun } from './batch-script.js';
 import { Cluster } from './cluster.js';
 import { cancelUnstarted, type SlurmContext } from './context.js';
-import { type OwnerLimits, OwnerQuota } from './owner-quota.js';
+import { OwnerQuota } from './owner-quota.js';
 import { JobQueue, phaseOf } from './queue.js';
 import { RunFollower } from './run-follower.js';
 import { Slurm, SlurmFailure, type SlurmOptions, type SlurmSettings } from './slurm.js';

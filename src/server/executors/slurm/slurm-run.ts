@@ -1,5 +1,5 @@
 import { oneLine } from '../../../contract/index.js';
-import { writeJsonFile } from '../../../files/index.js';
+import { deferred, writeJsonFile } from '../../../files/index.js';
 import { type RunRequest, runFiles } from '../../../runner/index.js';
 import { passedNames } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
@@ -108,12 +108,10 @@ function runRequest(
  * start. Its runner starts once Slurm has placed it.
  */
 export class SlurmRun {
-  /** Resolves when this executor is done with it. */
-  readonly over: Promise<void>;
+  readonly #over = deferred<void>();
   readonly #wake: QueueFollower;
   readonly #createdAt = performance.now();
   readonly #returnGpus: () => void;
-  #settle = () => {};
   #submission: Submission | null = null;
   #submissions = 0;
   /** When it was last submitted or found. Earlier answers of squeue are ignored. */
@@ -129,13 +127,15 @@ export class SlurmRun {
   ) {
     const { owner, devices, grant } = order;
     const { quota, queue } = context;
-    this.over = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
     this.#wake = queue.follow();
     this.#returnGpus = hasRun(this.path)
       ? quota.hold(owner, grant?.gpus.length ?? gpusOf(devices))
       : quota.take(owner, gpusOf(devices), () => this.#submit());
+  }
+
+  /** Resolves when this executor is done with it. */
+  get over(): Promise<void> {
+    return this.#over.promise;
   }
 
   get path(): string {
@@ -174,7 +174,7 @@ export class SlurmRun {
       if (this.#follower === null) await this.#removeFromQueue();
       this.#returnGpus();
       this.#wake[Symbol.dispose]();
-      this.#settle();
+      this.#over.resolve();
     }
     yield end ?? unrecordedEnd(null, 'It was stopped before it had started');
   }
