@@ -132,15 +132,19 @@ export interface FoundCase {
   readonly fault: string | null;
 }
 
+/** What is known of a unit's DICOM images; undefined for one of another format. */
+export const seriesOf = (unit: Unit): Series | undefined => (unit.kind === 'store' ? undefined : unit.series);
+
 /** What is known of the volumes of a case that a person should see beside its result, in sentences without a full stop. */
 export const remarksOn = ({ volumes }: Pick<FoundFiles, 'volumes'>): string[] =>
   volumes.flatMap(({ groups }) =>
-    groups.flat().flatMap((unit) => {
-      const series = unit.kind === 'store' ? undefined : unit.series;
-      return [...(series?.remarks ?? []), ...(unit.remarks ?? [])].map((remark) =>
-        oneLine(`${quoteName(unit.name)} ${remark}`),
-      );
-    }),
+    groups
+      .flat()
+      .flatMap((unit) =>
+        [...(seriesOf(unit)?.remarks ?? []), ...(unit.remarks ?? [])].map((remark) =>
+          oneLine(`${quoteName(unit.name)} ${remark}`),
+        ),
+      ),
   );
 
 /** The last label of an entity of BIDS in a path: `01` of `sub-01/anat/sub-01_T1w.nii.gz`. */

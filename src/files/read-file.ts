@@ -15,6 +15,17 @@ export function firstBytes(file: string | Buffer, max: number): Buffer {
   }
 }
 
+/** Bytes of a file from a place, as far as they are there. @throws the system's error */
+export function bytesAt(file: string, start: number, max: number): Buffer {
+  const descriptor = openSync(file, 'r');
+  try {
+    const bytes = Buffer.alloc(max);
+    return bytes.subarray(0, readSync(descriptor, bytes, 0, max, start));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Bytes that are read of a script; Linux reads fewer of the first line. */
 const maxBytes = 4096;
 

@@ -8,11 +8,10 @@ import { maxElements, syntaxes } from './headers/dicom-walk.js';
 import { damaged, TruncatedVolume, VolumeError } from './volume.js';
 
 /** The bytes of a file; where its data set is deflated, they are inflated. */
-export interface ByteSource {
+export interface ByteSource extends AsyncDisposable {
   readonly size: number;
   /** Reads bytes into a buffer of their own; fewer at the end of the file. */
   read(offset: number, length: number): Promise<Buffer>;
-  close(): Promise<void>;
 }
 
 /** A buffer outside Node's pool, so that typed arrays can begin at its start. */
@@ -39,25 +38,22 @@ export async function openBytes(file: string, deflatedFrom: number | null): Prom
     }
     return at === bytes.length ? bytes : bytes.subarray(0, at);
   };
-  if (deflatedFrom === null) return { size, read, close: () => handle.close() };
-  try {
-    const packed = await read(0, Math.min(size, maxInflated));
-    const options = { maxOutputLength: maxInflated, chunkSize: 1 << 20 };
-    const body = await promisify(inflateRaw)(packed.subarray(deflatedFrom), options);
-    const whole = Buffer.concat([packed.subarray(0, deflatedFrom), body]);
-    return {
-      size: whole.length,
-      read: async (offset, length) => {
-        const part = whole.subarray(offset, offset + length);
-        const bytes = ownBuffer(part.length);
-        bytes.set(part);
-        return bytes;
-      },
-      close: async () => {},
-    };
-  } finally {
-    await handle.close();
-  }
+  if (deflatedFrom === null) return { size, read, [Symbol.asyncDispose]: () => handle.close() };
+  await using _ = handle;
+  const packed = await read(0, Math.min(size, maxInflated));
+  const options = { maxOutputLength: maxInflated, chunkSize: 1 << 20 };
+  const body = await promisify(inflateRaw)(packed.subarray(deflatedFrom), options);
+  const whole = Buffer.concat([packed.subarray(0, deflatedFrom), body]);
+  return {
+    size: whole.length,
+    read: async (offset, length) => {
+      const part = whole.subarray(offset, offset + length);
+      const bytes = ownBuffer(part.length);
+      bytes.set(part);
+      return bytes;
+    },
+    [Symbol.asyncDispose]: async () => {},
+  };
 }
 
 /** Where the pixels of a file are. Offsets are those of the ByteSource. */
@@ -100,32 +96,28 @@ const maxHeader = 128 << 20;
  * @throws VolumeError for a file that is not DICOM, or is cut short or damaged
  */
 export async function readElements(file: string, name: string): Promise<DicomElements> {
-  const source = await openBytes(file, null).catch((error: Error) => {
+  await using source = await openBytes(file, null).catch((error: Error) => {
     throw new VolumeError(`${name} cannot be read (${error.message}).`);
   });
-  try {
-    const { parsed, isBare } = await parseHeader(source, name);
-    if (!parsed?.isSound && isBare)
-      throw new VolumeError(
-        `${name} is not a DICOM slice, or is cut short: remove it, or copy it again from the original.`,
-      );
-    if (!parsed?.isSound && parsed?.deflatedFrom == null) throw cutShort(name);
-    if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);
-    const inflated = await openBytes(file, parsed.deflatedFrom).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ERR_BUFFER_TOO_LARGE') throw cutShort(name);
-      throw new VolumeError(
-        `${name} is deflated and becomes more than ${maxInflated >> 20} MiB, which is not read: write it again without that compression.`,
-      );
-    });
-    const head = await source.read(0, 1 << 20);
-    const whole = await inflated.read(0, Math.min(inflated.size, maxHeader));
-    const again = parseDicomStart(head, { inflated: whole, limit: maxElements });
-    if (again?.isCut) throw tooMany(name);
-    if (!again?.isSound) throw cutShort(name);
-    return await locatePixels(inflated, name, again);
-  } finally {
-    await source.close();
-  }
+  const { parsed, isBare } = await parseHeader(source, name);
+  if (!parsed?.isSound && isBare)
+    throw new VolumeError(
+      `${name} is not a DICOM slice, or is cut short: remove it, or copy it again from the original.`,
+    );
+  if (!parsed?.isSound && parsed?.deflatedFrom == null) throw cutShort(name);
+  if (parsed.deflatedFrom === null) return await locatePixels(source, name, parsed);
+  const inflated = await openBytes(file, parsed.deflatedFrom).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_BUFFER_TOO_LARGE') throw cutShort(name);
+    throw new VolumeError(
+      `${name} is deflated and becomes more than ${maxInflated >> 20} MiB, which is not read: write it again without that compression.`,
+    );
+  });
+  const head = await source.read(0, 1 << 20);
+  const whole = await inflated.read(0, Math.min(inflated.size, maxHeader));
+  const again = parseDicomStart(head, { inflated: whole, limit: maxElements });
+  if (again?.isCut) throw tooMany(name);
+  if (!again?.isSound) throw cutShort(name);
+  return await locatePixels(inflated, name, again);
 }
 
 /** Parses the beginning of a file, as far as its pixels. */

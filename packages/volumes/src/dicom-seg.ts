@@ -106,15 +106,11 @@ interface Source {
 /** The frames of slices, with what reads their pixels. */
 async function* framesOf(source: Source, ks: Iterable<number>, time = 0) {
   const { file, deflatedFrom, format, slices, target } = source;
-  const bytes = await openBytes(file, deflatedFrom);
-  try {
-    for (const k of ks) {
-      const frames = time === 0 ? slices[k] : undefined;
-      if (!frames) throw new RangeError(`There is no slice ${k} of frame ${time} in ${target}.`);
-      yield { k, frames, pixelsOf: ({ index }: SegmentFrame) => readPixels(bytes, format, index) };
-    }
-  } finally {
-    await bytes.close();
+  await using bytes = await openBytes(file, deflatedFrom);
+  for (const k of ks) {
+    const frames = time === 0 ? slices[k] : undefined;
+    if (!frames) throw new RangeError(`There is no slice ${k} of frame ${time} in ${target}.`);
+    yield { k, frames, pixelsOf: ({ index }: SegmentFrame) => readPixels(bytes, format, index) };
   }
 }
 

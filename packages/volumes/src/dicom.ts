@@ -235,7 +235,7 @@ function seriesOf(target: string, images: readonly Image[]) {
         if (!image) throw new RangeError(`There is no slice ${k} of frame ${frame} in ${target}.`);
         const { file, deflatedFrom, format: own } = image.instance;
         if (opened?.file !== file) {
-          await opened?.source.close();
+          await opened?.source[Symbol.asyncDispose]();
           opened = undefined;
           opened = { file, source: await openBytes(file, deflatedFrom) };
         }
@@ -248,7 +248,7 @@ function seriesOf(target: string, images: readonly Image[]) {
         }
       }
     } finally {
-      await opened?.source.close();
+      await opened?.source[Symbol.asyncDispose]();
     }
   };
   const volume: VolumeFile = {

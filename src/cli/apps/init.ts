@@ -66,14 +66,10 @@ export async function initApp(request: InitRequest, root: string, io: CommandIo)
   });
   if (!venv) return app;
   const { makeEnvironment } = await import('./app-environment.js');
-  const reporter = await openReporter(io, { stdoutIsTaken: true, all: false });
+  using reporter = await openReporter(io, { stdoutIsTaken: true, all: false });
   const { model } = app;
   const fetches = model?.weights === 'missing';
-  try {
-    await makeEnvironment(app.directory, kind, fetches, environment, reporter);
-  } finally {
-    reporter.close();
-  }
+  await makeEnvironment(app.directory, kind, fetches, environment, reporter);
   return model && fetches ? { ...app, model: { ...model, weights: 'fetched', missing: [] } } : app;
 }
 

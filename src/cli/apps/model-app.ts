@@ -1,8 +1,8 @@
-import { closeSync, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs';
+import { readdirSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { excerpt, quotePath } from '../../contract/index.js';
-import { errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
+import { bytesAt, errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
 
 /** The kinds of trained networks that `init --from` makes an app of. */
 export const modelKinds = ['nnunet', 'monai-bundle', 'totalsegmentator'] as const;
@@ -152,17 +152,6 @@ const archiveStart = Buffer.from('PK\x03\x04', 'latin1');
 const archiveEnd = Buffer.from('PK\x05\x06', 'latin1');
 const endBytes = 22;
 
-function lastBytes(file: string): Buffer {
-  const descriptor = openSync(file, 'r');
-  try {
-    const bytes = Buffer.alloc(endBytes);
-    readSync(descriptor, bytes, 0, endBytes, Math.max(fstatSync(descriptor).size - endBytes, 0));
-    return bytes;
-  } finally {
-    closeSync(descriptor);
-  }
-}
-
 /** Why a file is not a checkpoint of PyTorch; null if it looks like one. */
 function checkpointFault(file: string): string | null {
   const start = firstBytes(file, 200);
@@ -170,8 +159,8 @@ function checkpointFault(file: string): string | null {
   if (start.toString('latin1').startsWith('version https://git-lfs'))
     return "it is a pointer of Git LFS: run 'git lfs pull' where it comes from";
   if (!start.subarray(0, 4).equals(archiveStart)) return 'it is not a checkpoint of PyTorch';
-  const isWhole = lastBytes(file).subarray(0, 4).equals(archiveEnd);
-  return isWhole ? null : 'its end is missing: copy it again';
+  const end = bytesAt(file, Math.max(statSync(file).size - endBytes, 0), 4);
+  return end.equals(archiveEnd) ? null : 'its end is missing: copy it again';
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   refresh,
   refreshed,
 } from '../../client/connection/index.js';
-import { HttpError, UsageError } from '../../client/errors.js';
+import { UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import {
   type AppList,
@@ -83,6 +83,7 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
 /** What jobs need, as the app declares it. */
 const needs = ({ resources: { operations = {}, ...general } = {} }: AvailableAppAnswer): string =>
   [general, ...Object.entries(operations).map(([name, own]) => ({ [name]: unknownValue(own) }))]
+    .filter((each) => Object.keys(each).length > 0)
     .flatMap((each) => unknownValue(each) ?? [])
     .join('; ');
 
@@ -192,24 +193,13 @@ function describe({ app, available, commit, problem }: RefreshAnswer['apps'][num
   return oneLine(`${app}: ${what}${problem === null ? '' : `: ${excerpt(problem, 500)}`}`);
 }
 
-/** Starts a refresh. Explains the error of a server without this route. */
-async function ask(connection: Connection): Promise<RefreshAnswer> {
-  try {
-    return await refresh(connection);
-  } catch (error) {
-    if (!(error instanceof HttpError && [404, 405].includes(error.status))) throw error;
-    const message = `${connection.server} cannot be asked to refresh its apps, as KonfAI's server cannot: restart it instead`;
-    throw new HttpError(error.status, message, null);
-  }
-}
-
 /** Makes the server look for new commits in its repositories, and waits until it is done. */
 export async function refreshApps(
   connection: Connection,
   reporter: Reporter,
 ): Promise<{ readonly lines: readonly string[]; readonly summary: RefreshAnswer }> {
   const end = monotonicTime() + maxRefresh;
-  let found = await ask(connection);
+  let found = await refresh(connection);
   try {
     while (found.refreshing && monotonicTime() < end) {
       reporter.waiting('The server looks for new commits');

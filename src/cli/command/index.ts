@@ -2,20 +2,7 @@
 export { BaseCommand, keptUntil } from './base-command.js';
 export { ClientCommand, type ConnectionFlags, type JobsOutput } from './client-command.js';
 export { deidentifyChoice, deidentifyFlag, deidentifyFlags, wantsDeidentified } from './deidentify-flags.js';
-export {
-  appFlag,
-  appVariable,
-  connectionFlags,
-  killTimeoutFlag,
-  noZipFlag,
-  outputFlags,
-  pathFlag,
-  readPath,
-  seconds,
-  tagFlag,
-  tagsFlag,
-  waitFlag,
-} from './flags.js';
+export * from './flags.js';
 export {
   type ConnectionChoices,
   checkToken,

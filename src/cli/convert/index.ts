@@ -17,15 +17,11 @@ export async function convert(
 ): Promise<ConvertDocument> {
   const { loadConvertFile } = await import('../../imaging/index.js');
   const convertFile = await loadConvertFile();
-  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  using reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   const converted: ConvertedFile[] = [];
-  try {
-    for await (const written of convertFile(file, options, reporter)) {
-      converted.push(written);
-      if (!json) await io.writeOut(`${written.output}\n`);
-    }
-  } finally {
-    reporter.close();
+  for await (const written of convertFile(file, options, reporter)) {
+    converted.push(written);
+    if (!json) await io.writeOut(`${written.output}\n`);
   }
   return { from: path.resolve(file), converted };
 }

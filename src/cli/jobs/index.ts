@@ -1,12 +1,6 @@
 /** Shared by the commands about jobs: actions on jobs, and how jobs are shown. */
 export type { CiteDocument } from './cite.js';
-export {
-  fetchJobResult,
-  isToStdout,
-  outputDirectory,
-  type ResultSummary,
-  readDestination,
-} from './fetch-result.js';
+export * from './fetch-result.js';
 export { followJob, type LogSummary } from './follow-job.js';
 export { defaultInterval, jobArg, optionalJobArg, optionalJobArgs, watchFlags } from './job-flags.js';
 export { describeJob, type JobsDocument, selectedJobs } from './job-text.js';

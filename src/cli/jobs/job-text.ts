@@ -166,18 +166,7 @@ export function describeJob(
 /** How the table gives way on a narrow terminal. */
 const narrowing: Narrowing = {
   names: ['APP', 'TAG', 'INPUT', 'OWNER'],
-  dispensable: [
-    'GPUS',
-    'SIZE',
-    'OPERATION',
-    'INPUT',
-    'RUN TIME',
-    'TAG',
-    'CREATED',
-    'APP',
-    'TIME LEFT',
-    'OWNER',
-  ],
+  dispensable: ['GPUS', 'SIZE', 'OPERATION', 'INPUT', 'RUN TIME', 'TAG', 'CREATED', 'APP', 'OWNER'],
 };
 
 /**

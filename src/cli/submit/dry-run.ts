@@ -1,12 +1,6 @@
 import { numberedCases } from '../../client/cohort/index.js';
 import { ClientError, UsageError } from '../../client/errors.js';
-import {
-  type FoundFiles,
-  filesOfUnit,
-  type NamedUnit,
-  type Volume,
-  volumesOf,
-} from '../../client/found-files.js';
+import { type FoundFiles, filesOfUnit, seriesOf, type Volume, volumesOf } from '../../client/found-files.js';
 import type { DeidentifyChoice, Mode, Outgoing } from '../../client/outgoing.js';
 import type { Reporter } from '../../client/reporter.js';
 import type { Submission } from '../../client/submission.js';
@@ -128,24 +122,10 @@ function viewOf(volume: Volume, hasPatients: boolean): InputVolume[] {
   return [{ ...view, series: { number, description, modality, patient, images, size, plane, remarks } }];
 }
 
-const seriesOf = (unit: NamedUnit | undefined) => (unit?.kind === 'store' ? undefined : unit?.series);
-
 /** What a column shows for a volume without a value. */
 const nothing = '-';
 
-const headings = [
-  'CASE',
-  'NAME',
-  'FORMAT',
-  'PATIENT',
-  'SERIES',
-  'DESCRIPTION',
-  'SIZE',
-  'PLANE',
-  'FILES',
-  'BYTES',
-  'PATH',
-];
+const headings = 'CASE NAME FORMAT PATIENT SERIES DESCRIPTION SIZE PLANE FILES BYTES PATH'.split(' ');
 
 /** A row of the table of volumes. */
 function rowOf(
@@ -238,55 +218,51 @@ export async function dryRun(
   },
 ): Promise<DryRunDocument> {
   const { deidentify, isEach, skipsIncomplete, output, io, json, signal } = how;
-  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
-  try {
-    const found = await look(submission, how, reporter, { isEach, skipsIncomplete });
-    const cases = isEach ? found.cases : [{ name: '', files: found, fault: null }];
-    const preparing = { deidentify, requiresDeidentified: null, server: '' };
-    const all = cases.map(({ files }) => files);
-    const preparation = await imaging.prepare(all, preparing, reporter);
-    const names = cases.map(({ name }) => name);
-    const numbers =
-      isEach && preparation.note
-        ? numberedCases(output, names, { isWritten: false })
-        : new Map<string, number>();
-    const [kept, removed]: [Counts, Counts] = [{}, {}];
-    const tally = {
-      add: (sent: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => {
-        for (const name of new Set(sent.kept)) kept[name] = (kept[name] ?? 0) + 1;
-        for (const name of new Set(sent.removed)) removed[name] = (removed[name] ?? 0) + 1;
-      },
-    };
-    const plans: { name: string; sent: SentFiles['sent']; planned: PlannedFile[] }[] = [];
-    const rows: string[][] = [];
-    for (const { name, files, fault } of cases) {
-      try {
-        if (fault !== null) throw new UsageError(fault);
-        const outgoing = preparation.outgoing(files, numbers.get(name));
-        const planned = await planSending(files, outgoing, tally, reporter, signal);
-        plans.push({ name, planned, sent: sentFilesOf(outgoing?.renamed ?? files).sent });
-        rows.push(...rowsOfPlan(files, planned, outgoing, isEach ? name : undefined));
-      } catch (error) {
-        if (!isEach || !(error instanceof ClientError)) throw error;
-        reporter.note(oneLine(`${name} fails: ${error.message}`));
-      }
+  using reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  const found = await look(submission, how, reporter, { isEach, skipsIncomplete });
+  const cases = isEach ? found.cases : [{ name: '', files: found, fault: null }];
+  const preparing = { deidentify, requiresDeidentified: null, server: '' };
+  const all = cases.map(({ files }) => files);
+  const preparation = await imaging.prepare(all, preparing, reporter);
+  const names = cases.map(({ name }) => name);
+  const numbers =
+    isEach && preparation.note
+      ? numberedCases(output, names, { isWritten: false })
+      : new Map<string, number>();
+  const [kept, removed]: [Counts, Counts] = [{}, {}];
+  const tally = {
+    add: (sent: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => {
+      for (const name of new Set(sent.kept)) kept[name] = (kept[name] ?? 0) + 1;
+      for (const name of new Set(sent.removed)) removed[name] = (removed[name] ?? 0) + 1;
+    },
+  };
+  const plans: { name: string; sent: SentFiles['sent']; planned: PlannedFile[] }[] = [];
+  const rows: string[][] = [];
+  for (const { name, files, fault } of cases) {
+    try {
+      if (fault !== null) throw new UsageError(fault);
+      const outgoing = preparation.outgoing(files, numbers.get(name));
+      const planned = await planSending(files, outgoing, tally, reporter, signal);
+      plans.push({ name, planned, sent: sentFilesOf(outgoing?.renamed ?? files).sent });
+      rows.push(...rowsOfPlan(files, planned, outgoing, isEach ? name : undefined));
+    } catch (error) {
+      if (!isEach || !(error instanceof ClientError)) throw error;
+      reporter.note(oneLine(`${name} fails: ${error.message}`));
     }
-    for (const note of found.notes) reporter.note(note);
-    const typed = { ...submission.fields, ...submission.options };
-    const shared = { deidentify: preparation.note?.mode ?? null, kept, removed, typed };
-    await printTable(rows, how);
-    if (!json) {
-      noteSending(shared, submission, reporter);
-      const what = isEach ? counted(plans.length, 'case') : counted(rows.length, 'volume');
-      reporter.note(`${what}; nothing was sent`);
-    }
-    if (!isEach) return { ...shared, files: plans.flatMap(({ planned }) => planned) };
-    const bytesOf = (planned: readonly PlannedFile[]) => planned.reduce((sum, { bytes }) => sum + bytes, 0);
-    const planned = plans.map((each) => ({ case: each.name, sent: each.sent, bytes: bytesOf(each.planned) }));
-    return { ...shared, cases: planned };
-  } finally {
-    reporter.close();
   }
+  for (const note of found.notes) reporter.note(note);
+  const typed = { ...submission.fields, ...submission.options };
+  const shared = { deidentify: preparation.note?.mode ?? null, kept, removed, typed };
+  await printTable(rows, how);
+  if (!json) {
+    noteSending(shared, submission, reporter);
+    const what = isEach ? counted(plans.length, 'case') : counted(rows.length, 'volume');
+    reporter.note(`${what}; nothing was sent`);
+  }
+  if (!isEach) return { ...shared, files: plans.flatMap(({ planned }) => planned) };
+  const bytesOf = (planned: readonly PlannedFile[]) => planned.reduce((sum, { bytes }) => sum + bytes, 0);
+  const planned = plans.map((each) => ({ case: each.name, sent: each.sent, bytes: bytesOf(each.planned) }));
+  return { ...shared, cases: planned };
 }
 
 /**
@@ -300,7 +276,7 @@ export async function showInputs(
   json: boolean,
 ): Promise<InputsDocument> {
   if (paths.length === 0) throw new UsageError('No path given: name files, patterns or directories');
-  const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
+  using reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   const operation = operationOf('infer');
   const groups = [paths.map((each) => expandHome(each))];
   const submission = {
@@ -311,28 +287,24 @@ export async function showInputs(
   };
   const { directory: output } = outputDirectory({ force: false });
   const how = { series: flags.series, output, io, json };
-  try {
-    const found = await look(submission, how, reporter, { listsRefused: true });
-    const all = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf));
-    const patients = new Set(all.flatMap(([unit]) => seriesOf(unit)?.patient ?? []));
-    const volumes = all.flatMap((volume) => viewOf(volume, patients.size > 1));
-    const [bad, ...others] = found.refused;
-    if (volumes.length === 0 && bad && others.length === 0) throw new UsageError(bad.sentence);
-    await printTable(
-      volumes.map((each) => rowOf(each)),
-      how,
-    );
-    for (const note of found.notes) reporter.note(note);
-    for (const { sentence } of found.refused) reporter.note(oneLine(`Cannot be sent: ${sentence}`));
-    if (bad) {
-      const count = counted(found.refused.length, 'file');
-      reporter.note(`Nothing is sent of these paths because of ${count} that cannot be sent`);
-      io.exitCode = exitCodes.usage;
-    }
-    const { skipped, copies, strays, followed, objects } = found;
-    const refused = found.refused.map(({ path, sentence }) => ({ path, reason: sentence }));
-    return { volumes, skipped, copies, strays, followed, objects, refused };
-  } finally {
-    reporter.close();
+  const found = await look(submission, how, reporter, { listsRefused: true });
+  const all = found.volumes.flatMap(({ groups }) => groups.flatMap(volumesOf));
+  const patients = new Set(all.flatMap(([unit]) => (unit && seriesOf(unit)?.patient) ?? []));
+  const volumes = all.flatMap((volume) => viewOf(volume, patients.size > 1));
+  const [bad, ...others] = found.refused;
+  if (volumes.length === 0 && bad && others.length === 0) throw new UsageError(bad.sentence);
+  await printTable(
+    volumes.map((each) => rowOf(each)),
+    how,
+  );
+  for (const note of found.notes) reporter.note(note);
+  for (const { sentence } of found.refused) reporter.note(oneLine(`Cannot be sent: ${sentence}`));
+  if (bad) {
+    const count = counted(found.refused.length, 'file');
+    reporter.note(`Nothing is sent of these paths because of ${count} that cannot be sent`);
+    io.exitCode = exitCodes.usage;
   }
+  const { skipped, copies, strays, followed, objects } = found;
+  const refused = found.refused.map(({ path, sentence }) => ({ path, reason: sentence }));
+  return { volumes, skipped, copies, strays, followed, objects, refused };
 }

@@ -16,23 +16,14 @@ export {
   type OutputStream,
 } from './command-io.js';
 export { cutMiddle } from './cut-text.js';
-export {
-  type Cell,
-  columnsOf,
-  fitted,
-  formatMemory,
-  formatPairs,
-  formatTable,
-  type Narrowing,
-  wrapped,
-} from './format.js';
+export * from './format.js';
 export { LiveBlock } from './live-block.js';
 export { forJson } from './terminal-text.js';
 export { JsonLogReporter } from './text-reporter.js';
 export { distanceTo, formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
 
 /** A reporter that a command closes at its end. */
-export interface OpenReporter extends Reporter {
+export interface OpenReporter extends Reporter, Disposable {
   close(): void;
 }
 

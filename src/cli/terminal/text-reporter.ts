@@ -214,6 +214,10 @@ export class TextReporter implements Reporter {
 
   close(): void {}
 
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
   /** Reports a transfer in progress. */
   protected moved(transfer: Transfer, now: number): void {
     const passed = Math.floor(transfer.percent / percents);

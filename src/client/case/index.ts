@@ -8,23 +8,7 @@ export {
   stampOfInputs,
   stampToRecord,
 } from './file-times.js';
-export type {
-  Canvas,
-  CaseDrawing,
-  ChooseSeries,
-  Conversion,
-  ConversionRequest,
-  Finding,
-  Imaging,
-  Preparation,
-  Preparing,
-  ResultFacts,
-  Showing,
-  Shown,
-  ShownCase,
-  ShownLabel,
-} from './imaging.js';
-export { millilitresText } from './imaging.js';
+export * from './imaging.js';
 export { serverFacts } from './input-reader.js';
 export { unlessInterrupted } from './interruption.js';
 export type { JobOptions } from './job-options.js';

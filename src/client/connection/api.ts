@@ -96,9 +96,15 @@ export const appList = async (connection: Connection, limit?: number): Promise<A
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
-/** Asks the server to look for new commits in its repositories: a route that KonfAI's server lacks. */
-export const refresh = async (connection: Connection): Promise<RefreshAnswer> =>
-  ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, { method: routes.refresh.method });
+/** Asks the server to look for new commits in its repositories. @throws HttpError that says so for a server without this route */
+export const refresh = (connection: Connection): Promise<RefreshAnswer> =>
+  askOptional(
+    ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, {
+      method: routes.refresh.method,
+    }),
+    [errorKinds.notFound, errorKinds.methodNotAllowed],
+    `${connection.server} cannot be asked to refresh its apps, as KonfAI's server cannot: restart it instead`,
+  );
 
 /** The state of the server's repositories. */
 export const refreshed = async (connection: Connection): Promise<RefreshAnswer> =>
@@ -124,12 +130,13 @@ interface JobQuery {
 
 /**
  * The answer of a route that a server, such as KonfAI's, may not have.
- * @param status what such a server answers; the error then has this message
+ * @param kinds what such a server answers; the error then has this message
  */
-const askOptional = <T>(answer: Promise<T>, { status }: { readonly status: number }, message: string) =>
+const askOptional = <T>(answer: Promise<T>, kinds: readonly { readonly status: number }[], message: string) =>
   answer.catch((error): never => {
-    const isMissing = error instanceof HttpError && !error.isOfProxy && error.status === status;
-    throw isMissing ? new HttpError(status, message, null) : error;
+    const isAnswer = error instanceof HttpError && !error.isOfProxy;
+    const isMissing = isAnswer && kinds.some(({ status }) => status === error.status);
+    throw isMissing ? new HttpError(error.status, message, null) : error;
   });
 
 /**
@@ -150,7 +157,7 @@ export async function jobs(
   for (;;) {
     const options = asked.size > 0 ? { query: `?${asked}` } : {};
     const answer = ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer, options);
-    const list = (await askOptional(answer, errorKinds.notFound, message)).jobs;
+    const list = (await askOptional(answer, [errorKinds.notFound], message)).jobs;
     const before = found.size;
     for (const each of list) found.set(each.job_id, each);
     const last = list.at(-1);
@@ -197,7 +204,7 @@ export function remove(connection: Connection, id: string): Promise<RemovedJob> 
   const { method } = routes.remove;
   const answer = ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), { method });
   const message = `${connection.server} removes jobs only by itself, some time after they end, like KonfAI's server`;
-  return askOptional(answer, errorKinds.methodNotAllowed, message);
+  return askOptional(answer, [errorKinds.methodNotAllowed], message);
 }
 
 /**
@@ -212,7 +219,7 @@ function askDrain(
   const message = `${connection.server} cannot be drained, like KonfAI's server`;
   const query = gpus === undefined ? '' : `?${parameters.drainedGpus.name}=${encodeURIComponent(gpus)}`;
   const answer = ask(connection, routes.drain.path, (answers) => answers.drainAnswer, { method, query });
-  return askOptional(answer, errorKinds.notFound, message);
+  return askOptional(answer, [errorKinds.notFound], message);
 }
 
 /** `GET /drain`: for an admin. */

@@ -26,30 +26,7 @@ export type {
   RefreshAnswer,
 } from './answer-schemas.js';
 export { AnswerError } from './answers.js';
-export {
-  app,
-  appList,
-  apps,
-  askFailure,
-  devices,
-  drainState,
-  type Gpu,
-  health,
-  job,
-  jobFailure,
-  jobs,
-  jobsOfOthers,
-  kill,
-  limits,
-  type Machine,
-  readMachine,
-  refresh,
-  refreshed,
-  remove,
-  setDraining,
-  submissionAnswer,
-  usage,
-} from './api.js';
+export * from './api.js';
 export { checkAppId, checkJobId } from './identifiers.js';
 export { fetchLeft, leftText, progressOf } from './job-words.js';
 export { backoff, type Patience, pause, untilAnswered, type Watcher } from './patience.js';

@@ -68,10 +68,6 @@ export async function pixelPieces(
   const end = padding ? [Buffer.alloc(1)] : [];
   if (dicom.deflatedFrom === null)
     return { start, pieces: [{ start: pixels.offset, end: pixels.offset + length }, ...end] };
-  const bytes = await openBytes(file, dicom.deflatedFrom);
-  try {
-    return { start, pieces: [await bytes.read(pixels.offset, length), ...end] };
-  } finally {
-    await bytes.close();
-  }
+  await using bytes = await openBytes(file, dicom.deflatedFrom);
+  return { start, pieces: [await bytes.read(pixels.offset, length), ...end] };
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import {
@@ -13,7 +13,7 @@ import {
 import type { PackedPiece } from '../../archive/index.js';
 import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
-import { firstBytes } from '../../files/index.js';
+import { bytesAt, firstBytes } from '../../files/index.js';
 import { beginsAsFreeSurfer } from '../inputs/index.js';
 import { freeSurferStart } from './free-surfer.js';
 import { metaImageStart } from './meta-image.js';
@@ -85,17 +85,6 @@ function rangeOf(file: string, before: number | null, take: number): { start: nu
   throw new UsageError(
     `${quotePath(file)} is cut short: it has fewer voxels than its header says; copy it again from the original`,
   );
-}
-
-/** Bytes of a file from a place, as far as they are there. */
-function bytesAt(file: string, start: number, max: number): Buffer {
-  const descriptor = openSync(file, 'r');
-  try {
-    const bytes = Buffer.alloc(max);
-    return bytes.subarray(0, readSync(descriptor, bytes, 0, max, start));
-  } finally {
-    closeSync(descriptor);
-  }
 }
 
 const nothing = Buffer.alloc(0);

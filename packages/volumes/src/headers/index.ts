@@ -11,13 +11,7 @@ export { type DicomHeader, isImage, isSegmentation, readStart } from './dicom-he
 export { dot, normalOf, stackOf, usualStep } from './dicom-stack.js';
 export { isDicomStart, isGzip, unzippedStart } from './dicom-start.js';
 export { contradictorySides, guessesOnNifti } from './nifti-forms.js';
-export {
-  beginsAsNifti,
-  extensionBytes,
-  type NiftiField,
-  parseNiftiHeader,
-  placeOfField,
-} from './nifti-layout.js';
+export * from './nifti-layout.js';
 export {
   beginsAsMetaImage,
   beginsAsNrrd,
