@@ -39,6 +39,8 @@ export interface RunRequest {
     /** Processes and threads. */
     readonly processes: number | null;
   };
+  /** The directory of its own cgroup, which the runner makes and removes; absent without a limit of memory, and without cgroups. */
+  readonly cgroup?: string | undefined;
   /** Names of the runner's own variables that the command gets. */
   readonly inherited: readonly string[];
   /** Added to these. */

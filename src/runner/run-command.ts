@@ -8,6 +8,7 @@ import { errorCode, faultWithoutPath, isDiskFull } from '../files/errors.js';
 import { readOwnFile } from '../files/own-file.js';
 import { isSignalable, readStatus } from '../files/process-status.js';
 import { syncTree } from '../files/sync.js';
+import { Cgroup } from './cgroup.js';
 import { copyOutput, LogFile, OutputLog } from './log.js';
 import { type InwardPipe, openOutputPipe } from './pipes.js';
 import { identify, isAlive } from './process-table.js';
@@ -36,7 +37,7 @@ import {
   startProgram,
 } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
-import { type Excess, UsageWatch } from './usage.js';
+import { type Excess, memoryExcess, UsageWatch } from './usage.js';
 
 /** Milliseconds that a worker host may take to accept a job: it only says yes or no. */
 const acceptPatience = 60_000;
@@ -204,6 +205,7 @@ class NotStarted extends Error {}
  */
 async function runProgram(
   request: RunRequest,
+  cgroup: Cgroup | null,
   pipe: InwardPipe,
   stopped: AbortSignal,
   onStart: (command: ProcessIdentity) => void,
@@ -211,7 +213,13 @@ async function runProgram(
   let child: ChildProcess;
   try {
     const status = request.isSandboxed ? (['pipe'] as const) : [];
-    child = startProgram(request, request.jobId, ['ignore', pipe.writeFd, pipe.writeFd, ...status]);
+    const wrapper = [...(cgroup?.words ?? []), ...request.wrapper];
+    child = startProgram({ ...request, wrapper }, request.jobId, [
+      'ignore',
+      pipe.writeFd,
+      pipe.writeFd,
+      ...status,
+    ]);
     await once(child, 'spawn');
     lowerPriority(child);
   } catch (cause) {
@@ -235,6 +243,10 @@ async function runProgram(
   stopped.removeEventListener('abort', endGroup);
   // The runner has no other children, so what the kernel counts for those that have ended is the command's.
   const usage = watch.usage(readStatus(process.pid)?.childTicks);
+  if (cgroup?.hasRunOut) {
+    const { memory } = request.limits;
+    return { exitCode: null, signal: 'SIGKILL', ...usage, ...memoryExcess(memory ?? 0), peakMemory: memory };
+  }
   if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess, ...usage };
   if (status === undefined || child.signalCode !== null) {
     return { exitCode: child.exitCode, signal: child.signalCode, ...usage };
@@ -265,7 +277,10 @@ async function runStarted(
 ): Promise<CommandEnd> {
   const pipe = openOutputPipe(request.directory);
   const copied = copyOutput(pipe.reader, log);
-  const end = await runProgram(request, pipe, stop, note).catch(
+  const { cgroup: directory, limits } = request;
+  const cgroup =
+    directory === undefined || limits.memory === null ? null : Cgroup.make(directory, limits.memory);
+  const end = await runProgram(request, cgroup, pipe, stop, note).catch(
     (cause: Error): CommandEnd => ({
       exitCode: null,
       signal: null,
@@ -278,6 +293,7 @@ async function runStarted(
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
   await copied;
+  cgroup?.remove();
   return end;
 }
 

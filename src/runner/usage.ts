@@ -19,6 +19,12 @@ const isRoot = process.getuid?.() === 0;
 /** Why a job was ended, and what of the machine was at fault. */
 export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
+/** The excess of a job that used more memory than it may. */
+export const memoryExcess = (limit: number): Excess => ({
+  error: `It was ended with more than the ${formatBytes(limit)} of memory that a job may use on this server`,
+  fault: 'outOfMemory',
+});
+
 /** Bytes per line in the kernel's files about a process's memory. */
 function bytesOf(text: string, name: string): number {
   return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
@@ -123,8 +129,7 @@ export class UsageWatch {
       const error = `It was ended with more than the ${processes} processes and threads that a job may have on this server`;
       this.excess ??= { error, fault: null };
     } else if (most !== null && memory > most) {
-      const error = `It was ended with more than the ${formatBytes(most)} of memory that a job may use on this server`;
-      this.excess ??= { error, fault: 'outOfMemory' };
+      this.excess ??= memoryExcess(most);
     }
   }
 }

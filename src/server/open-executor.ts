@@ -7,7 +7,7 @@ import { LocalExecutor } from './executors/local/index.js';
 import type { ClusterReport } from './executors/slurm/index.js';
 import { shareOfRam } from './ram.js';
 import type { Report } from './report.js';
-import { type FoundSandbox, findSandbox, sandboxRules } from './sandbox/index.js';
+import { delegatedCgroup, type FoundSandbox, findSandbox, sandboxRules } from './sandbox/index.js';
 import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
 
 /** An executor, and what was found out about the machine or the cluster when it was opened. */
@@ -88,6 +88,7 @@ export async function openExecutor(
       cpuSlots: settings.cpuSlots,
       gpuMargin: settings.gpuMargin,
       sandbox: found.sandbox,
+      cgroups: found.sandbox && delegatedCgroup(),
       limits: settings.jobLimits,
       workers: {
         directory: path.join(dataDirectory, 'workers'),

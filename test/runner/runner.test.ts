@@ -49,6 +49,20 @@ describe('a runner', () => {
     expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
   });
 
+  test('A runner starts the command in its cgroup, and tells that the kernel has ended it for want of memory', async () => {
+    await using root = await temporary();
+    const cgroup = path.join(root.path, 'job-1');
+    // An ordinary directory, in which the job plays the kernel.
+    const kernel = `cat ${cgroup}/cgroup.procs ${cgroup}/memory.max; printf 'oom 1\\noom_kill 1\\n' >${cgroup}/memory.events; kill -KILL $$`;
+    const limits = { memory: 64 << 20, processes: null };
+    await using job = await RunnerJob.create(shell(kernel), { cgroup, limits });
+    expect(await job.run()).toMatchObject({
+      ...{ exitCode: null, signal: 'SIGKILL', fault: 'outOfMemory', peakMemory: 64 << 20 },
+      error: 'It was ended with more than the 64.0 MiB of memory that a job may use on this server',
+    });
+    expect(job.log).toMatch(/^0\n67108864\n/);
+  });
+
   test('A runner passes on no other descriptor that it was started with', async () => {
     await using job = await RunnerJob.create(shell('ls /proc/self/fd'));
     const file = openSync(path.join(job.directory, 'left-open'), 'w');

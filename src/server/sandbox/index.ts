@@ -1,4 +1,5 @@
 /** Runs jobs in bubblewrap sandboxes, and decides what they may see and use there. */
+export { cgroupOf, delegatedCgroup } from './cgroups.js';
 export {
   blindSpots,
   type FoundSandbox,

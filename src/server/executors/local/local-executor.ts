@@ -14,7 +14,7 @@ import {
 } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import { totalRam } from '../../ram.js';
-import { limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
+import { cgroupOf, limitWords, passedNames, temporaryInSandbox } from '../../sandbox/index.js';
 import { whenThereIsRoom } from '../../when-there-is-room.js';
 import {
   type AskedDevices,
@@ -52,6 +52,8 @@ export interface LocalSettings
   readonly maxLogBytes: number;
   /** Names of further variables that jobs get, besides those in the table: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
+  /** Where jobs may have cgroups of their own; without one, their memory is only watched. */
+  readonly cgroups?: string | null;
   /** Jobs wait while its disk is full. */
   readonly dataDirectory: string;
   readonly events: ServerEvents;
@@ -375,7 +377,9 @@ export class LocalExecutor implements Executor {
           ...limitWords(limits, searchPath),
         ]
       : [];
-    return { ...this.#frame(order, grant), command, wrapper };
+    const { cgroups } = this.settings;
+    const cgroup = cgroups && limits.memory !== null ? cgroupOf(cgroups, directory.id) : undefined;
+    return { ...this.#frame(order, grant), command, wrapper, cgroup };
   }
 
   /** The same without the command, which is known only once the job is placed. */
