@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { BaseCommand } from '../cli/command/index.js';
+import { BaseCommand, pathFlag } from '../cli/command/index.js';
 import { type AppCheck, runTimeFlag, showAppCheck } from '../cli/serve/index.js';
 
 export default class Check extends BaseCommand {
@@ -26,8 +26,7 @@ export default class Check extends BaseCommand {
     measure: Flags.boolean({
       description: 'The same, and print what it used as `resources` for its app.json',
     }),
-    scan: Flags.file({
-      exists: true,
+    scan: pathFlag({
       helpValue: 'FILE',
       description: 'Run it on this scan instead of a tiny volume',
     }),

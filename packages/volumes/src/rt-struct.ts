@@ -5,13 +5,13 @@ import {
   codeItem,
   dateOf,
   derivedObject,
+  derivedUid,
   fileReferences,
   imageReference,
   longString,
   reference,
   timeOf,
 } from './derived-object.js';
-import { derivedUid } from './dicom-uid.js';
 import {
   type DicomElement,
   decimalString,

@@ -1,7 +1,7 @@
 import path from 'node:path';
+import { derivedUid } from './derived-object.js';
 import { filesOfDicom, readSeries } from './dicom.js';
 import { readElements } from './dicom-elements.js';
-import { derivedUid } from './dicom-uid.js';
 import { numberOf, wordsOf } from './headers/dicom-parse.js';
 import { readIdentity, readLossy } from './patient-study.js';
 import type { SourceImage, SourceSeries } from './segments.js';

@@ -6,13 +6,13 @@ import {
   codeItem,
   decimals,
   derivedObject,
+  derivedUid,
   longString,
   positionOf,
   referencedSeries,
   sourceImages,
   spacingBetween,
 } from './derived-object.js';
-import { derivedUid } from './dicom-uid.js';
 import {
   type DicomElement,
   decimalString,

@@ -4,12 +4,12 @@ import path from 'node:path';
 import {
   decimals,
   derivedObject,
+  derivedUid,
   positionOf,
   referencedSeries,
   sourceImages,
   spacingBetween,
 } from './derived-object.js';
-import { derivedUid } from './dicom-uid.js';
 import { type DicomElement, decimalString, encodeElements, fileStart } from './dicom-write.js';
 import { slicesOnGrid } from './onto-grid.js';
 import type { Maker, SourceSeries, WrittenObject } from './segments.js';

@@ -1,10 +1,10 @@
 import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { withWriteErrors } from '../../client/errors.js';
-import { expandHome, makeDirectory } from '../../files/index.js';
+import { makeDirectory } from '../../files/index.js';
 import { checkIsInside, type ModelApp, type ModelKind, type ModelSource } from './model-app.js';
 import { monaiBundleApp } from './monai-bundle-app.js';
-import { checkIsFree, type NewApp, residentHelpers, schemaName } from './new-app.js';
+import { type NewApp, residentHelpers, schemaName } from './new-app.js';
 import { nnunetApp } from './nnunet-app.js';
 import { totalsegmentatorApp } from './totalsegmentator-app.js';
 
@@ -15,15 +15,12 @@ const readers: Readonly<Record<ModelKind, (source: ModelSource) => ModelApp>> = 
   totalsegmentator: totalsegmentatorApp,
 };
 
-export interface ModelRequest extends ModelSource {
-  /** Created if it does not exist; it must be empty otherwise. */
-  readonly target: string;
+export interface ModelRequest extends ModelSource, Pick<NewApp, 'directory' | 'name'> {
   readonly kind: ModelKind;
   /** Whether weights are copied where they could be linked. */
   readonly copy: boolean;
   /** Whether the app has an environment of Python of its own. */
   readonly venv: boolean;
-  readonly name: string | undefined;
 }
 
 /** Gives a file a second name or, where that cannot be, a copy. @returns whether it is a link */
@@ -66,18 +63,15 @@ function templateOf(root: string, kind: ModelKind, file: string): Buffer {
 
 /**
  * Writes an app that serves a trained network.
- * @throws UsageError for a directory that is not empty, and for a source that cannot be served; WriteError
+ * @throws UsageError for a source that cannot be served; WriteError
  */
 export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> {
-  const { kind, root } = request;
-  const directory = path.resolve(expandHome(request.target));
+  const { kind, root, directory, name } = request;
   const app = readers[kind](request);
-  checkIsFree(directory);
   const folder = request.source ?? app.source ?? '';
   const inside = (files: Readonly<Record<string, string>>) =>
     Object.entries(files).map(([file, of]) => [file, checkIsInside(of, folder)] as const);
   const [weights, copies] = [inside(app.weights), inside(app.copies)];
-  const name = request.name || path.basename(directory) || 'app';
   const helper = residentHelpers.python ?? '';
   const place = (file: string) => path.join(directory, file);
   const python = request.venv ? 'venv/bin/python' : 'python3';

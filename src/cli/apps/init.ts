@@ -4,7 +4,7 @@ import { excerpt, shellWord } from '../../contract/index.js';
 import { expandHome } from '../../files/index.js';
 import { type CommandIo, openReporter } from '../terminal/index.js';
 import { hasTasks, type ModelKind } from './model-app.js';
-import { type Language, languages, type NewApp, writeNewApp } from './new-app.js';
+import { checkIsFree, type Language, languages, type NewApp, writeNewApp } from './new-app.js';
 
 interface InitRequest {
   readonly directory: string;
@@ -48,21 +48,22 @@ const absolute = (given: string | undefined): string | undefined =>
  * @throws UsageError, WriteError
  */
 export async function initApp(request: InitRequest, root: string, io: CommandIo): Promise<NewApp> {
-  const { directory: target, from: kind, name, task, copy = false, venv = false } = request;
+  const { from: kind, language, resident, task, copy = false, venv = false } = request;
   const [source, weights] = [absolute(request.source), absolute(request.weights)];
-  if (kind === undefined) {
-    if (request.source !== undefined)
-      throw new UsageError(
-        `Say with --from what ${shellWord(request.source)} is: --from nnunet ${shellWord(request.source)}`,
-      );
-    return writeNewApp({ ...request, target, name }, root);
-  }
-  checkWords(kind, request);
+  if (kind !== undefined) checkWords(kind, request);
+  else if (request.source !== undefined)
+    throw new UsageError(
+      `Say with --from what ${shellWord(request.source)} is: --from nnunet ${shellWord(request.source)}`,
+    );
+  const directory = path.resolve(expandHome(request.directory));
+  checkIsFree(directory);
+  const name = request.name || path.basename(directory) || 'app';
+  if (kind === undefined) return writeNewApp({ directory, language, resident, name }, root);
   // Other commands use this module too, and read no models.
   const { writeAppFromModel } = await import('./app-from-model.js');
   const environment = io.env;
   const app = await writeAppFromModel({
-    ...{ target, kind, source, task, weights, copy, venv, name, environment, root },
+    ...{ directory, kind, source, task, weights, copy, venv, name, environment, root },
   });
   if (!venv) return app;
   const { makeEnvironment } = await import('./app-environment.js');

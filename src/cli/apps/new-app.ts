@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError, withWriteErrors } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
-import { errorCode, expandHome, faultWithoutPath, makeDirectory } from '../../files/index.js';
+import { errorCode, faultWithoutPath, makeDirectory } from '../../files/index.js';
 import type { ModelKind } from './model-app.js';
 
 /** The languages of new apps, each with the command that runs the app; its last word is the program's file. */
@@ -100,7 +100,7 @@ export function checkIsFree(directory: string): void {
 }
 
 /** The templates that a new app is made from, and the directory that holds them. @throws UsageError */
-function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'resident'>) {
+function templatesOf({ language, resident }: NewAppRequest) {
   const [, program] = languages[language];
   if (!resident) return { folder: path.join('templates', language), programs: [program] };
   const helper = residentHelpers[language];
@@ -113,28 +113,18 @@ function templatesOf({ language, resident }: Pick<NewAppRequest, 'language' | 'r
   return { folder: path.join('templates', 'resident', language), programs: [program, helper] };
 }
 
-export interface NewAppRequest {
-  /** Created if it does not exist; it must be empty otherwise. */
-  readonly target: string;
-  readonly language: Language;
-  readonly resident: boolean;
-  /** The display name; the name of the directory by default. */
-  readonly name: string | undefined;
-}
+/** What a new app is, before its files are known. */
+export type NewAppRequest = Omit<NewApp, 'files' | 'model'>;
 
 /**
  * Writes an app that runs as it is.
  * @param root the directory of this package, which has the programs and the schema
- * @throws UsageError for a directory that is not empty, and for a language without resident apps; WriteError
+ * @throws UsageError for a language without resident apps; WriteError
  */
 export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
-  const { language, resident } = request;
-  const directory = path.resolve(expandHome(request.target));
+  const { directory } = request;
   const { folder, programs } = templatesOf(request);
-  checkIsFree(directory);
-  const files = ['app.json', ...programs, 'README.md', schemaName];
-  const name = request.name || path.basename(directory) || 'app';
-  const app: NewApp = { directory, language, resident, name, files };
+  const app: NewApp = { ...request, files: ['app.json', ...programs, 'README.md', schemaName] };
   const place = (file: string) => path.join(directory, file);
   await withWriteErrors(directory, 'run the command again', async () => {
     makeDirectory(directory);

@@ -6,6 +6,7 @@ export * from './flags.js';
 export {
   type ConnectionChoices,
   checkToken,
+  readNamedFile,
   resolveSettings,
   type Settings,
   type TypedFlags,

@@ -11,7 +11,7 @@ import {
   trustFile,
 } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
-import { defaultServer, oneLine, quoteName, tokenVariable } from '../../contract/index.js';
+import { defaultServer, oneLine, quoteName, quotePath, tokenVariable } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import type { CommandIo } from '../terminal/index.js';
 import { appVariable } from './flags.js';
@@ -56,19 +56,19 @@ export function checkToken(text: string, source: string): string | undefined {
   return token;
 }
 
-function tokenOfFile(file: string): string {
+/** The text of a file that a person has named. @param what it is, such as `The token file` @throws UsageError */
+export function readNamedFile(what: string, file: string): string {
   try {
-    const token = checkToken(readSmallFile(file), file);
-    if (token !== undefined) return token;
-    throw new UsageError(
-      `The token file ${quoteName(file)} is empty; put the token into it, or leave it out`,
-    );
+    return readSmallFile(file);
   } catch (cause) {
-    if (cause instanceof UsageError) throw cause;
-    throw new UsageError(`The token file ${quoteName(file)} cannot be read: ${faultWithoutPath(cause)}`, {
-      cause,
-    });
+    throw new UsageError(`${what} ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, { cause });
   }
+}
+
+function tokenOfFile(file: string): string {
+  const token = checkToken(readNamedFile('The token file', file), file);
+  if (token !== undefined) return token;
+  throw new UsageError(`The token file ${quotePath(file)} is empty; put the token into it, or leave it out`);
 }
 
 const sameServer = (a: string, b: string): boolean =>

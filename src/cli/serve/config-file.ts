@@ -1,9 +1,8 @@
 import type { Interfaces } from '@oclif/core';
 import { isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { UsageError } from '../../client/errors.js';
-import { nearest, quoteName, quotePath } from '../../contract/index.js';
-import { faultWithoutPath, readSmallFile } from '../../files/index.js';
-import { sentenceOf } from '../command/index.js';
+import { nearest, quoteName } from '../../contract/index.js';
+import { readNamedFile, sentenceOf } from '../command/index.js';
 
 /**
  * The flags of a configuration file as arguments, without those that were typed.
@@ -58,23 +57,13 @@ function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, wher
   return node.items.map((item) => `--${name}=${textOf(item, where)}`);
 }
 
-function read(file: string): string {
-  try {
-    return readSmallFile(file);
-  } catch (cause) {
-    throw new UsageError(`The configuration ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, {
-      cause,
-    });
-  }
-}
-
 /**
  * Reads a configuration file: YAML, whose keys are the names of flags without their dashes.
  * @param flags of the command
  * @throws UsageError that names the file, the line and the key
  */
 export function readConfig(file: string, flags: Interfaces.FlagInput): readonly ConfiguredFlag[] {
-  const text = read(file);
+  const text = readNamedFile('The configuration', file);
   const oneALine = "it must have one flag a line, such as 'port: 8000'";
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter });

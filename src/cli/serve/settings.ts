@@ -3,9 +3,9 @@ import path from 'node:path';
 import type { Config } from '@oclif/core';
 import { UsageError } from '../../client/errors.js';
 import { quotePath, tokenVariable } from '../../contract/index.js';
-import { expandHome, faultWithoutPath, readSmallFile } from '../../files/index.js';
+import { expandHome } from '../../files/index.js';
 import type { ServerSettings } from '../../server/settings.js';
-import { checkToken } from '../command/index.js';
+import { checkToken, readNamedFile } from '../command/index.js';
 import type { ServeFlags } from './flags.js';
 import { usableProcessors } from './processors.js';
 import { slurmOptions } from './slurm-options.js';
@@ -36,14 +36,10 @@ const example = "such as that of 'openssl rand -hex 32'";
 
 /** A token, or another secret that is sent in a header. @throws UsageError */
 function secretOf(file: string, what = 'The token file'): string {
-  try {
-    checkSecrecy(file, what);
-    const secret = checkToken(readSmallFile(file), file);
-    if (secret !== undefined) return secret;
-  } catch (cause) {
-    if (cause instanceof UsageError) throw cause;
-    throw new UsageError(`${what} ${quotePath(file)} cannot be read: ${faultWithoutPath(cause)}`, { cause });
-  }
+  const text = readNamedFile(what, file);
+  checkSecrecy(file, what);
+  const secret = checkToken(text, file);
+  if (secret !== undefined) return secret;
   throw new UsageError(`${what} ${quotePath(file)} is empty: write random text into it, ${example}`);
 }
 

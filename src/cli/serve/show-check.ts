@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError } from '../../client/errors.js';
 import { counted, exitCodes, oneLine, quotePath } from '../../contract/index.js';
@@ -61,6 +61,8 @@ export async function showAppCheck(
     throw new UsageError(`There is no directory ${quotePath(target)}; name that of an app`);
   }
   const { run, measure, scan } = flags;
+  if (scan !== undefined && !existsSync(scan))
+    throw new UsageError(`There is no file ${quotePath(scan)} for --scan; name a scan`);
   const isInSandbox = flags.try || measure;
   const seconds = run || isInSandbox ? runTime('time-limit', flags['time-limit']) / 1000 : null;
   const trial = { seconds, isInSandbox, isMeasured: measure, scan };

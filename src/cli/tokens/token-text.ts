@@ -87,18 +87,15 @@ function inheritedBy(
   );
 }
 
-/** The columns of limits, and how each is written. */
-const limitColumns: Readonly<Record<LimitName, readonly [heading: string, text: (limit: number) => string]>> =
-  {
-    max_jobs: ['MAX JOBS', String],
-    max_gpus: ['MAX GPUS', String],
-    max_kept: ['MAX KEPT', formatBytes],
-    max_upload: ['MAX UPLOAD', formatBytes],
-  };
+/** The heading of the column of a limit: `MAX JOBS`. */
+const headingOf = (name: LimitName): string => name.toUpperCase().replace('_', ' ');
+
+/** Limits that are bytes; the others are counts. */
+const ofBytes: readonly LimitName[] = ['max_kept', 'max_upload'];
 
 /** A limit as the table has it: what a token inherits says from whom. */
 function limitCell({ limits, inherited }: ListedToken, name: LimitName): string {
-  const [, text] = limitColumns[name];
+  const text = ofBytes.includes(name) ? formatBytes : String;
   const from = inherited[name];
   if (from) return `${text(from.most)} (${from.of})`;
   const own = limits[name];
@@ -151,7 +148,7 @@ export function tokenTable(tokens: readonly ListedToken[], now = Date.now()): st
     [
       ...['NAME', 'ROLE', 'STATE', 'CREATED', 'EXPIRES'],
       ...(isUseKnown ? ['LAST USE', 'KEPT'] : []),
-      ...limits.map((name) => limitColumns[name][0]),
+      ...limits.map(headingOf),
       ...(haveApps ? ['APPS'] : []),
     ],
     tokens.map((token) => [

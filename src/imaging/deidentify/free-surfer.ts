@@ -37,7 +37,6 @@ export function freeSurferStart(file: string, start: Buffer): VolumeStart {
     kept: ['sizes', 'type', 'geometry', 'acquisition parameters'],
     removed: isFilled ? ['unused bytes of the header'] : [],
     dataFiles: null,
-    isPair: false,
     from: 0,
     before: headerBytes,
     voxels,

@@ -62,7 +62,6 @@ export function metaImageStart(file: string, start: Buffer): VolumeStart {
     kept: [...names],
     removed: [...fields.keys()].filter((key) => !names.has(key) && !replaced.has(key)),
     dataFiles,
-    isPair: false,
     from: dataFiles === null ? end : 0,
     before: layout.before,
     voxels: layout.voxels,

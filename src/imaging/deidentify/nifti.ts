@@ -57,7 +57,6 @@ export function niftiStart(file: string, start: Buffer): VolumeStart {
     kept,
     removed: hasExtensions ? [...left, 'extensions'] : left,
     dataFiles: isPair ? [] : null,
-    isPair,
     // An offset of 0 in a file of its own is that behind the header.
     before: isPair ? layout.before : Math.max(end, layout.before),
     from: 0,

@@ -84,7 +84,6 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
       ...(hasComments(text) ? ['comments'] : []),
     ],
     dataFiles,
-    isPair: false,
     from: dataFiles === null ? end : 0,
     before: layout.before,
     voxels: layout.voxels,

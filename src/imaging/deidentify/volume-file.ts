@@ -68,6 +68,9 @@ function headerOf(file: string): { readonly header: VolumeStart; readonly isPack
   return null;
 }
 
+/** Whether the voxels of a header are in a file of its own name. */
+const isPair = ({ dataFiles }: VolumeStart): boolean => dataFiles?.length === 0;
+
 /** Whether a header names the files that have its voxels. */
 export function namesFiles(file: string): boolean {
   if (!/\.(mhd|mha|nhdr|nrrd)$/i.test(file)) return false;
@@ -122,7 +125,7 @@ export function volumeLeaving(file: string, nameOf: (data: string) => string | n
   if (found === null)
     throw notUnderstood(file, 'its format is none that is understood: DICOM, NIfTI, NRRD, MetaImage, MGH');
   const { header, isPacked } = found;
-  const { dataFiles, isPair, kept, removed, encode } = header;
+  const { dataFiles, kept, removed, encode } = header;
   if (dataFiles === null) return wholeFile(file, header, isPacked);
   const names = dataFiles.map((each) => {
     const name = nameOf(path.resolve(path.dirname(file), each));
@@ -132,8 +135,8 @@ export function volumeLeaving(file: string, nameOf: (data: string) => string | n
   const bytes = encode(names, null);
   // The header of a pair ends with the mark of its extensions.
   const piece = isPacked ? gzipSync(bytes) : bytes;
-  const left =
-    sizeOf(file) > bytes.length && isPair && !isPacked ? [...new Set([...removed, 'extensions'])] : removed;
+  const isLonger = isPair(header) && !isPacked && sizeOf(file) > bytes.length;
+  const left = isLonger ? [...new Set([...removed, 'extensions'])] : removed;
   return { kept, removed: isPacked ? [...left, ofGzip] : left, content: { pieces: [piece] } };
 }
 
@@ -142,8 +145,8 @@ export function voxelsLeaving(file: string, headerFile: string): Leaving {
   const found = headerOf(headerFile);
   if (found === null || found.header.dataFiles === null)
     throw notUnderstood(file, `its header ${quotePath(headerFile)} is none that is understood`);
-  const { dataFiles, isPair, before, voxels, packing: said } = found.header;
-  const packing = isPair && isGzip(firstBytes(file, 2)) ? 'gzip' : said;
+  const { dataFiles, before, voxels, packing: said } = found.header;
+  const packing = isPair(found.header) && isGzip(firstBytes(file, 2)) ? 'gzip' : said;
   const take = voxels / (dataFiles.length || 1);
   const kept = ['voxels'];
   if (packing === null) {

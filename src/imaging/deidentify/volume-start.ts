@@ -9,10 +9,8 @@ export interface VolumeStart {
   /** What the header still says, and what it does not say any more: names of fields, never values. */
   readonly kept: readonly string[];
   readonly removed: readonly string[];
-  /** The files that it names for the voxels; none where `isPair`, null if the voxels follow it. */
+  /** The files that it names for the voxels; none where these are in a file of its own name, null if they follow it. */
   readonly dataFiles: readonly string[] | null;
-  /** Whether the voxels are in a file of its own name. */
-  readonly isPair: boolean;
   /** Where what is packed begins in the file that holds it. */
   readonly from: number;
   /** Bytes before the voxels in each file that has them, unpacked; null where the voxels are its last ones. */
