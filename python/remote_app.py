@@ -848,7 +848,8 @@ class Server:
         mc: Count = None, ensemble: Count = None, ensemble_models: Words = None, uncertainty: Flag = None,
         prediction_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
         batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, retry_alone: Flag = None, tag: Text = None, deidentified: Flag = None,
+        progress: Shown = None, log: Log = None,
     ) -> Result:
         """Runs inference, waits for it and fetches the result.
 
@@ -860,15 +861,16 @@ class Server:
     def evaluate(
         self, *inputs: Groups, gt: Groups, mask: Groups | None = None, app: Text = None, gpu: Gpus = None,
         cpu: Count = None, evaluation_file: Text = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, retry_alone: Flag = None, tag: Text = None, deidentified: Flag = None,
+        progress: Shown = None, log: Log = None,
     ) -> Result:
         """Evaluates predictions against ground truth, in the same order."""
         return self._run("evaluate", locals())
 
     def uncertainty(
         self, *inputs: Groups, app: Text = None, gpu: Gpus = None, cpu: Count = None, uncertainty_file: Text = None,
-        quiet: Flag = None, keep: Span = None, time_limit: Span = None, tag: Text = None, deidentified: Flag = None,
-        progress: Shown = None, log: Log = None,
+        quiet: Flag = None, keep: Span = None, time_limit: Span = None, retry_alone: Flag = None, tag: Text = None,
+        deidentified: Flag = None, progress: Shown = None, log: Log = None,
     ) -> Result:
         """Estimates uncertainty from stacks of predictions that an inference wrote."""
         return self._run("uncertainty", locals())
@@ -879,7 +881,8 @@ class Server:
         uncertainty: Flag = None, prediction_file: Text = None, evaluation_file: Text = None,
         uncertainty_file: Text = None, patch_size: Sequence[int] | None = None, max_voxels: Count = None,
         batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None, keep: Span = None,
-        time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None, log: Log = None,
+        time_limit: Span = None, retry_alone: Flag = None, tag: Text = None, deidentified: Flag = None,
+        progress: Shown = None, log: Log = None,
     ) -> Result:
         """Runs inference, evaluation and uncertainty estimation."""
         return self._run("pipeline", locals())
@@ -888,8 +891,8 @@ class Server:
         self, dataset: PathText, *, name: Text = None, app: Text = None, gpu: Gpus = None, cpu: Count = None,
         config_file: Text = None, epochs: Count = None, it_validation: Count = None, models: Words = None,
         lr: float | None = None, batch_size: Count = None, config_overrides: Overrides = None, quiet: Flag = None,
-        keep: Span = None, time_limit: Span = None, tag: Text = None, deidentified: Flag = None, progress: Shown = None,
-        log: Log = None,
+        keep: Span = None, time_limit: Span = None, retry_alone: Flag = None, tag: Text = None,
+        deidentified: Flag = None, progress: Shown = None, log: Log = None,
     ) -> Result:
         """Fine-tunes checkpoints on a data set: a directory, or a zip archive of one."""
         return self._run("fine_tune", locals())

@@ -13,8 +13,7 @@ export const cgroupOf = (delegated: string, jobId: string): string => path.join(
 /**
  * The cgroup below which each job may have its own: the one that systemd has delegated to the unit. Null without one, and
  * if the server is in that cgroup itself: it could move, but then systemd could not start the next server there while jobs
- * go on. Removes what killed runners have left; the kernel
- * refuses that for the cgroups of jobs that go on.
+ * go on. Removes what killed runners have left; the kernel refuses that for the cgroups of jobs that go on.
  */
 export function delegatedCgroup(): string | null {
   try {
