@@ -69,14 +69,16 @@ export interface Capacity {
   readonly disk: number | null;
 }
 
-/** The devices that a request names: ids of GPUs, if it names some, and whether it asks for the CPU. */
-interface AskedDevices {
+/** The GPUs that a request names, or the CPU. */
+export interface AskedGpus {
+  /** Ids; undefined if it names none. */
   readonly gpus: readonly number[] | undefined;
+  /** It asked for the CPU. */
   readonly isCpu: boolean;
 }
 
 /** Why no GPU that a job may have is enough for it; null if one is, or if that is not known. */
-function gpuShortage(needs: Needs, { gpus: ids, isCpu }: AskedDevices, { gpus }: Capacity): string | null {
+function gpuShortage(needs: Needs, { gpus: ids, isCpu }: AskedGpus, { gpus }: Capacity): string | null {
   if (needs.gpu === 'none') return ids ? "uses no GPU: leave out 'gpu'" : null;
   if (isCpu || gpus?.length === 0) {
     if (needs.gpu !== 'required') return null;
@@ -97,7 +99,7 @@ function gpuShortage(needs: Needs, { gpus: ids, isCpu }: AskedDevices, { gpus }:
 }
 
 /** Why a server can never run a job that needs this, as a sentence; null if it can, or if that is not known. */
-export function shortage(app: string, needs: Needs, asked: AskedDevices, capacity: Capacity): string | null {
+export function shortage(app: string, needs: Needs, asked: AskedGpus, capacity: Capacity): string | null {
   const exceeds = (need: number | null, have: number | null) => need !== null && have !== null && need > have;
   const of = (what: 'memory' | 'disk', have: string) =>
     exceeds(needs[what], capacity[what]) &&

@@ -37,8 +37,8 @@ function removeLast(descriptor: number, bytes: number): void {
   }
 }
 
-/** The last bytes of a file. */
-function tailOf(descriptor: number, max: number): Buffer {
+/** The last bytes of an open file. */
+export function tailOf(descriptor: number, max: number): Buffer {
   const { size } = fstatSync(descriptor);
   const tail = Buffer.alloc(Math.min(size, max));
   return tail.subarray(0, readSync(descriptor, tail, 0, tail.length, size - tail.length));

@@ -14,6 +14,7 @@ import {
   runHere,
   sourceProblems,
   staysLoaded,
+  type Trial,
   type TrialEnd,
   type TrialJob,
   trialRun,
@@ -31,12 +32,9 @@ import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 import { GpuTrial } from './try-on-gpus.js';
 
-/** What a check found about one thing that a server needs. */
-export interface Finding {
-  /** `note`: the server can start, and somebody may want to know. */
-  readonly kind: 'ok' | 'note' | 'problem';
+/** What a check found about one thing that a server needs. `note`: the server can start, and somebody may want to know. */
+export interface Finding extends Trial {
   readonly about: string;
-  readonly says: string;
 }
 
 const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
@@ -191,13 +189,9 @@ async function* checkCluster({
   const about = 'Slurm';
   const own = Object.entries(environment).filter(([name]) => !tokenVariables.includes(name));
   const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
-  if (problem !== null) yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
-  else
-    yield {
-      kind: 'ok',
-      about,
-      says: `${version}: ${counted(size?.nodes ?? 0, 'node')}, ${counted(size?.gpus ?? 0, 'GPU')}`,
-    };
+  const found = `${version}: ${counted(size?.nodes ?? 0, 'node')}, ${counted(size?.gpus ?? 0, 'GPU')}`;
+  if (problem === null) yield { kind: 'ok', about, says: found };
+  else yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
 }
 
 /** The allowed apps by their ids; null if the list is wrong, which the check of the apps reports. */
@@ -220,14 +214,10 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> 
     checkSecrets(rules, appDirectories(settings.apps), settings.engine);
     yield { kind: 'ok', about, says: found.version };
     if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
-    const problem =
-      settings.residentIdle > 0 && hasResident(settings) && (await found.sandbox.jobMountsProblem());
-    if (problem)
-      yield {
-        kind: 'problem',
-        about,
-        says: `apps that could stay loaded are started for each job: ${problem}`,
-      };
+    const stayLoaded = settings.residentIdle > 0 && hasResident(settings);
+    const problem = stayLoaded && (await found.sandbox.jobMountsProblem());
+    const reloaded = `apps that could stay loaded are started for each job: ${problem}`;
+    if (problem) yield { kind: 'problem', about, says: reloaded };
   } else if (settings.sandbox === 'off')
     yield { kind: 'note', about, says: 'off: jobs see what this user sees' };
   else yield { kind: 'problem', about, says: `jobs would run without one: ${found.problem}` };
@@ -260,17 +250,14 @@ async function tryApp(
   directory: string,
   run: (job: TrialJob) => Promise<TrialEnd>,
   scan: string | undefined,
-): Promise<Omit<Finding, 'about'>> {
+): Promise<Trial> {
   const app = await viewAppDirectory(id, directory);
   if (!app.available || command === null) {
-    return {
-      kind: 'note',
-      says: 'it has no command of its own: the engine of a server runs it, and it was not tried',
-    };
+    const says = 'it has no command of its own: the engine of a server runs it, and it was not tried';
+    return { kind: 'note', says };
   }
-  if (refusals(app, operations.infer, {}, null).length > 0) {
+  if (refusals(app, operations.infer, {}, null).length > 0)
     return { kind: 'note', says: 'it declares no inference, so it was not tried' };
-  }
   return trialRun(app, directory, command, run, scan);
 }
 

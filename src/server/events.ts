@@ -164,20 +164,18 @@ export interface ServerHappenings {
   tokensMended: MendedTokens;
 }
 
-type Listeners = { [Name in keyof ServerHappenings]: [ServerHappenings[Name]] };
-
 /**
  * Passes events to the parts that record them, such as the log and the metrics. An error in a listener is reported and
  * never affects the job or the request that the event is about.
  */
 export class ServerEvents {
-  readonly #emitter = new EventEmitter<Listeners>();
+  readonly #emitter = new EventEmitter();
 
   constructor(private readonly report: Report) {}
 
   tell<Name extends keyof ServerHappenings>(name: Name, happening: ServerHappenings[Name]): void {
     try {
-      (this.#emitter as EventEmitter).emit(name, happening);
+      this.#emitter.emit(name, happening);
     } catch (cause) {
       this.report(`An event could not be recorded (${name})`, cause);
     }
@@ -187,6 +185,6 @@ export class ServerEvents {
     name: Name,
     listener: (happening: ServerHappenings[Name]) => void,
   ): void {
-    (this.#emitter as EventEmitter).on(name, listener);
+    this.#emitter.on(name, listener);
   }
 }

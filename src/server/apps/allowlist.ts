@@ -9,7 +9,9 @@ import {
   isSystemError,
   monotonicTime,
 } from '../../files/index.js';
+import type { ChangedApps } from '../events.js';
 import { type RepositoryName, readRepositoryName } from '../hub/index.js';
+import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { isAppDirectory } from './app-view.js';
 
@@ -205,16 +207,10 @@ export function checkNamedApps(named: NamedApps, apps: ReadonlyMap<string, Allow
 /** Milliseconds before the directories are read again. */
 const lookInterval = 1000;
 
-/** Ids of apps that were added and removed. */
-interface AppChange {
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-}
-
 interface AppChanges {
-  readonly changed: (change: AppChange) => void;
+  readonly changed: (change: ChangedApps) => void;
   /** Called with the reason why the apps that were found cannot be used; the current apps are kept. */
-  readonly failed: (problem: string, cause: unknown) => void;
+  readonly failed: Report;
 }
 
 /**

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { existsSync, type Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import path from 'node:path';
-import { contentStamp, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
+import { contentStamp, hashFile, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
 
 /** Maximum number of files and directories of an app with a version: each start of a job waits for a look at them. */
 const maxEntries = 5000;
@@ -10,8 +10,6 @@ const maxEntries = 5000;
 const maxBytes = 256 * 1024 ** 3;
 /** Maximum number of hashes remembered for all apps together. */
 const maxContents = 50_000;
-/** Bytes read at once: hashing them takes well under a millisecond. */
-const chunkBytes = 256 * 1024;
 
 /** A file of an app, as it was when the app was looked at. */
 interface AppFile {
@@ -21,6 +19,8 @@ interface AppFile {
   /** Changes with its content. */
   readonly stamp: string;
 }
+
+const stampOf = (stats: Stats): string => [stats.dev, ...contentStamp(stats)].join(' ');
 
 /**
  * The files of an app that a job can read and that its author chose: weights, code and settings, also hidden ones, and
@@ -39,7 +39,7 @@ async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
     if (stats?.isFile()) {
       bytes += stats.size;
       const name = path.relative(directory, file).replaceAll(path.sep, '/');
-      files.push({ name, path: file, stamp: [stats.dev, ...contentStamp(stats)].join(' ') });
+      files.push({ name, path: file, stamp: stampOf(stats) });
     }
     if (entries > maxEntries || bytes > maxBytes) return null;
     await slice.pause();
@@ -57,17 +57,9 @@ function hashOf(files: readonly AppFile[], about: (file: AppFile) => string): st
 
 /** @throws Error if the file has changed since its stamp, or cannot be read */
 async function hashContent({ path: file, stamp }: AppFile): Promise<string> {
-  await using handle = await open(file);
-  const hash = createHash('sha256');
-  const buffer = Buffer.allocUnsafe(chunkBytes);
-  for (;;) {
-    const { bytesRead } = await handle.read(buffer, 0, chunkBytes, null);
-    if (bytesRead === 0) break;
-    hash.update(buffer.subarray(0, bytesRead));
-  }
-  const stats = await handle.stat();
-  if ([stats.dev, ...contentStamp(stats)].join(' ') !== stamp) throw new Error('The file has changed');
-  return hash.digest('hex');
+  const { sha256 } = await hashFile(file);
+  if (stampOf(await stat(file)) !== stamp) throw new Error('The file has changed');
+  return sha256;
 }
 
 /** The version of an app as it was when somebody asked. */

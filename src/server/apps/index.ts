@@ -12,4 +12,4 @@ export { staysLoaded, viewAppDirectory } from './app-view.js';
 export { AppCatalog } from './catalog.js';
 export { residentEngine } from './command-line.js';
 export { pythonWithoutCuda } from './missing-packages.js';
-export { howEnded, runHere, type TrialEnd, type TrialJob, trialRun } from './trial-run.js';
+export { howEnded, runHere, type Trial, type TrialEnd, type TrialJob, trialRun } from './trial-run.js';

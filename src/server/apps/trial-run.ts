@@ -19,7 +19,7 @@ import { appVariables, outputFault, readRefusal, refusalVariables } from '../job
 import { commandLine } from './command-line.js';
 
 /** The outcome of a trial run. `note`: the app works, but refused this volume. */
-interface Trial {
+export interface Trial {
   readonly kind: 'ok' | 'note' | 'problem';
   readonly says: string;
 }

@@ -7,17 +7,6 @@ import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
-/** What a line says of one thing. */
-type Fact =
-  | string
-  | number
-  | boolean
-  | null
-  | undefined
-  | readonly number[]
-  | readonly string[]
-  | { readonly [part: string]: Fact };
-
 /**
  * One line: what happened, and about whom and what. It never contains a token, or a name or sentence that could reveal
  * file names.
@@ -34,17 +23,11 @@ export interface AuditEntry {
     | 'removal'
     | 'drain'
     | 'refusal'
-    | 'token';
-  readonly [fact: string]: Fact;
+    | 'token'
+    // Stands in for lines that could not be written.
+    | 'lost';
+  readonly [fact: string]: unknown;
 }
-
-/** Stands in for lines that could not be written. */
-interface LostLines {
-  readonly event: 'lost';
-  /** How many. */
-  readonly lines: number;
-}
-type Entry = AuditEntry | LostLines;
 
 const { W_OK, X_OK } = constants;
 
@@ -101,9 +84,8 @@ export class AuditLog {
     const descriptor = this.#descriptor;
     if (descriptor === null) return;
     // Both at once, because there may be space only for the shorter one.
-    const lines: readonly Entry[] =
-      this.#lost === 0 ? [entry] : [{ event: 'lost', lines: this.#lost }, entry];
-    this.#lost = this.#append(descriptor, lines) ? 0 : this.#lost + 1;
+    const lost: readonly AuditEntry[] = this.#lost === 0 ? [] : [{ event: 'lost', lines: this.#lost }];
+    this.#lost = this.#append(descriptor, [...lost, entry]) ? 0 : this.#lost + 1;
   }
 
   /** Reopens the file by its name, after an admin has renamed the old one. Never throws. */
@@ -124,7 +106,7 @@ export class AuditLog {
   }
 
   /** @returns whether all of the lines are written; otherwise none is */
-  #append(descriptor: number, entries: readonly Entry[]): boolean {
+  #append(descriptor: number, entries: readonly AuditEntry[]): boolean {
     const time = new Date().toISOString();
     const lines = entries.map((entry) => JSON.stringify({ time, ...entry }));
     try {

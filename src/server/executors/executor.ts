@@ -1,4 +1,5 @@
 import {
+  type AskedGpus,
   type Capacity,
   type JobStart,
   type Needs,
@@ -28,11 +29,7 @@ export function gpusOf(request: DeviceRequest): number {
 }
 
 /** The devices that a submission asks for. */
-export interface AskedDevices {
-  /** Ids of GPUs; undefined if it names none. */
-  readonly gpus: readonly number[] | undefined;
-  /** It asked for the CPU. */
-  readonly isCpu: boolean;
+export interface AskedDevices extends AskedGpus {
   readonly workers: number;
 }
 

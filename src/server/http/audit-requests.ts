@@ -3,7 +3,7 @@ import type { Principal } from '../../access/index.js';
 import { jobIdPattern, parameters, type Route, type RouteName, routes } from '../../contract/index.js';
 import type { AuditEntry, AuditLog } from '../audit/index.js';
 import type { PatientResponse } from './http-server.js';
-import { captured } from './parameters.js';
+import { captured, queryText } from './parameters.js';
 
 /** The event that is recorded for requests of a route; null if they are not recorded. */
 function eventOf(name: RouteName): AuditEntry['event'] | null {
@@ -67,7 +67,7 @@ export function auditRequests(log: AuditLog): Middleware {
         const received = Number(ctx.get('Content-Length')) || null;
         log.write({ ...about, app: captured(ctx), operation: name ?? null, bytes: received });
       } else if (event === 'drain') {
-        const gpus = [ctx.query[parameters.drainedGpus.name] ?? []].flat().join(',') || undefined;
+        const gpus = queryText(ctx, parameters.drainedGpus) || undefined;
         log.write({ ...about, job_id: undefined, draining: name === 'drain', gpus });
       } else if (event === 'upload-removal') {
         log.write({ ...about, job_id: undefined });

@@ -81,6 +81,10 @@ const maxShown = 300;
 /** A request's path, which comes from outside, in a form that fits into a sentence. */
 const shown = (address: string): string => oneLine(address.slice(0, maxShown));
 
+/** Whether an error says that the machine lacks something, and nothing about the request. */
+const isOfMachine = (cause: unknown): boolean =>
+  isDiskFull(cause) || isFileTooLarge(cause) || isShortage(cause);
+
 /**
  * Converts any error to a ServiceError for the client. An unknown error is hidden from the client, and reported in the
  * server's log.
@@ -91,24 +95,21 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   if (errorCode(cause) === 'ERR_INVALID_URL') {
     return new ServiceError('badRequest', 'The address of the request is not valid');
   }
-  if (isDiskFull(cause)) {
+  if (!ctx.req.destroyed || ctx.req.complete || isOfMachine(cause))
     report(`${ctx.method} ${ctx.path} failed`, cause);
+  if (isDiskFull(cause)) {
     const detail = isOutOfInodes(cause)
       ? "No inodes (files) are left on the server's disk; try again later, or ask its admin to remove files there"
       : "The server's disk is full; try again later";
     return new ServiceError('diskFull', detail);
   }
   if (isFileTooLarge(cause)) {
-    report(`${ctx.method} ${ctx.path} failed`, cause);
     const detail =
       "The server may not write files of this size: its admin must raise its limit of a file's size (ulimit -f)";
     return new ServiceError('unwritable', detail);
   }
-  if (isShortage(cause)) {
-    report(`${ctx.method} ${ctx.path} failed`, cause);
+  if (isShortage(cause))
     return new ServiceError('shortage', 'The server has too many files open at the moment; try again soon');
-  }
-  if (!ctx.req.destroyed || ctx.req.complete) report(`${ctx.method} ${ctx.path} failed`, cause);
   return internalError();
 }
 

@@ -8,6 +8,10 @@ export function captured(ctx: Context): string {
   return orElse(() => decodeURIComponent(text), text);
 }
 
+/** The text of a query's parameter, whose repetitions are a list; empty if it is not there. */
+export const queryText = (ctx: Context, { name }: { readonly name: string }): string =>
+  [ctx.query[name] ?? []].flat().join();
+
 /** The on/off parameters of queries. */
 type BooleanParameter = Extract<(typeof parameters)[keyof typeof parameters], { kind: 'boolean' }>;
 
@@ -16,4 +20,4 @@ type BooleanParameter = Extract<(typeof parameters)[keyof typeof parameters], { 
  * @throws FieldError for a value that is neither true nor false
  */
 export const isAskedFor = (ctx: Context, { name, kind, help }: BooleanParameter): boolean =>
-  readText({ name, kind, help }, [ctx.query[name] ?? ''].flat().join()) === true;
+  readText({ name, kind, help }, queryText(ctx, { name })) === true;

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, mkdirSync, readSync } from 'node:fs';
+import { closeSync, constants, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt, oneLine, redrawEnd, resultName, servicePrefix } from '../../contract/index.js';
 import {
@@ -14,6 +14,7 @@ import {
   reserveJsonFile,
   saveJsonFile,
   syncFile,
+  tailOf,
   writeReservedJson,
   writeTextFile,
 } from '../../files/index.js';
@@ -184,10 +185,7 @@ export class JobDirectory {
   #tail(): Buffer {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
-      const { size } = fstatSync(file);
-      const tail = Buffer.alloc(Math.min(size, tailBytes));
-      readSync(file, tail, 0, tail.length, size - tail.length);
-      return tail;
+      return tailOf(file, tailBytes);
     } finally {
       closeSync(file);
     }

@@ -1,3 +1,4 @@
+import type { StatsFs } from 'node:fs';
 import { readdir, statfs } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { type JobState, jobStates, type OutOfUse, type UsageOfUploads } from '../../contract/index.js';
@@ -49,13 +50,18 @@ const timeBuckets = [1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 
 /** The same for memory, in bytes: from a gibibyte to a tebibyte. */
 const memoryBuckets = Array.from({ length: 11 }, (_, power) => 2 ** (30 + power));
 
+/** Counters of events. */
+const counterIn =
+  (registry: Registry) =>
+  (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers: [registry] });
+
 /**
  * Metrics that count events: jobs, their times, refusals. The apps are those of the allowlist, so there are few labels.
  */
 function countJobs(events: ServerEvents, registry: Registry): void {
   const registers = [registry];
-  const counter = (name: string, help: string, ...labelNames: string[]) =>
-    new Counter({ name, help, labelNames, registers });
+  const counter = counterIn(registry);
   const histogram = (name: string, help: string, ...labelNames: string[]) =>
     new Histogram({ name, help, labelNames, buckets: timeBuckets, registers });
   const peaks = (name: string, help: string) =>
@@ -109,18 +115,14 @@ function countJobs(events: ServerEvents, registry: Registry): void {
 
 /** Metrics of uploads: those that were completed, and those that are kept. */
 function countUploads({ events, uploads }: MetricSources, registry: Registry): void {
-  const registers = [registry];
-  const whole = new Counter({ name: 'remote_app_uploads_total', help: 'Uploads that came whole', registers });
-  const bytes = new Counter({
-    name: 'remote_app_upload_bytes_total',
-    help: 'Bytes of uploads that came whole',
-    registers,
-  });
+  const counter = counterIn(registry);
+  const whole = counter('remote_app_uploads_total', 'Uploads that came whole');
+  const bytes = counter('remote_app_upload_bytes_total', 'Bytes of uploads that came whole');
   events.on('uploaded', ({ bytes: length }) => {
     whole.inc();
     bytes.inc(length);
   });
-  const { gauge } = oneValue(registers);
+  const { gauge } = oneValue(registry);
   const sum = (of: (each: UsageOfUploads) => number) => () =>
     uploads?.usage().reduce((total, each) => total + of(each), 0);
   gauge(
@@ -136,12 +138,12 @@ function countUploads({ events, uploads }: MetricSources, registry: Registry): v
 }
 
 /** Metrics with a single value, which is read on each request. A gauge without a value is left out. */
-const oneValue = (registers: Registry[]) => ({
+const oneValue = (registry: Registry) => ({
   gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) =>
     new Gauge({
       name,
       help,
-      registers,
+      registers: [registry],
       async collect() {
         const value = await read();
         if (value === undefined) this.remove();
@@ -152,7 +154,7 @@ const oneValue = (registers: Registry[]) => ({
     new Counter({
       name,
       help,
-      registers,
+      registers: [registry],
       collect() {
         this.reset();
         this.inc(read());
@@ -163,8 +165,8 @@ const oneValue = (registers: Registry[]) => ({
 /** Metrics of the current state, which is looked up on each request. */
 function showServer(sources: MetricSources, registry: Registry): void {
   const registers = [registry];
-  /** Null if the file system cannot be asked. */
-  const disk = () => statfs(sources.dataDirectory).catch(() => null);
+  const disk = (of: (found: StatsFs) => number) => () =>
+    statfs(sources.dataDirectory).then(of, () => undefined);
   new Gauge({
     name: 'remote_app_jobs',
     help: 'Jobs that the server keeps, by state',
@@ -206,7 +208,7 @@ function showServer(sources: MetricSources, registry: Registry): void {
     });
   outOfUse('remote_app_gpu_drained', 'Whether an admin has drained this GPU: 1 or 0', 'drained');
   outOfUse('remote_app_gpu_faulty', 'Whether this GPU does not work: 1 or 0', 'faulty');
-  const { gauge, counter } = oneValue(registers);
+  const { gauge, counter } = oneValue(registry);
   gauge(
     'remote_app_draining',
     'Whether new jobs are refused because an admin has asked for it: 1 or 0',
@@ -231,15 +233,13 @@ function showServer(sources: MetricSources, registry: Registry): void {
   gauge(
     'remote_app_disk_free_bytes',
     'Free bytes of the file system that has the data directory',
-    async () => {
-      const found = await disk();
-      return found ? found.bavail * found.bsize : undefined;
-    },
+    disk(({ bavail, bsize }) => bavail * bsize),
   );
-  gauge('remote_app_disk_size_bytes', 'Size of the file system that has the data directory', async () => {
-    const found = await disk();
-    return found ? found.blocks * found.bsize : undefined;
-  });
+  gauge(
+    'remote_app_disk_size_bytes',
+    'Size of the file system that has the data directory',
+    disk(({ blocks, bsize }) => blocks * bsize),
+  );
   showProcess(registry);
 }
 
@@ -248,7 +248,7 @@ function showServer(sources: MetricSources, registry: Registry): void {
  * used, because it measures the delay of the event loop a hundred times a second.
  */
 function showProcess(registry: Registry): void {
-  const { gauge, counter } = oneValue([registry]);
+  const { gauge, counter } = oneValue(registry);
   const start = Date.now() / 1000 - process.uptime();
   gauge('process_start_time_seconds', 'Start of the server, in seconds since 1970', () => start);
   gauge('process_resident_memory_bytes', 'Memory of the server, without that of jobs', () =>

@@ -7,7 +7,7 @@ import {
   quoteName,
   type RemovedJob,
 } from '../../contract/index.js';
-import { captured, isAskedFor, principalOf, requireAdmin } from '../http/index.js';
+import { captured, isAskedFor, principalOf, queryText, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 
 /** The number of jobs that is asked for. @throws FieldError */
@@ -28,8 +28,8 @@ export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   const principal = principalOf(ctx);
   const isAll = isAskedFor(ctx, parameters.all);
   if (isAll) requireAdmin(ctx, 'list the jobs of all owners');
-  const tag = [ctx.query[parameters.tag.name] ?? ''].flat().join().trim();
-  const before = [ctx.query[parameters.before.name] ?? ''].flat().join().trim();
+  const tag = queryText(ctx, parameters.tag).trim();
+  const before = queryText(ctx, parameters.before).trim();
   const listed = jobs.page({
     isWanted: ({ request }) =>
       (isAll || request.owner === principal.name) && (tag === '' || request.tag === tag),

@@ -28,7 +28,7 @@ import {
 } from '../../contract/index.js';
 import { firstBytes, isForbidden, isMissing, type Turns } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
-import { askForBody, captured, contentLength, principalOf, senderOf } from '../http/index.js';
+import { askForBody, captured, contentLength, principalOf, queryText, senderOf } from '../http/index.js';
 import { Job, type JobFiles, type JobService, type Slot } from '../jobs/index.js';
 import type { Report } from '../report.js';
 import {
@@ -114,20 +114,20 @@ function askedOf(
 export const checkAnnounced =
   ({ catalog, jobs }: Pick<SubmitDeps, 'catalog' | 'jobs'>) =>
   async (ctx: RouterContext): Promise<void> => {
-    const textOf = ({ name }: { readonly name: string }) => [ctx.query[name] ?? []].flat().join();
-    const app = textOf(parameters.app);
+    const app = queryText(ctx, parameters.app);
     if (app === '') return;
-    const name = operationNames.find((each) => operationOf(each).segment === textOf(parameters.operation));
+    const asked = queryText(ctx, parameters.operation);
+    const name = operationNames.find((each) => operationOf(each).segment === asked);
     if (!name) throw new FieldError(parameters.operation.name, `must be one of ${operationNames.join(', ')}`);
     const principal = principalOf(ctx);
     const described = await catalog.available(app, principal.apps);
     const devices = operationOf(name).fields.filter(({ role }) => role === 'gpus' || role === 'workers');
     const given = devices.flatMap((field) => {
-      const value = readText(field, textOf(field));
+      const value = readText(field, queryText(ctx, field));
       return value === undefined ? [] : [[field.name, value] as const];
     });
-    const asked = { values: Object.fromEntries(given), given: new Set(given.map(([each]) => each)) };
-    askedOf(name, asked, described, principal, jobs);
+    const fields = { values: Object.fromEntries(given), given: new Set(given.map(([each]) => each)) };
+    askedOf(name, fields, described, principal, jobs);
   };
 
 /** Files of a submission whose first bytes are read, at most: reading them blocks the event loop. */

@@ -201,11 +201,7 @@ export class EarlyChecks {
 }
 
 /** A submission's form, checked against the operations table. */
-export interface SubmissionForm {
-  /** Including the defaults. */
-  readonly values: FieldValues;
-  /** Fields for which the client sent a value. */
-  readonly given: ReadonlySet<string>;
+export interface SubmissionForm extends Omit<FormFields, 'options'> {
   readonly acceptedOptions: readonly string[];
   /** Files by field, one list a group. */
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
@@ -215,8 +211,6 @@ export interface SubmissionForm {
   readonly deidentified: boolean;
   /** Names of the first input files of the operation. */
   readonly inputs: readonly string[];
-  /** Names of fields that are in no operation. */
-  readonly ignored: readonly string[];
 }
 
 /** @throws FieldError if the sizes that were sent do not add up to the number of files (docs/http.md, Submission) */

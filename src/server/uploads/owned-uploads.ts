@@ -4,23 +4,12 @@ import type { Owner } from '../../access/index.js';
 import { FieldError, ServiceError, tus } from '../../contract/index.js';
 import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
 import type { Reservation } from './disk-space.js';
-import type { Removals } from './removals.js';
-import { partFile, readFileName, Upload, type UploadOwner } from './upload.js';
+import { partFile, readFileName, type Shared, Upload, type UploadOwner } from './upload.js';
 
 /** Uploads that one owner may have: each takes a few hundred bytes of memory, and time when the server starts. */
 const maxUploads = 100_000;
 /** Milliseconds after its last use during which an upload is not evicted: a submission may be about to name it. */
 const minIdle = 10 * 60_000;
-
-/** What the uploads of all owners share. */
-export interface Shared {
-  /** Milliseconds that an upload is kept after its last use. */
-  readonly keep: number;
-  readonly now: () => number;
-  readonly removals: Removals;
-  readonly inspect: (file: string) => Promise<void>;
-  readonly announceComplete: (upload: Upload) => void;
-}
 
 /** The uploads of one owner, in a directory of their own. Nothing here looks at the uploads of others. */
 export class OwnedUploads implements UploadOwner {
@@ -33,7 +22,7 @@ export class OwnedUploads implements UploadOwner {
   constructor(
     readonly name: Owner,
     readonly directory: string,
-    private readonly shared: Shared,
+    readonly shared: Shared,
   ) {}
 
   /**
@@ -52,7 +41,7 @@ export class OwnedUploads implements UploadOwner {
         continue;
       }
       const { sha256, length } = name;
-      const usedAt = Math.min(stats.mtimeMs, this.now());
+      const usedAt = Math.min(stats.mtimeMs, this.shared.now());
       const left = { size: stats.size, isComplete: length === null, usedAt };
       found.push(new Upload(sha256, length ?? stats.size, this, left));
     }
@@ -66,18 +55,6 @@ export class OwnedUploads implements UploadOwner {
       this.#add(upload);
     }
     return foreign;
-  }
-
-  now(): number {
-    return this.shared.now();
-  }
-
-  inspect(file: string): Promise<void> {
-    return this.shared.inspect(file);
-  }
-
-  announceComplete(upload: Upload): void {
-    this.shared.announceComplete(upload);
   }
 
   used(upload: Upload): void {
@@ -206,7 +183,7 @@ export class OwnedUploads implements UploadOwner {
   /** Uploads that are not in use, and were not for so many milliseconds, least recently used first. */
   *#unusedFor(time: number): Generator<Upload> {
     for (const upload of this.#uploads.values()) {
-      if (upload.lastUse + time > this.now()) return;
+      if (upload.lastUse + time > this.shared.now()) return;
       if (!upload.isInUse) yield upload;
     }
   }
@@ -219,7 +196,7 @@ export class OwnedUploads implements UploadOwner {
   }
 
   #isExpired({ lastUse, isInUse }: Upload): boolean {
-    return !isInUse && lastUse + this.shared.keep <= this.now();
+    return !isInUse && lastUse + this.shared.keep <= this.shared.now();
   }
 
   #add(upload: Upload): void {

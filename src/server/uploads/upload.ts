@@ -9,6 +9,7 @@ import { formatBytes, ServiceError } from '../../contract/index.js';
 import { hashFile, syncDirectory } from '../../files/index.js';
 import type { DiskSpace, Reservation } from './disk-space.js';
 import { FileWriter } from './file-writer.js';
+import type { Removals } from './removals.js';
 
 const filePattern = /^([0-9a-f]{64})(?:\.(\d{1,15})\.part)?$/;
 
@@ -53,18 +54,25 @@ export interface Turn extends Disposable {
   readonly awaited: AbortSignal;
 }
 
+/** What the uploads of all owners share. */
+export interface Shared {
+  /** Milliseconds that an upload is kept after its last use. */
+  readonly keep: number;
+  /** Milliseconds of the wall clock. */
+  readonly now: () => number;
+  readonly removals: Removals;
+  /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it */
+  readonly inspect: (file: string) => Promise<void>;
+  readonly announceComplete: (upload: Upload) => void;
+}
+
 /** What an upload needs from its owner's uploads. */
 export interface UploadOwner {
   readonly name: Owner;
   readonly directory: string;
-  /** Milliseconds of the wall clock. */
-  now(): number;
+  readonly shared: Shared;
   /** Removes the upload, because its bytes are wrong or lost. */
   remove(upload: Upload): Promise<void>;
-  /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it */
-  inspect(file: string): Promise<void>;
-  /** Tells that the upload is complete. */
-  announceComplete(upload: Upload): void;
   /** The upload was just used. */
   used(upload: Upload): void;
 }
@@ -107,7 +115,7 @@ export class Upload {
     this.#offset = found?.size ?? 0;
     this.#isComplete = found?.isComplete ?? false;
     this.#isNamed = found !== null;
-    this.#lastUse = found?.usedAt ?? owner.now();
+    this.#lastUse = found?.usedAt ?? owner.shared.now();
   }
 
   /** Bytes that are there, and survive a power cut. */
@@ -143,7 +151,7 @@ export class Upload {
 
   /** Records a use. The next server reads its time from the file. */
   use(): void {
-    this.#lastUse = this.owner.now();
+    this.#lastUse = this.owner.shared.now();
     utimesSync(this.file, this.#lastUse / 1000, this.#lastUse / 1000);
     this.owner.used(this);
   }
@@ -285,7 +293,7 @@ export class Upload {
       );
     }
     try {
-      await owner.inspect(file);
+      await owner.shared.inspect(file);
     } catch (cause) {
       await owner.remove(this);
       throw cause;
@@ -294,6 +302,6 @@ export class Upload {
     this.#isComplete = true;
     this.release();
     await syncDirectory(owner.directory);
-    owner.announceComplete(this);
+    owner.shared.announceComplete(this);
   }
 }

@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, mkdirSync, readSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { excerpt } from '../../../contract/index.js';
-import { isGone, openOwnFile, orElse, readOwnFile } from '../../../files/index.js';
+import { isGone, openOwnFile, orElse, readOwnFile, tailOf } from '../../../files/index.js';
 import { cleanupProgram, runFiles, runnerProgram } from '../../../runner/index.js';
 import type { JobRef } from '../index.js';
 
@@ -92,9 +92,8 @@ function overwrite(file: string, text: string): void {
 const readOrNothing = (file: string): string => orElse(() => readOwnFile(file, maxBytes) ?? '', '');
 
 /** Whether this server or an earlier one has prepared a submission of this job; true if that cannot be determined. */
-export const isPrepared = (directory: string): boolean => {
-  return orElse(() => readOwnFile(files(directory).go, maxBytes) !== undefined, true);
-};
+export const isPrepared = (directory: string): boolean =>
+  orElse(() => readOwnFile(files(directory).go, maxBytes) !== undefined, true);
 
 /** Makes the files before a submission. @throws the system's error */
 export function prepare(directory: string): void {
@@ -166,10 +165,7 @@ export function lastOutput(directory: string): string {
   try {
     const descriptor = openOwnFile(files(directory).out, constants.O_RDONLY);
     try {
-      const { size } = fstatSync(descriptor);
-      const tail = Buffer.alloc(Math.min(size, tailBytes));
-      readSync(descriptor, tail, 0, tail.length, size - tail.length);
-      const lines = tail.toString().split('\n');
+      const lines = tailOf(descriptor, tailBytes).toString().split('\n');
       return excerpt(lines.findLast((line) => line.trim() !== '')?.trim() ?? '', 500);
     } finally {
       closeSync(descriptor);

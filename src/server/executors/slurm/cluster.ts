@@ -152,13 +152,9 @@ export class Cluster {
   /** The GPUs that sinfo listed last; null until it has answered. */
   get known(): readonly Device[] | null {
     const all = this.nodes?.flatMap(({ name, gpus }) => gpus.map((gpu) => ({ ...gpu, node: name })));
-    const toDevice = ({ type, node, isFree }: NodeGpu & { readonly node: string }, id: number) => ({
-      id,
-      name: `${type || 'GPU'} on ${node}`,
-      isFree,
-      node,
-    });
-    return all?.map(toDevice) ?? null;
+    const named = ({ type, ...gpu }: NodeGpu & { readonly node: string }, id: number) =>
+      ({ ...gpu, id, name: `${type || 'GPU'} on ${gpu.node}` }) satisfies Device;
+    return all?.map(named) ?? null;
   }
 
   /** The largest number of GPUs, of cores and of bytes of memory of any node; null if the memory is not known. */
