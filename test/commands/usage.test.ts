@@ -77,6 +77,7 @@ test.each([
     '--as writes files beside the result: name a directory with -o',
   ],
   [['check', 'nowhere'], "There is no directory 'nowhere'; name that of an app"],
+  [['check', '.', '--scan', 'none.nii'], "There is no file 'none.nii' for --scan; name a scan"],
   [['token', 'limit', '--tokens', 'tokens.json'], 'Name a token, or a role with --role, and not both'],
 ])('%j says what to do instead', async (args, sentence) => {
   await using cli = await Cli.create();

@@ -45,9 +45,6 @@ const known: Readonly<Record<string, readonly [name: string, isAllowed: (value: 
 /** Fields that are written anew. */
 const replaced = new Set(['datafile', 'byteskip', 'lineskip']);
 
-/** Whether a header has lines of comment. */
-const hasComments = (header: string): boolean => /^#/m.test(header);
-
 /**
  * A header of NRRD with the fields that a model needs alone.
  * @param start the first bytes of the file, with the whole header
@@ -81,7 +78,7 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
     removed: [
       ...left,
       ...(pairs ?? new Map<string, string>()).keys(),
-      ...(hasComments(text) ? ['comments'] : []),
+      ...(/^#/m.test(text) ? ['comments'] : []),
     ],
     dataFiles,
     from: dataFiles === null ? end : 0,
