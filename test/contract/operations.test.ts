@@ -16,6 +16,7 @@ const ofEach = {
   quiet: false,
   keep: undefined,
   time_limit: undefined,
+  retry_alone: false,
   tag: undefined,
   deidentified: false,
 };
@@ -120,7 +121,7 @@ describe('the operations table', () => {
   test.for(operationNames)('The operations table has one field of each role in %s', (name) => {
     const { fields } = operationOf(name);
     const roles = fields.flatMap(({ role }) => role ?? []);
-    expect(roles.toSorted()).toEqual(list`deidentified gpus keep paths tag timeLimit workers`);
+    expect(roles.toSorted()).toEqual(list`deidentified gpus keep paths retryAlone tag timeLimit workers`);
     expect(fieldWithRole(operationOf(name), 'gpus')).toMatchObject({ kind: 'gpus', argument: '--gpu' });
     expect(fieldWithRole(operationOf(name), 'workers')).toMatchObject({ default: 1, argument: '--cpu' });
     expect(carriesFiles(fieldWithRole(operationOf(name), 'paths'))).toBe(true);
@@ -158,7 +159,7 @@ describe('the words of a person', () => {
   test('The service alone reads some fields, of which a person does not set one', () => {
     const { fields } = operationOf('infer');
     const names = (isMeant: (field: Field) => boolean) => fields.filter(isMeant).map(({ name }) => name);
-    expect(names(isOfService)).toEqual(['keep', 'time_limit', 'tag', 'deidentified']);
+    expect(names(isOfService)).toEqual(['keep', 'time_limit', 'retry_alone', 'tag', 'deidentified']);
     expect(names((field) => !isTyped(field))).toEqual(['deidentified']);
   });
 });

@@ -16,7 +16,9 @@ const redrawBound = 1000 + 20 * 120;
 
 /** Cases that end by themselves; `look` takes the log's lines of the app. */
 const programs = {
-  signal: { error: /^Subprocess failed \(exit code 137, SIGKILL\)$/ },
+  signal: {
+    error: /^The command was killed, and not by this service: the server may have run out of memory \(/,
+  },
   fork: {},
   stray: {},
   bare: {},
@@ -172,7 +174,9 @@ async function killRunner(context, server, deed, signal) {
   process.kill(runnerOf(server, id), signal);
   const view = await ended(server, id);
   const error =
-    signal === 'SIGKILL' ? /runner of this job was killed/ : /exit code (143, SIGTERM|137, SIGKILL)/;
+    signal === 'SIGKILL'
+      ? /runner of this job was killed/
+      : /exit code 143, SIGTERM|^The command was killed, and not by this service/;
   await checkEnd(context, server, id, `${deed}, its runner ended by ${signal}`, view, 'error', error);
   const lines = appLines(await logOf(server, id));
   context.check(
