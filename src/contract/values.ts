@@ -39,10 +39,8 @@ function relativePath(field: Field, text: string): string {
   const path = plainText(field, text);
   const parts = path.split(/[/\\]/);
   if (/^[/\\]|^[A-Za-z]:/.test(path) || parts.some((part) => part === '..')) {
-    throw new FieldError(
-      field.name,
-      `must be a relative name inside the app, without '..', got ${quoteName(text)}`,
-    );
+    const problem = `must be a relative name inside the app, without '..', got ${quoteName(text)}`;
+    throw new FieldError(field.name, problem);
   }
   if (parts.every((part) => part === '.' || part === '')) {
     throw new FieldError(field.name, `must name a file of the app, got ${quoteName(text)}`);
@@ -53,10 +51,8 @@ function relativePath(field: Field, text: string): string {
 function plainName(field: Field, text: string): string {
   const name = plainText(field, text);
   if (/[/\\]/.test(name) || name === '.' || name === '..' || name.length > 200) {
-    throw new FieldError(
-      field.name,
-      `must be a plain name of at most 200 characters, got ${quoteName(text)}`,
-    );
+    const problem = `must be a plain name of at most 200 characters, got ${quoteName(text)}`;
+    throw new FieldError(field.name, problem);
   }
   return name;
 }
@@ -97,10 +93,8 @@ function duration(field: Field, text: string): number | typeof maxDuration {
   if (text.toLowerCase() === maxDuration) return maxDuration;
   const seconds = readDuration(text);
   if (seconds !== undefined) return seconds;
-  throw new FieldError(
-    field.name,
-    `must be a time such as 90s, 15m, 12h or 7d, or '${maxDuration}', got ${quoteName(text)}`,
-  );
+  const problem = `must be a time such as 90s, 15m, 12h or 7d, or '${maxDuration}', got ${quoteName(text)}`;
+  throw new FieldError(field.name, problem);
 }
 
 function override(field: Field, value: unknown): string {

@@ -15,6 +15,9 @@ export function orElse<Value, Other>(read: () => Value, other: Other): Value | O
   }
 }
 
+/** What an error says. */
+export const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+
 /** libuv has no name for EDQUOT (quota exceeded): Node's code for it is `Unknown system error -122`. */
 const isQuota = (cause: unknown): boolean => errnoOf(cause) === -constants.errno.EDQUOT;
 
@@ -90,7 +93,7 @@ export function faultWithoutPath(cause: unknown, place?: string): string {
   // libuv has no message for these.
   const [name] = Object.entries(constants.errno).find(([, value]) => value === -errno) ?? [];
   if (errno < 0 && name !== undefined) return `the system refused it (${name})`;
-  return cause instanceof Error ? cause.message : String(cause);
+  return messageOf(cause);
 }
 
 /** Whether a path certainly does not exist; false if that is unknown. */

@@ -29,16 +29,11 @@ export function bytesAt(file: string, start: number, max: number): Buffer {
 /** Bytes that are read of a script; Linux reads fewer of the first line. */
 const maxBytes = 4096;
 
-/** The beginning of a script. */
-interface ScriptStart {
-  /** The program that the first line names, and its arguments. Empty if the file is not a script. */
-  readonly shebang: readonly string[];
-  /** Its first bytes, the first line among them. */
-  readonly text: string;
-}
-
-/** Reads the start of a script. `shebang` is empty if the file is not a script or cannot be read. */
-export function readScriptStart(file: string): ScriptStart {
+/**
+ * Reads the start of a script: its first bytes, and the program that the first line names, with its arguments. `shebang` is
+ * empty if the file is not a script or cannot be read.
+ */
+export function readScriptStart(file: string) {
   const text = firstBytes(file, maxBytes).toString('latin1');
   return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }

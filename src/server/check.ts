@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import path from 'node:path';
 import { stateOf, type TokenEntry } from '../access/index.js';
 import { counted, excerpt, nearest, operations, quoteName, refusals } from '../contract/index.js';
-import { errorCode, orElse } from '../files/index.js';
+import { errorCode, messageOf, orElse } from '../files/index.js';
 import { readTokenFile } from './access/index.js';
 import {
   type AppFindings,
@@ -36,8 +36,6 @@ import { GpuTrial } from './try-on-gpus.js';
 export interface Finding extends Trial {
   readonly about: string;
 }
-
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 /** What was found about one app. */
 function* findingsOf({ id, problems, warnings, missing }: AppFindings, argument: string): Generator<Finding> {

@@ -151,15 +151,7 @@ export class OnEnd {
     const { RUNTIME_DIRECTORY = '', TMPDIR } = this.deps.environment;
     const [parent] = RUNTIME_DIRECTORY.split(':');
     const scratch = await mkdtemp(path.join(parent || TMPDIR || tmpdir(), 'on-end-'));
-    try {
-      await this.#runIn(scratch, end);
-    } finally {
-      await rm(scratch, { recursive: true, force: true });
-    }
-  }
-
-  async #runIn(scratch: string, end: EndedJob): Promise<void> {
-    const { exitCode, signal, stderr, endedFor } = await runProgram(this.deps.command, {
+    const run = runProgram(this.deps.command, {
       environment: { ...this.deps.environment, TMPDIR: scratch },
       // The program need not read it.
       input: `${JSON.stringify(this.#documentOf(end))}\n`,
@@ -168,6 +160,8 @@ export class OnEnd {
       beyond: 'keepFirst',
       stop: this.#closing.signal,
     });
+    const remove = () => rm(scratch, { recursive: true, force: true });
+    const { exitCode, signal, stderr, endedFor } = await run.finally(remove);
     const ended = signal === null ? `exit code ${exitCode}` : `ended by ${signal}`;
     const how = endedFor === 'limit' ? `it was ended after ${this.limit / 1000} s` : ended;
     if (exitCode === 0) this.#lastFailure = '';

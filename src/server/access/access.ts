@@ -16,7 +16,7 @@ import {
   theAdmin,
 } from '../../access/index.js';
 import { ServiceError, wireDetails } from '../../contract/index.js';
-import { errorCode } from '../../files/index.js';
+import { errorCode, messageOf } from '../../files/index.js';
 import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
@@ -139,7 +139,7 @@ class NamedTokens {
 
   /** Reports once why the file cannot be used. */
   #complain(cause: unknown): void {
-    const complaint = cause instanceof Error ? cause.message : String(cause);
+    const complaint = messageOf(cause);
     if (complaint === this.#complaint) return;
     this.#complaint = complaint;
     const why = cause instanceof TokenFileError ? complaint : cause;

@@ -8,7 +8,7 @@ import {
   type RefreshView,
   ServiceError,
 } from '../../contract/index.js';
-import { findProgram, orElse } from '../../files/index.js';
+import { findProgram, messageOf, orElse } from '../../files/index.js';
 import type { Grant, JobAccess, Resident } from '../executors/index.js';
 import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
@@ -164,7 +164,7 @@ export class AppCatalog {
     try {
       return (await app.tracked.files(app.folder)).present;
     } catch (cause) {
-      throw new ServiceError('notFound', cause instanceof Error ? cause.message : String(cause), { cause });
+      throw new ServiceError('notFound', messageOf(cause), { cause });
     }
   }
 

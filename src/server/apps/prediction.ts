@@ -58,13 +58,6 @@ interface ModelParameters {
   readonly path: string;
 }
 
-/** What an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
-interface PredictionFacts {
-  /** Voxels along each axis. */
-  readonly patchSize: number[] | null;
-  readonly parameters: ModelParameters | null;
-}
-
 function parametersOf(document: unknown): ModelParameters | null {
   const found = model.safeParse(document).data?.Predictor.Model ?? {};
   for (const [name, value] of Object.entries(found)) {
@@ -81,12 +74,13 @@ function parametersOf(document: unknown): ModelParameters | null {
   return null;
 }
 
-/** Reads what an app's `Prediction.yml` says. */
-export async function readPrediction(directory: string): Promise<PredictionFacts> {
+/** Reads what an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
+export async function readPrediction(directory: string) {
+  const nothing = { patchSize: null, parameters: null };
   try {
     const text = readSmallFile(predictionFile(directory));
     const yaml = await loadYaml();
-    if (isDeep(text, yaml)) return { patchSize: null, parameters: null };
+    if (isDeep(text, yaml)) return nothing;
     // KonfAI's own tags are ignored. Pretty errors and the check for repeated keys take quadratic time.
     const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
     const document: unknown = yaml.parse(text, options);
@@ -96,6 +90,6 @@ export async function readPrediction(directory: string): Promise<PredictionFacts
       parameters: parametersOf(document),
     };
   } catch {
-    return { patchSize: null, parameters: null };
+    return nothing;
   }
 }

@@ -157,16 +157,9 @@ function judge(
   if (refusal !== null) {
     return { kind: 'note', says: `the app starts, and refused the tiny volume: ${refusal}` };
   }
-  const words =
-    printed === ''
-      ? 'it printed nothing'
-      : `it printed last: ${excerpt(
-          printed
-            .split('\n')
-            .filter((line) => line.trim() !== '')
-            .slice(-8)
-            .join(' | '),
-        )}`;
+  const lines = printed.split('\n').filter((line) => line.trim() !== '');
+  const last = excerpt(lines.slice(-8).join(' | '));
+  const words = last === '' ? 'it printed nothing' : `it printed last: ${last}`;
   return { kind: 'problem', says: `infer ${how}; ${words}` };
 }
 

@@ -20,6 +20,7 @@ import {
   isSystemError,
   lacksInodes,
   makeDirectory,
+  messageOf,
   syncDirectorySync,
 } from '../../files/index.js';
 import { makeFifo } from '../../runner/index.js';
@@ -108,8 +109,7 @@ export function readOrSetAside(dataDirectory: string, file: string, report: Repo
   try {
     read();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    if (errorCode(cause) !== 'ENOENT') setAside(dataDirectory, file, why, report);
+    if (errorCode(cause) !== 'ENOENT') setAside(dataDirectory, file, messageOf(cause), report);
   }
 }
 
@@ -137,7 +137,7 @@ function shortage(directory: string, cause: unknown): string | null {
 
 /** The error for a data directory that cannot be written to. */
 export function unwritable(directory: string, cause: unknown): SetupError {
-  const reason = shortage(directory, cause) ?? (cause instanceof Error ? cause.message : String(cause));
+  const reason = shortage(directory, cause) ?? messageOf(cause);
   return new SetupError(`The data directory ${directory} cannot be written to: ${reason}`, { cause });
 }
 

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { excerpt, quoteName } from '../../contract/index.js';
+import { messageOf } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 import { type GpuRow, isInstalled, NoGpuAnswer, NvidiaSmi } from './nvidia-smi.js';
 
@@ -21,16 +22,10 @@ export interface VramUse {
   readonly total: number;
 }
 
-export interface InventoryTimes {
+const defaultTimes = {
   /** Milliseconds for which a start waits for the first answer. */
-  readonly firstWait: number;
-  /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
-  readonly firstPause: number;
-  readonly longestPause: number;
-}
-
-const defaultTimes: InventoryTimes = {
   firstWait: 5000,
+  /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
   firstPause: 2000,
   longestPause: 30_000,
 };
@@ -102,7 +97,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   constructor(
     visible: string | undefined,
     readonly smi = new NvidiaSmi(),
-    readonly times: InventoryTimes = defaultTimes,
+    readonly times = defaultTimes,
   ) {
     super();
     this.#visible = visible === undefined ? null : visibleEntries(visible);
@@ -224,7 +219,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       all = await this.smi.ask();
       this.#last = all;
     } catch (cause) {
-      this.#problem = cause instanceof Error ? cause.message : String(cause);
+      this.#problem = messageOf(cause);
       this.#last = this.#problem;
       return;
     }
@@ -249,7 +244,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       this.#gpus = gpus;
       this.#failed = failed;
     } catch (cause) {
-      this.#problem = cause instanceof Error ? cause.message : String(cause);
+      this.#problem = messageOf(cause);
       return;
     }
     if (!this.#closing.signal.aborted) this.emit('known');

@@ -82,10 +82,8 @@ export function checkDevices(
 ): DeviceRequest {
   if (!ids) return isCpu || known?.length === 0 ? { kind: 'cpu', workers } : { kind: 'anyGpu' };
   if (known?.length === 0) {
-    throw new ServiceError(
-      'noGpu',
-      "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU",
-    );
+    const detail = "This server has no GPU; leave out 'gpu', or send 'cpu', to run on its CPU";
+    throw new ServiceError('noGpu', detail);
   }
   if (known) refuseUnknown(ids, known);
   return { kind: 'gpus', ids };

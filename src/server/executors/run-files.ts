@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { errorCode, lacksInodes, readOwnFile } from '../../files/index.js';
+import { errorCode, lacksInodes, orElse, readOwnFile } from '../../files/index.js';
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles, unknownUsage } from '../../runner/index.js';
 import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
@@ -97,13 +97,8 @@ const pause = 500;
 
 /** Whether the disk is too full for a runner. */
 export function lacksRoom(directory: string): boolean {
-  try {
-    const { bavail, bsize } = statfsSync(directory);
-    if (bavail * bsize < runnerNeeds) return true;
-  } catch {
-    return false;
-  }
-  return lacksInodes(directory);
+  const system = orElse(() => statfsSync(directory), null);
+  return system !== null && (system.bavail * system.bsize < runnerNeeds || lacksInodes(directory));
 }
 
 /** @throws ENOSPC if the disk is too full for a runner */

@@ -8,6 +8,7 @@ import {
 } from 'node:http';
 import type { Socket } from 'node:net';
 import { oneLine, ServiceError } from '../../contract/index.js';
+import { orElse } from '../../files/index.js';
 import { noteAddresses } from './client-address.js';
 import { bareAnswer, endWith } from './errors.js';
 
@@ -24,12 +25,8 @@ const perSocket = 4;
 
 /** The limit of descriptors of this process; infinite if the system does not say. */
 function descriptorLimit(): number {
-  try {
-    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
-    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft);
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
+  const limits = orElse(() => readFileSync('/proc/self/limits', 'latin1'), '');
+  return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
 }
 
 /** Number of connections that this process may have. */

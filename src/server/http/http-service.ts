@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { internalError, metricsType, routes, ServiceError } from '../../contract/index.js';
+import { messageOf } from '../../files/index.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { sendError } from './errors.js';
@@ -18,8 +19,7 @@ export async function listen(server: Server, host: string, port: number): Promis
   try {
     await once(server, 'listening');
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new SetupError(`Cannot listen on ${host}, port ${port}: ${reason}`, { cause });
+    throw new SetupError(`Cannot listen on ${host}, port ${port}: ${messageOf(cause)}`, { cause });
   }
   const { address, port: taken, family } = server.address() as AddressInfo;
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;

@@ -47,10 +47,8 @@ export function askForBody(ctx: Context): void {
 /** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
 export function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
-    throw new ServiceError(
-      'notMultipart',
-      'The body must not be compressed: send it without Content-Encoding',
-    );
+    const detail = 'The body must not be compressed: send it without Content-Encoding';
+    throw new ServiceError('notMultipart', detail);
   }
   if (!/^(chunked)?$/i.test(ctx.get('Transfer-Encoding'))) {
     throw new ServiceError('notMultipart', "The body may have no other Transfer-Encoding than 'chunked'");

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
 import { isLoopback, quoteName, ServiceError } from '../../contract/index.js';
+import { orElse } from '../../files/index.js';
 
 /** The name or address of a `Host` header, without its port; empty if the header is invalid. */
 function hostName(header: string): string {
@@ -10,13 +11,11 @@ function hostName(header: string): string {
 
 /** Whether an `Origin` is the server's own address, as given in the request. */
 function isSameOrigin(origin: string, host: string): boolean {
-  try {
+  return orElse(() => {
     const { protocol, host: own } = new URL(origin);
     // Both leave out the default port of their scheme.
     return own !== '' && own === new URL(`${protocol}//${host}`).host;
-  } catch {
-    return false;
-  }
+  }, false);
 }
 
 /** A server that answers without a token, as a refusal refers to it. */

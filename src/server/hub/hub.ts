@@ -30,14 +30,9 @@ function checkOrigin(url: string, endpoint: string): void {
   throw new HubError(`${endpoint} sends its callers on to ${new URL(url).origin}, which is not followed`);
 }
 
-interface Bounds {
-  readonly asked: HubQuestion;
-  readonly signal: AbortSignal;
-}
-
 /** A `fetch` for answers that are read into memory, with limits for their time and their length. @throws HubError */
 const boundedFetch =
-  ({ asked, signal }: Bounds): typeof fetch =>
+  (asked: HubQuestion, signal: AbortSignal): typeof fetch =>
   async (input, init) => {
     const { endpoint } = asked;
     try {
@@ -61,7 +56,9 @@ export const loadHub = () => import('@huggingface/hub');
 
 /** A repository at a revision. */
 export interface RevisionName {
+  /** `owner/name`. */
   readonly repository: string;
+  /** A branch, a tag or a commit. */
   readonly revision: string;
 }
 
@@ -92,7 +89,7 @@ export class Hub {
         name: name.repository,
         revision: name.revision,
         additionalFields: ['sha'],
-        fetch: boundedFetch({ asked, signal }),
+        fetch: boundedFetch(asked, signal),
       });
       return infoSchema.parse(info).sha;
     }, signal);
@@ -101,7 +98,7 @@ export class Hub {
   /** All files of a repository at a commit. @throws HubError */
   async files(repository: string, commit: string, signal: AbortSignal): Promise<readonly TreeFile[]> {
     const { asked, common } = this.#asked({ repository, revision: commit });
-    const fetch = boundedFetch({ asked, signal });
+    const fetch = boundedFetch(asked, signal);
     const found: TreeFile[] = [];
     return this.#answered(async () => {
       const { listFiles } = await loadHub();

@@ -3,20 +3,13 @@ import type { HubSettings } from './hub-settings.js';
 import { type RepositoryName, TrackedRepository } from './tracked-repository.js';
 
 /** How long to wait before a repository is checked again, in milliseconds. */
-interface CheckIntervals {
+const usualIntervals = {
   /** After a check that succeeded. */
-  readonly between: number;
-  /** After the first check that failed; doubles with each failure. */
-  readonly retry: number;
-  readonly maxRetry: number;
-  /** The shortest time between two checks that clients ask for. */
-  readonly asked: number;
-}
-
-const usualIntervals: CheckIntervals = {
   between: 3600_000,
+  /** After the first check that failed; doubles with each failure. */
   retry: 30_000,
   maxRetry: 1800_000,
+  /** The shortest time between two checks that clients ask for. */
   asked: 2000,
 };
 
@@ -30,7 +23,7 @@ interface RepositoriesOptions {
   readonly download: boolean;
   /** Reports to the admin. */
   readonly say: (line: string) => void;
-  readonly times?: CheckIntervals;
+  readonly times?: typeof usualIntervals;
 }
 
 const keyOf = ({ repository, revision }: RepositoryName): string => `${repository}@${revision}`;
@@ -41,7 +34,7 @@ const keyOf = ({ repository, revision }: RepositoryName): string => `${repositor
  */
 export class Repositories {
   readonly #tracked = new Map<string, TrackedRepository>();
-  readonly #times: CheckIntervals;
+  readonly #times: typeof usualIntervals;
   readonly #closing = new AbortController();
   readonly #told = new Map<TrackedRepository, string | null>();
   #timer: NodeJS.Timeout | null = null;
@@ -86,7 +79,7 @@ export class Repositories {
   }
 
   /**
-   * Checks all repositories soon, but at most once every `CheckIntervals.asked`, however often clients ask.
+   * Checks all repositories soon, but at most once every `usualIntervals.asked`, however often clients ask.
    */
   ask(): void {
     for (const each of this.#tracked.values()) {

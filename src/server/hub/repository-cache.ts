@@ -2,7 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { lstatSync, readdirSync, realpathSync } from 'node:fs';
 import { readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
 import path from 'node:path';
-import { makeDirectory, readSmallFile, replaceFile, sharedMode, writeTextFile } from '../../files/index.js';
+import {
+  makeDirectory,
+  orElse,
+  readSmallFile,
+  replaceFile,
+  sharedMode,
+  writeTextFile,
+} from '../../files/index.js';
 import { HubError } from './hub-error.js';
 import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 
@@ -24,6 +31,11 @@ const maxTreeBytes = 32 * 1024 * 1024;
 
 /** Maximum number of files of an app. */
 const maxFiles = 20_000;
+
+async function isWhole(place: string, { size }: TreeFile): Promise<boolean> {
+  const found = await stat(place).catch(() => null);
+  return found?.isFile() === true && found.size === size;
+}
 
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
 export class RepositoryCache {
@@ -57,12 +69,8 @@ export class RepositoryCache {
   /** The commit that a revision was at when it was last downloaded; null if that is not known. */
   commitOf(revision: string): string | null {
     if (isCommit(revision)) return revision;
-    try {
-      const text = readSmallFile(this.refFile(revision)).trim();
-      return isCommit(text) ? text : null;
-    } catch {
-      return null;
-    }
+    const text = orElse(() => readSmallFile(this.refFile(revision)).trim(), '');
+    return isCommit(text) ? text : null;
   }
 
   /** The file list of a commit; null if it is missing or cannot be used. */
@@ -79,15 +87,13 @@ export class RepositoryCache {
   }
 
   /** Whether the snapshot has this file completely. */
-  async has(commit: string, file: TreeFile): Promise<boolean> {
-    const found = await stat(path.join(this.snapshot(commit), file.path)).catch(() => null);
-    return found?.isFile() === true && found.size === file.size;
+  has(commit: string, file: TreeFile): Promise<boolean> {
+    return isWhole(path.join(this.snapshot(commit), file.path), file);
   }
 
   /** Whether the content of this file is in the cache, perhaps for another commit. */
-  async hasBlob(file: TreeFile): Promise<boolean> {
-    const found = await stat(this.blobFile(file)).catch(() => null);
-    return found?.isFile() === true && found.size === file.size;
+  hasBlob(file: TreeFile): Promise<boolean> {
+    return isWhole(this.blobFile(file), file);
   }
 
   /**

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { excerpt } from '../../contract/index.js';
-import { faultWithoutPath, isSystemError } from '../../files/index.js';
-import { Hub } from './hub.js';
+import { faultWithoutPath, isSystemError, messageOf } from '../../files/index.js';
+import { Hub, type RevisionName } from './hub.js';
 import { HubError } from './hub-error.js';
 import type { HubSettings } from './hub-settings.js';
 import { type CachedFile, RepositoryCache } from './repository-cache.js';
@@ -9,11 +9,7 @@ import { filesOfApp } from './tree.js';
 import { type Extent, type Progress, update } from './update.js';
 
 /** An app of a repository, as `--apps` and the engine name it: `owner/name[@revision][:app]`. */
-export interface RepositoryName {
-  /** `owner/name`. */
-  readonly repository: string;
-  /** A branch, a tag or a commit. */
-  readonly revision: string;
+export interface RepositoryName extends RevisionName {
   /** The folder of the app; null for an app at the top of the repository. */
   readonly folder: string | null;
 }
@@ -65,7 +61,7 @@ export interface HubStatus {
 function inWords(cause: unknown): string {
   if (cause instanceof HubError) return cause.message;
   if (isSystemError(cause)) return `The cache of repositories cannot be used: ${faultWithoutPath(cause)}`;
-  return `The repository could not be updated: ${excerpt(cause instanceof Error ? cause.message : String(cause), 300)}`;
+  return `The repository could not be updated: ${excerpt(messageOf(cause), 300)}`;
 }
 
 /** A repository at a revision, with those of its apps that are on the allowlist. */
@@ -86,7 +82,7 @@ export class TrackedRepository {
   #problem: string | null = null;
 
   constructor(
-    name: Pick<RepositoryName, 'repository' | 'revision'>,
+    name: RevisionName,
     private readonly settings: HubSettings,
   ) {
     this.repository = name.repository;

@@ -127,12 +127,6 @@ export interface Progress {
 const describes = (name: string, { size }: TreeFile): boolean =>
   !isWeights(name) && size <= maxFileBytes && !name.split('/').some((part) => part.startsWith('.'));
 
-/** The files that the apps need, each once, with those that describe apps first. */
-interface Needed {
-  readonly description: ReadonlySet<TreeFile>;
-  readonly others: ReadonlySet<TreeFile>;
-}
-
 /** Bytes of files, whose content counts once however many names it has. */
 const bytesOf = (files: Iterable<TreeFile>): number =>
   [...new Map([...files].map((file) => [blobName(file), file.size])).values()].reduce(
@@ -140,8 +134,11 @@ const bytesOf = (files: Iterable<TreeFile>): number =>
     0,
   );
 
-/** @throws HubError if a description is too large to be fetched without being asked for */
-function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions): Needed {
+/**
+ * The files that the apps need, each once, with those that describe apps apart.
+ * @throws HubError if a description is too large to be fetched without being asked for
+ */
+function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions) {
   const all = folders.flatMap((folder) => [...filesOfApp(tree, folder)]);
   const description = new Set(all.filter(([name, file]) => describes(name, file)).map(([, file]) => file));
   const files = all.map(([, file]) => file);
@@ -149,7 +146,7 @@ function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: Upda
     return { description, others: new Set(files.filter((file) => !description.has(file))) };
   }
   if (description.size <= maxFiles && bytesOf(description) <= maxBytes) {
-    return { description, others: new Set() };
+    return { description, others: new Set<TreeFile>() };
   }
   throw new HubError(
     `The description of ${quoteName(cache.repository)} is more than ${maxFiles} files or ${maxBytes >> 20} MiB, ` +

@@ -9,6 +9,7 @@ import {
   errorCode,
   faultWithoutPath,
   isMissing,
+  orElse,
   pause,
   walkDirectories,
 } from '../../files/index.js';
@@ -203,12 +204,8 @@ const sizeTimeout = 10_000;
 
 /** Bytes of the archive; null if there is none, or something else is in its place. */
 function archiveSize({ result }: JobDirectory): number | null {
-  try {
-    const stats = lstatSync(result);
-    return stats.isFile() ? stats.size : null;
-  } catch {
-    return null;
-  }
+  const stats = orElse(() => lstatSync(result), null);
+  return stats?.isFile() ? stats.size : null;
 }
 
 /**

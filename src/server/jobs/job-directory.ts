@@ -149,12 +149,8 @@ export class JobDirectory {
 
   /** The record of the job as it was accepted; undefined once its last record is written, or if it cannot be read. */
   loadFirst(): JobRecord | undefined {
-    try {
-      const text = readReserve(this.recordFile, maxRecordBytes);
-      return text === undefined ? undefined : parseRecord(text, this.id);
-    } catch {
-      return undefined;
-    }
+    const read = () => readReserve(this.recordFile, maxRecordBytes) ?? '';
+    return orElse(() => parseRecord(read(), this.id), undefined);
   }
 
   /** Adds a line of the service's own to the log. */
@@ -214,10 +210,6 @@ const maxRefusalBytes = 64 * 1024;
  * @returns null if it refused nothing, or if the file cannot be read, such as a symbolic or hard link that the job made
  */
 export function readRefusal(file: string): string | null {
-  try {
-    const text = readOwnFile(file, maxRefusalBytes, true)?.trim().replaceAll(/\s+/g, ' ');
-    return text ? excerpt(text) : null;
-  } catch {
-    return null;
-  }
+  const text = orElse(() => readOwnFile(file, maxRefusalBytes, true), null);
+  return excerpt(text?.trim().replaceAll(/\s+/g, ' ') ?? '') || null;
 }

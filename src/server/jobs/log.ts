@@ -292,10 +292,8 @@ export class StreamSlots {
       );
     }
     if (this.#held.size >= this.limit) {
-      throw new ServiceError(
-        'tooManyStreams',
-        `${this.limit} log streams are open, the most there may be; try again soon`,
-      );
+      const detail = `${this.limit} log streams are open, the most there may be; try again soon`;
+      throw new ServiceError('tooManyStreams', detail);
     }
     // Without named tokens everybody has the same owner.
     const own = [...this.#held.values()].filter((each) => each.owner === owner).length;

@@ -313,10 +313,8 @@ export class JobService {
    */
   async remove(job: Job): Promise<void> {
     if (!job.isFinal) {
-      throw new ServiceError(
-        'jobActive',
-        `Job ${job.id} is ${job.state}; kill it first, or wait for its end`,
-      );
+      const detail = `Job ${job.id} is ${job.state}; kill it first, or wait for its end`;
+      throw new ServiceError('jobActive', detail);
     }
     // From here on, later steps must not rely on its directory.
     await this.#active.get(job.id)?.end;

@@ -182,10 +182,8 @@ export class UnreadableJobs {
   /** @throws ServiceError for a job that exists but cannot be read */
   check(id: string): void {
     if (!this.#waiting.has(id)) return;
-    throw new ServiceError(
-      'unreadableJob',
-      `The record of job ${id} cannot be read at the moment; ask again later`,
-    );
+    const detail = `The record of job ${id} cannot be read at the moment; ask again later`;
+    throw new ServiceError('unreadableJob', detail);
   }
 
   /**

@@ -37,10 +37,8 @@ function ownUploads(ctx: RouterContext, { uploads }: UploadDeps): OwnedUploads {
   ctx.set(headers.resumable, tus.version);
   ctx.set('Cache-Control', 'no-store');
   if (uploads === null) {
-    throw new ServiceError(
-      'notFound',
-      'This server keeps no uploads: send files in the form of the submission',
-    );
+    const detail = 'This server keeps no uploads: send files in the form of the submission';
+    throw new ServiceError('notFound', detail);
   }
   if (ctx.get(headers.resumable) !== tus.version) {
     ctx.set(headers.version, tus.version);
@@ -82,10 +80,8 @@ function checksumIn(ctx: RouterContext): Checksum | null {
   if (text === '') return null;
   const [algorithm = '', digest = ''] = text.split(' ');
   if (!(tus.checksums as readonly string[]).includes(algorithm)) {
-    throw new ServiceError(
-      'badRequest',
-      `'${headers.checksum}' must begin with ${tus.checksums.join(' or ')}`,
-    );
+    const detail = `'${headers.checksum}' must begin with ${tus.checksums.join(' or ')}`;
+    throw new ServiceError('badRequest', detail);
   }
   return { algorithm, digest: Buffer.from(digest, 'base64') };
 }
@@ -217,10 +213,8 @@ const append = (deps: UploadDeps) => async (ctx: RouterContext) => {
   const upload = await owned.findChecked(captured(ctx));
   if (offset !== upload.offset) {
     ctx.set(headers.offset, String(upload.offset));
-    throw new ServiceError(
-      'wrongOffset',
-      `The upload has ${upload.offset} bytes, not ${offset}: continue from there`,
-    );
+    const detail = `The upload has ${upload.offset} bytes, not ${offset}: continue from there`;
+    throw new ServiceError('wrongOffset', detail);
   }
   await appendBody(ctx, upload, deps);
   setProgress(ctx, owned, upload);

@@ -35,10 +35,8 @@ export async function checkIdentity(file: string, what: string, slice = new Time
     identity.attributes.length > 0
       ? `identifies a person, in ${listed(identity.attributes)}`
       : 'begins like DICOM but cannot be read to its end, so it may identify a person';
-  throw new ServiceError(
-    'notDeidentified',
-    `${what} ${problem}; this server only takes de-identified scans: ${advice}`,
-  );
+  const detail = `${what} ${problem}; this server only takes de-identified scans: ${advice}`;
+  throw new ServiceError('notDeidentified', detail);
 }
 
 /**

@@ -51,13 +51,6 @@ interface Placing extends PlacingContext {
   extracted: number;
 }
 
-/** The files of a submission in their places. */
-export interface Placed {
-  readonly files: JobFiles;
-  /** Bytes of the content extracted from its archives. */
-  readonly extracted: number;
-}
-
 /** Turns an ArchiveError into a ServiceError. Other errors stay as they are. */
 function archiveFault(cause: unknown, file: ReceivedFile, advice: string): unknown {
   if (!(cause instanceof ArchiveError)) return cause;
@@ -165,13 +158,14 @@ async function placeGroup(
 /**
  * Gives the files of a submission their places in the job's input directory: a folder for each group, with archives
  * extracted (docs/http.md, Submission).
+ * @returns also the bytes of the content extracted from its archives
  * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(
   groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>,
   input: string,
   context: PlacingContext,
-): Promise<Placed> {
+): Promise<{ readonly files: JobFiles; readonly extracted: number }> {
   const placing: Placing = {
     ...context,
     bytesLeft: context.limits.maxExtractedSize,

@@ -111,10 +111,8 @@ function readOptions(operation: Operation, json: string): FieldValues {
     const field = known.find((each) => each.name === name);
     if (!field) {
       const names = known.map((each) => each.name).join(', ') || 'none';
-      throw new FieldError(
-        optionsField,
-        `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`,
-      );
+      const problem = `has the unknown key ${quoteName(name)}; ${operation.segment} takes: ${names}`;
+      throw new FieldError(optionsField, problem);
     }
     values[name] = readOption(field, value);
   }
@@ -217,10 +215,8 @@ export interface SubmissionForm extends Omit<FormFields, 'options'> {
 function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
   const { sizes, sum } = readSizes(field, form.fields) ?? { sizes: [count], sum: count };
   if (sum === count) return sizes;
-  throw new FieldError(
-    groupsField(field),
-    `gives sizes that add up to ${sum}, but ${count} file(s) were sent`,
-  );
+  const problem = `gives sizes that add up to ${sum}, but ${count} file(s) were sent`;
+  throw new FieldError(groupsField(field), problem);
 }
 
 function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {

@@ -105,10 +105,8 @@ function textFields(name: string, value: unknown): ReceivedField[] {
 function namedFile(field: string, value: unknown): NamedFile {
   const { upload, name } = Object(value) as { upload?: unknown; name?: unknown };
   if (typeof upload !== 'string' || !uploadNamePattern.test(upload) || typeof name !== 'string') {
-    throw new FieldError(
-      field,
-      'must have files such as {"upload": "<SHA-256 of the content>", "name": "ct.nii.gz"}',
-    );
+    const problem = 'must have files such as {"upload": "<SHA-256 of the content>", "name": "ct.nii.gz"}';
+    throw new FieldError(field, problem);
   }
   return { field, upload, name };
 }

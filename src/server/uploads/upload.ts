@@ -191,10 +191,8 @@ export class Upload {
   takeTurn(): Turn {
     if (this.#writer) {
       this.#writer.abort();
-      throw new ServiceError(
-        'uploadInUse',
-        'Another request is writing this upload; ask for its offset in a moment',
-      );
+      const detail = 'Another request is writing this upload; ask for its offset in a moment';
+      throw new ServiceError('uploadInUse', detail);
     }
     const writer = new AbortController();
     this.#writer = writer;
@@ -254,10 +252,8 @@ export class Upload {
     }
     if (checksum && !sum?.digest().equals(checksum.digest)) {
       await this.#keep(handle, offset);
-      throw new ServiceError(
-        'wrongChecksum',
-        'The bytes that arrived do not match the checksum that came with them; send them again',
-      );
+      const detail = 'The bytes that arrived do not match the checksum that came with them; send them again';
+      throw new ServiceError('wrongChecksum', detail);
     }
     this.use();
     if (this.#offset === length) await this.#finish();

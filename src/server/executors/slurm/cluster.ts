@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../contract/index.js';
+import { messageOf } from '../../../files/index.js';
 import { type AskedDevices, checkDevices, type Device, type DeviceRequest } from '../index.js';
 import { minutesOf } from './slurm.js';
 
@@ -133,7 +134,7 @@ export class Cluster {
       const answer = await this.ask(['--Node', '--noheader', `--Format=${nodeFormat}`, ...where]);
       this.nodes = parseNodes(answer, this.partition);
     } catch (cause) {
-      this.problem = cause instanceof Error ? cause.message : String(cause);
+      this.problem = messageOf(cause);
     }
   }
 

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { oneLine } from '../../../contract/index.js';
+import { messageOf } from '../../../files/index.js';
 
 /** Slurm's name of a job of this service. */
 export const slurmName = (jobId: string): string => `remote-app-${jobId}`;
@@ -222,7 +223,7 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
       this.view = { at, rows: parseRows(await this.ask(words)) };
       this.problem = null;
     } catch (cause) {
-      this.problem = cause instanceof Error ? cause.message : String(cause);
+      this.problem = messageOf(cause);
     }
     this.#isCalling = false;
     this.#lastEnd = performance.now();
