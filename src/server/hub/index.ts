@@ -5,7 +5,6 @@ export { hubSettings } from './hub-settings.js';
 export { Repositories } from './repositories.js';
 export type { CachedFile } from './repository-cache.js';
 export {
-  type RepositoryFiles,
   type RepositoryName,
   readRepositoryName,
   TrackedRepository,

@@ -3,8 +3,6 @@ export { checkClaim, checkIdentities, checkIdentity } from './identities.js';
 export {
   checkStated,
   limitsOf,
-  type SizeLimits,
-  type SubmissionLimits,
   type SubmissionSettings,
   within,
 } from './limits.js';

@@ -178,24 +178,18 @@ export class Residency {
   async #workerOrder(
     order: RunOrder,
     grant: Grant,
-    {
-      isSandboxed,
-      filter,
-      limits,
-      inherited,
-      killGrace,
-      environment,
-    }: Omit<RunRequest, 'command' | 'wrapper'>,
+    request: Omit<RunRequest, 'command' | 'wrapper'>,
     resident: Resident,
     idle: number,
     gpuMemory: number | null,
   ): Promise<WorkerOrder> {
     const { command, watched, name, isShared } = resident;
+    const { isSandboxed, filter, limits, inherited, killGrace } = request;
     const { gpus, gpuUuids } = grant;
     const { owner, directory } = order;
     const access = this.settings.sandbox ? resident.access() : null;
     const wrapper = this.#wrapper(order, grant, resident, access);
-    const shared = { ...access?.environment, ...sharedEnvironment(environment, directory) };
+    const shared = { ...access?.environment, ...sharedEnvironment(request.environment, directory) };
     const inheritedValues = inherited.map((each) => [each, this.settings.environment[each]]);
     const content = JSON.stringify([shared, inheritedValues, limits, wrapper('/'), filter]);
     const devices = gpuUuids.length > 0 ? gpuUuids : gpus;
