@@ -148,7 +148,7 @@ export const routes = {
   ),
   limits: get(
     '/limits',
-    'What a submission may have at most. Refuses one whose app needs more than the server can give it',
+    'The limits for a submission. With a query, 422 if the app needs more than the server has',
     { 200: 'Limits' },
     ['unknownApp', 'invalidField', 'unknownGpu', 'noGpu'],
     [parameters.app, parameters.operation, parameters.gpu, parameters.cpu],

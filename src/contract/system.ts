@@ -81,8 +81,8 @@ export interface DrainState {
   readonly draining: boolean;
   /** Jobs that have not ended, and uploads that may become jobs. */
   readonly active: number;
-  /** Ids of the GPUs that new jobs do not get. */
-  readonly gpus: readonly number[];
+  /** Ids of the GPUs that new jobs do not get; absent on a server that cannot drain single GPUs. */
+  readonly gpus?: readonly number[] | undefined;
 }
 
 /** RAM or VRAM; 1 GB is 1024^3 bytes. */

@@ -102,8 +102,11 @@ export class UsageWatch {
       const begin = performance.now();
       this.#tryToLook();
       if (this.excess !== null) this.end();
-      const longest = this.#limits.memory === null ? longestPause.measured : longestPause.limited;
-      this.#lookIn(Math.max(Math.min(2 * pause, longest), (performance.now() - begin) / maxShare));
+      // A limit is enforced on a busy machine too.
+      const isLimited = this.#limits.memory !== null;
+      const rest = isLimited ? 0 : (performance.now() - begin) / maxShare;
+      const longest = isLimited ? longestPause.limited : longestPause.measured;
+      this.#lookIn(Math.max(Math.min(2 * pause, longest), rest));
     }, pause).unref();
   }
 

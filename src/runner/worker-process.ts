@@ -23,6 +23,8 @@ import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { UsageWatch } from './usage.js';
 
 const run = promisify(execFile);
+/** A worker whose directories cannot be emptied in this time leaves. */
+const patience = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
 
 /** Maximum size in bytes of an answer without a newline. */
 const maxAnswer = 64 * 1024;
@@ -266,14 +268,14 @@ export class WorkerProcess {
   async clear(): Promise<boolean> {
     const { home, request } = this;
     try {
-      if (!request.isSandboxed) await run('sh', ['-c', clearing, 'sh', home]);
+      if (!request.isSandboxed) await run('sh', ['-c', clearing, 'sh', home], patience);
       else {
         const pids = await this.processes();
         // Only a user of the outer sandbox may enter the mounts of the inner one.
         const user = `--user=/proc/${pids.find((pid) => !isInside(pid))}/ns/user`;
         const mounts = `--mount=/proc/${pids.find(isInside)}/ns/mnt`;
         const words = [user, mounts, '--preserve-credentials', 'sh', '-c', clearing, 'sh', home, '/dev/shm'];
-        await run('nsenter', words);
+        await run('nsenter', words, patience);
       }
       return true;
     } catch {

@@ -86,6 +86,7 @@ export async function openExecutor(
       gpus,
       isUpgraded,
       cpuSlots: settings.cpuSlots,
+      processors: settings.processors,
       gpuMargin: settings.gpuMargin,
       sandbox: found.sandbox,
       cgroups: found.sandbox && delegatedCgroup(),

@@ -58,6 +58,8 @@ export interface ServerSettings extends SubmissionSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
+  /** Processors that the server and its jobs may use, fewer than the machine's in a container with a quota. */
+  readonly processors: number;
   /** Bytes that each job on a shared GPU takes beyond what its app declares; null if a GPU is for one job. */
   readonly gpuMargin: number | null;
   /** How jobs run on a Slurm cluster; null if they run on this machine. */

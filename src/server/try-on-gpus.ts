@@ -59,6 +59,7 @@ export class GpuTrial {
       passEnvironment: [],
       dataDirectory: job.path,
       cpuSlots: availableParallelism(),
+      processors: availableParallelism(),
       limits: { memory: null, processes: null },
       events: new ServerEvents(() => {}),
       report: () => {},

@@ -118,7 +118,7 @@ describe('remote-app drain', () => {
     const why = 'a free GPU; an admin has drained GPU 0, 1';
     expect((await api.reaches(any, 'waiting')).waiting_for).toBe(why);
 
-    expect((await run('drain', '--gpu', '0,1', '--undo')).stdout).toBe('Jobs get every GPU again.\n');
+    expect((await run('drain', '--gpu', '0,1', '--undo')).stdout).toBe('All GPUs are in use again.\n');
     expect((await api.ended(named)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
     expect((await api.ended(any)).view.status).toBe('done');
     expect((await run('drain', '--gpu', '7')).stderr).toContain(

@@ -244,9 +244,9 @@ test('An upgrade of the app while a job runs stops the command, and the next one
   const statuses = () => study.table.slice(1).map((row) => row[1]);
   const first = await upgraded();
   expect(first.code, first.stderr).toBe(2);
-  expect(first.stderr).toMatch(/The app 'masker' is version '\w+' now, and was another one before: run the/);
+  expect(first.stderr).toMatch(/The app 'masker' is version '\w+' now, and changed during this run: run the/);
   expect(statuses()).toEqual(['failed', 'waiting']);
-  expect(reasonOf(study, 'sub-01_T1w')).toContain('The app changed while its job ran');
+  expect(reasonOf(study, 'sub-01_T1w')).toContain('The app changed while the job was running');
   expect(readFileSync(study.at('Out', 'sub-01_T1w', 'mask.nii'), 'utf8')).toBe('mask of one');
   // The server still has the job of the first command, with the version that is the current one again.
   writeFileSync(main, before);
@@ -256,7 +256,7 @@ test('An upgrade of the app while a job runs stops the command, and the next one
   await plant(study.at('bids'), { 'sub-03_T1w.nii': 'three', 'sub-04_T1w.nii': 'four' });
   expect((await upgraded()).stderr).toMatch(/2 results here are of version .* or --keep-version/);
   expect(statuses()).toEqual(['done', 'done', 'failed', 'waiting']);
-  expect((await study.run('--keep-version')).stderr).toContain('4 cases: 4 done (2 of them before)\n');
+  expect((await study.run('--keep-version')).stderr).toContain('4 cases: 4 done (3 of them before)\n');
 });
 
 test('Two files that would be the same case are refused by name', async () => {

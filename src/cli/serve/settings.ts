@@ -160,6 +160,7 @@ export function serverSettings(
     maxFineTuneTime: ifGiven(flags, 'max-fine-tune-time', runTime) ?? maxRunTime,
     keepAlive: flags.keepalive * 1000,
     cpuSlots: flags['cpu-slots'] ?? usableProcessors(),
+    processors: usableProcessors(),
     gpuMargin: flags['share-gpus'] ? size('gpu-margin', flags['gpu-margin']) : null,
     slurm,
     onExit: flags['on-exit'],

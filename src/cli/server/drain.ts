@@ -5,7 +5,7 @@ import {
   pause,
   setDraining,
 } from '../../client/connection/index.js';
-import { ClientError } from '../../client/errors.js';
+import { ClientError, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { counted, type DrainState, exitCodes } from '../../contract/index.js';
 
@@ -22,8 +22,8 @@ interface DrainChoices {
 }
 
 /** A sentence about the GPUs that new jobs do not get. */
-export const describeDrainedGpus = ({ gpus }: DrainState): string =>
-  gpus.length === 0 ? 'Jobs get every GPU again.' : `No new job gets GPU ${gpus.join(', ')}.`;
+export const describeDrainedGpus = ({ gpus = [] }: DrainState): string =>
+  gpus.length === 0 ? 'All GPUs are in use again.' : `No new job gets GPU ${gpus.join(', ')}.`;
 
 /** A sentence about whether the server accepts jobs. */
 export function describeDrain({ draining, active }: Omit<DrainState, 'gpus'>): string {
@@ -40,6 +40,11 @@ export async function drain(
   reporter: Reporter,
 ): Promise<DrainState> {
   const draining = !undo;
+  // A server that does not know the parameter would drain as a whole.
+  if (gpu !== undefined && (await drainState(connection)).gpus === undefined)
+    throw new UsageError(
+      `${connection.server} cannot drain single GPUs; its remote-app is older than this command`,
+    );
   let state = await setDraining(connection, draining, gpu);
   if (gpu !== undefined) return state;
   if (state.draining !== draining) {

@@ -139,12 +139,7 @@ export class Cohort {
     const { options, computation, results, placeOf } = this.work;
     if (options.isForced) return false;
     const wanted = options.keepsVersion
-      ? {
-          ...computation,
-          // A result of an unknown version counts as none.
-          version: record.app_version ?? computation.version,
-          checkpoints: record.checkpoints,
-        }
+      ? { ...computation, version: record.app_version, checkpoints: record.checkpoints }
       : computation;
     if (record.key !== keyOf(wanted, digest)) return false;
     // What could not be converted counts too: these are the formats that were asked for.
@@ -218,8 +213,8 @@ export class Cohort {
     const reporter = new LastLine(options.watcher.reporterOf(name));
     try {
       const record = await new CaseRun(this.#context, prepared, reporter, release).run();
-      if (record && record.app_version === null && this.work.computation.version !== null)
-        throw new VersionUnknown();
+      const isUnknown = record?.app_version === null && this.work.computation.version !== null;
+      if (isUnknown && !options.keepsVersion) throw new VersionUnknown();
       if (record) await this.#done(record, foundCase, true);
     } catch (error) {
       const last = this.#known.get(name, key);

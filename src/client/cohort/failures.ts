@@ -80,7 +80,10 @@ export function aboutEarlier(
 /** The error for a result that is there, but counts as none. */
 export class VersionUnknown extends ClientError {
   constructor() {
-    super('The app changed while its job ran, so that the next command computes it again', exitCodes.failed);
+    super(
+      'The app changed while the job was running; the next run computes this case again',
+      exitCodes.failed,
+    );
   }
 }
 
@@ -94,7 +97,9 @@ export function upgraded(app: string, now: string, earlier: readonly string[]): 
   const versions = [...new Set(earlier)].map(shortVersion);
   const upgrade = `The app ${quoteName(app)} is version ${shortVersion(now)} now`;
   if (count === 0)
-    return new UsageError(`${upgrade}, and was another one before: run the command again to use this one`);
+    return new UsageError(
+      `${upgrade}, and changed during this run: run the command again to use this version`,
+    );
   return new UsageError(
     `${upgrade}, and ${counted(count, 'result')} here ${count === 1 ? 'is' : 'are'} of ` +
       `version ${someOf(versions)}: give --force to compute the old cases again, or --keep-version to keep them and compute the others`,

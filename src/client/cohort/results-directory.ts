@@ -65,6 +65,13 @@ function restore(place: CasePlace, aside: string): void {
   }
 }
 
+/** Removes an `old-*`. Even after a power cut in between, it is known where files that are left were. */
+async function removeReplaced(old: string): Promise<void> {
+  await rm(path.join(old, 'files'), { recursive: true, force: true });
+  await syncDirectory(old);
+  await rm(old, { recursive: true, force: true });
+}
+
 /** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
 function placeIn(old: string): CasePlace | null {
   try {
@@ -132,7 +139,8 @@ export class ResultsDirectory implements Disposable {
     for (const name of readdirSync(this.own)) {
       const target = path.join(this.own, name);
       if (name.startsWith('old-') && !this.#putBack(target)) continue;
-      if (/^(new|old)-|\.partial$/.test(name)) await rm(target, { recursive: true, force: true });
+      if (name.startsWith('old-')) await removeReplaced(target);
+      else if (/^new-|\.partial$/.test(name)) await rm(target, { recursive: true, force: true });
     }
     removePartials(path.join(this.directory, tableName));
   }
@@ -226,7 +234,7 @@ export class ResultsDirectory implements Disposable {
     moveIn(place, complete);
     await syncDirectory(path.dirname(place.directory));
     if (place.prefix !== '') await syncDirectory(place.directory);
-    if (old !== null) await rm(old, { recursive: true, force: true });
+    if (old !== null) await removeReplaced(old);
   }
 
   [Symbol.dispose](): void {

@@ -194,7 +194,7 @@ export const killAnswer = (id: string): Answer<KillReply> =>
 
 export const drainAnswer = answer(
   'whether the server accepts new jobs',
-  z.object({ draining: z.boolean(), active: figure, gpus: z._default(listOf(whole, maxGpus), []) }),
+  z.object({ draining: z.boolean(), active: figure, gpus: z.optional(listOf(whole, maxGpus)) }),
 );
 
 export const removedAnswer = (id: string): Answer<RemovedJob> =>

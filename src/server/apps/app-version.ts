@@ -66,6 +66,8 @@ async function hashContent({ path: file, stamp }: AppFile): Promise<string> {
 export interface AskedVersion {
   /** Null if a file changed before it was read, or could not be read. Never rejects. */
   readonly known: Promise<string | null>;
+  /** Whether files of this version stay as they are: a new commit of a repository has files of its own. */
+  readonly isSnapshot?: boolean;
 }
 
 /**

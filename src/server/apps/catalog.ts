@@ -147,7 +147,7 @@ export class AppCatalog {
     if (app?.directory) return await this.#versions.of(app.directory);
     const tracked = app && this.#repositoryOf(app)?.tracked;
     const commit = tracked?.cache.commitOf(tracked.revision) ?? null;
-    return commit === null ? null : { known: Promise.resolve(commit) };
+    return commit === null ? null : { known: Promise.resolve(commit), isSnapshot: true };
   }
 
   /** The description of an app that can run. @throws ServiceError `invalidField` that says why it cannot */

@@ -142,7 +142,7 @@ export const appManifestSchema = z.object({
     })
     .optional()
     .describe(
-      'What a job needs. A server that does not have it refuses the job before anything is uploaded. Without it, nothing is known',
+      'What a job needs. A server that does not have it refuses the job before anything is uploaded. Without it, nothing is checked or reserved',
     ),
   retry_alone: z
     .boolean()

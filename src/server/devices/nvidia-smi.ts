@@ -199,6 +199,7 @@ function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
  */
 export class NvidiaSmi {
   #underWay: Promise<readonly GpuRow[]> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
   readonly #closing = new AbortController();
   #remains: ProgramEnd['remains'] = null;
   readonly #oddities = new Set<string>();
@@ -260,7 +261,14 @@ export class NvidiaSmi {
     this.onOdd(oddity);
   }
 
-  async #run(args: readonly string[]): Promise<ProgramEnd> {
+  /** One call after the other, so that a driver in trouble has one process that hangs. */
+  #run(args: readonly string[]): Promise<ProgramEnd> {
+    const end = this.#last.then(() => this.#call(args));
+    this.#last = end.catch(() => {});
+    return end;
+  }
+
+  async #call(args: readonly string[]): Promise<ProgramEnd> {
     const { signal } = this.#closing;
     if (signal.aborted) throw new NoGpuAnswer(closedMessage);
     if (this.#remains) {

@@ -32,8 +32,8 @@ const runEnd = z.object({
   error: z.string().max(maxEndBytes).nullable(),
   lostLines: z.number().int().min(0),
   fault: z.enum(['diskFull', 'outOfMemory', 'notStarted']).nullable(),
-  peakMemory: z.number().min(0).nullable(),
-  cpuSeconds: z.number().min(0).nullable(),
+  peakMemory: z.number().min(0).nullable().default(null),
+  cpuSeconds: z.number().min(0).nullable().default(null),
   wasAlone: z.boolean(),
   endedAt: z.iso.datetime(),
 }) satisfies z.ZodType<RunEnd>;

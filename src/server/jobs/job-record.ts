@@ -10,6 +10,7 @@ import {
   type Needs,
   type OperationName,
   operationNames,
+  unknownNeeds,
 } from '../../contract/index.js';
 
 /** The version of `job.json`. */
@@ -29,7 +30,7 @@ const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()),
 /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
 const jobFiles = z.record(z.string(), z.array(z.array(z.string())));
 
-const measure = z.number().min(0).nullable();
+const measure = z.number().min(0).nullable().default(null);
 
 /** What its app said that it needs when it was submitted. */
 const needs = z.object({
@@ -45,7 +46,7 @@ const jobRequest = z.object({
   operation: z.enum(operationNames as [OperationName, ...OperationName[]]),
   values: z.record(z.string(), value),
   device: deviceRequest,
-  needs,
+  needs: needs.default(unknownNeeds),
   acceptedOptions: z.array(z.string()),
   tag: z.string().nullable(),
   /** Whether the client said that nothing sent tells who somebody is. */
@@ -60,7 +61,7 @@ const jobRequest = z.object({
   /** Seconds that it may run; null for no limit. */
   timeLimit: z.number().min(0).max(longestDuration).nullable(),
   /** Whether it runs once more, with its devices to itself, if it runs out of memory. */
-  retryAlone: z.boolean(),
+  retryAlone: z.boolean().default(false),
 });
 
 const jobRecord = z.object({
@@ -72,7 +73,7 @@ const jobRecord = z.object({
   /** Whether the app refused its input; the error then gives the reason. */
   isRefused: z.boolean(),
   /** What kind of error it is, if that is known. */
-  kind: z.enum(jobErrorKinds).nullable(),
+  kind: z.enum(jobErrorKinds).nullable().default(null),
   createdAt: time,
   /** Bytes of its submission. */
   uploadBytes: z.number().min(0),
@@ -105,7 +106,7 @@ const jobRecord = z.object({
   /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
   limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
   /** Whether it has run out of memory once, and has its devices to itself since then. */
-  isAlone: z.boolean(),
+  isAlone: z.boolean().default(false),
   gpus: z.array(id),
   gpuUuids: z.array(z.string()),
   cpuSlots: id,

@@ -257,12 +257,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#versionSettled = known.then((version) => this.#setVersion(version));
   }
 
-  /** Its command has ended, and this is the version of its app now. If it differs, nobody knows which files ran. */
+  /** Its command has ended, and this is the version of its app now, or null. If it differs, it is unclear which version ran. */
   noteVersionAtEnd(known: Promise<string | null>): void {
     this.#isVersionCompared = false;
     this.#versionSettled = Promise.all([known, this.#versionSettled]).then(([version]) => {
       this.#isVersionCompared = true;
-      if (version !== this.#record.appVersion) this.#setVersion(null);
+      if (version !== null && version !== this.#record.appVersion) this.#setVersion(null);
     });
   }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ownerInWords } from '../../access/index.js';
 import type { Packer } from '../../archive/index.js';
@@ -46,7 +47,9 @@ export interface JobApps {
   /** The command of a job with these devices. @throws ServiceError if the app cannot be run any more */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): readonly string[];
   /** The version of an app as its files are now. Null if it has none. */
-  versionOf(app: string): Promise<{ readonly known: Promise<string | null> } | null>;
+  versionOf(
+    app: string,
+  ): Promise<{ readonly known: Promise<string | null>; readonly isSnapshot?: boolean } | null>;
   /** What jobs of an app may access besides their own files. */
   accessOf(app: string): JobAccess;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
@@ -189,7 +192,9 @@ export class Lifecycle {
         else if (event.kind === 'placed') await this.#start(event);
         else {
           job.noteCommandEnd(event);
-          job.noteVersionAtEnd(this.#versionNow().then((asked) => asked?.known ?? null));
+          job.noteVersionAtEnd(
+            this.#versionNow().then((asked) => (asked?.isSnapshot ? null : (asked?.known ?? null))),
+          );
           return event;
         }
       }
@@ -359,7 +364,7 @@ export class Lifecycle {
       await this.#fail('error', error, { kind: 'out-of-memory' });
       return;
     }
-    job.log(`${error}; it runs once more, with its devices to itself`);
+    job.log(`${error}; it runs once more, without sharing its GPUs or the memory that apps declare`);
     if (await this.#whenThereIsRoom(() => job.retryAlone())) await this.run();
     else await this.#finishKilled();
   }
@@ -369,6 +374,8 @@ export class Lifecycle {
     const { directory } = this.job;
     this.deps.executor.forget(directory);
     await this.deps.trash.discardWritten(directory);
+    if (existsSync(directory.output) || existsSync(directory.workspace))
+      throw new Error('What its first run wrote could not be removed, so it does not run again');
     directory.makeDirectories();
   }
 

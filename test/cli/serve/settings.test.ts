@@ -38,7 +38,14 @@ test('Without flags a server is for this machine, for a week, and for everybody 
     ...{ maxJobs: 256, diskPerJob: null, maxFileSize: 2 * 2 ** 30, maxUploadSize: 6 * 2 ** 30 },
     ...{ maxDatasetSize: null, requireDeidentified: false, grace: 120_000, maxKeep: 7 * 86_400_000 },
     ...{ keepUploads: 86_400_000, maxRunTime: null, maxFineTuneTime: null, keepAlive: 15_000 },
-    ...{ cpuSlots: usableProcessors(), gpuMargin: null, slurm: null, onExit: 'kill', onEnd: null },
+    ...{
+      cpuSlots: usableProcessors(),
+      processors: usableProcessors(),
+      gpuMargin: null,
+      slurm: null,
+      onExit: 'kill',
+      onEnd: null,
+    },
     sandbox: 'auto',
     ...{ jobLimits: { processes: 4096, memory: null }, binds: [], passEnvironment: [] },
   });
@@ -79,7 +86,14 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
     ...{ maxJobs: 7, diskPerJob: 3 * 2 ** 30, maxFileSize: 2 ** 30, maxUploadSize: 2 * 2 ** 30 },
     ...{ maxDatasetSize: 4 * 2 ** 30, requireDeidentified: true, grace: 5000, maxKeep: 2 * 3_600_000 },
     ...{ keepUploads: 3 * 3_600_000, maxRunTime: 4 * 3_600_000, maxFineTuneTime: 5 * 3_600_000 },
-    ...{ keepAlive: 6000, cpuSlots: 3, slurm: null, onExit: 'keep', onEnd: ['notify', '--all'] },
+    ...{
+      keepAlive: 6000,
+      cpuSlots: 3,
+      processors: usableProcessors(),
+      slurm: null,
+      onExit: 'keep',
+      onEnd: ['notify', '--all'],
+    },
     ...{ gpuMargin: 2 ** 30, sandbox: 'bwrap', jobLimits: { processes: 99, memory: 2 ** 30 } },
     binds: [
       { path: path.join(homedir(), 'weights'), isWritable: false },

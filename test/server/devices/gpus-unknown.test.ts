@@ -54,7 +54,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     const { job_id: any } = await api.accepted('infer', least.infer);
     const { job_id: unknown } = await api.accepted('infer', { ...least.infer, gpu: '7' });
     for (const id of [one, any, unknown]) {
-      expect((await api.reaches(id, 'waiting')).waiting_for).toContain('nvidia-smi has not told');
+      expect((await api.reaches(id, 'waiting')).waiting_for).toContain('nvidia-smi has not reported');
     }
     // Jobs on the CPU run all the time.
     expect((await api.run('infer', { ...least.infer, cpu: '1' })).view.status).toBe('done');

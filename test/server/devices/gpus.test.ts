@@ -138,7 +138,7 @@ test('Jobs share a GPU with --share-gpus, `gpus` names them, and a restarted ser
   const [first, second, third] = [await submit(), await submit(), await submit()];
   const isShown = async () => {
     for (const id of [first, second]) await api.reaches(id, 'running');
-    expect((await api.reaches(third, 'waiting')).waiting_for).toBe('8.0 GiB of memory of a GPU');
+    expect((await api.reaches(third, 'waiting')).waiting_for).toBe('8.0 GiB of GPU memory');
     const { stdout } = await cli.run(['gpus', '--server', server.url]);
     expect(stdout).toContain(`job ${first}, job ${second}`);
   };

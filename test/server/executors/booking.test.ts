@@ -55,10 +55,10 @@ test('Jobs share a GPU as long as what they declare fits with a margin each, and
   expect(waits(a, b, c, undeclared, named)).toEqual([
     ...[null, null, null],
     'a free GPU',
-    '1.0 GiB of memory of GPU 0 (behind job d)',
+    '1.0 GiB of memory on GPU 0 (behind job d)',
   ]);
   for (const each of [a, b, c]) scheduler.release(await each.granted);
-  expect(waits(undeclared, named)).toEqual([null, '1.0 GiB of memory of GPU 0']);
+  expect(waits(undeclared, named)).toEqual([null, '1.0 GiB of memory on GPU 0']);
 });
 
 test('A large job is not starved: what it waits for is kept, and those behind it are told whose it is', async () => {
@@ -71,11 +71,11 @@ test('A large job is not starved: what it waits for is kept, and those behind it
   const last = ask(scheduler, 'last', any, { gpu: 1 });
   // It keeps the second GPU, of which most is free, and a small one runs on the other.
   expect(waits(large, small, own, others, last)).toEqual([
-    '20.0 GiB of memory of a GPU',
+    '20.0 GiB of GPU memory',
     null,
-    '10.0 GiB of memory of a GPU (behind job large)',
-    '10.0 GiB of memory of a GPU (behind a job of somebody else)',
-    '1.0 GiB of memory of a GPU (behind 2 jobs)',
+    '10.0 GiB of GPU memory (behind job large)',
+    '10.0 GiB of GPU memory (behind a job of somebody else)',
+    '1.0 GiB of GPU memory (behind 2 jobs)',
   ]);
   if (second) scheduler.release(await second.granted);
   expect(waits(large)).toEqual([null]);

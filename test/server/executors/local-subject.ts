@@ -40,6 +40,7 @@ export const localSubject = (more: Partial<LocalSettings> = {}): Subject => ({
     return new LocalExecutor({
       gpus,
       cpuSlots: 1,
+      processors: 1,
       environment: process.env,
       killGrace: 300,
       maxLogBytes: 1 << 20,

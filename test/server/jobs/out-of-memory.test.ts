@@ -57,7 +57,7 @@ const short = (name: string, unless = '/nobody/makes/this') =>
   );
 const order = () => readFileSync(path.join(root, 'order'), 'utf8').trim().split('\n');
 const retryLine =
-  /The GPU ran out of memory, exit code 1 \(24\.0 GiB available\); it runs once more, with its devices to itself/g;
+  /The GPU ran out of memory, exit code 1 \(24\.0 GiB available\); it runs once more, without sharing its GPUs or the memory that apps declare/g;
 
 test('Two jobs that ask for it run once more when both had their turn, and fail if that is not enough', async () => {
   rmSync(path.join(root, 'order'), { force: true });

@@ -7,10 +7,12 @@ import type { GpuInventory } from '../../devices/index.js';
 const firstPause = 250;
 const longestPause = 4000;
 const growth = 1.2;
+/** The same after nvidia-smi has failed. */
+const pauseAfterFailure = 60_000;
 
 /**
- * The peaks of the GPU memory of jobs: of each job, the most bytes that its processes had together on any one GPU, as
- * nvidia-smi tells it now and then. It is not called while no job has GPUs.
+ * The peaks of the GPU memory of jobs: of each job, the most bytes that its processes had together on any one GPU, sampled
+ * with nvidia-smi. It is not called while no job has GPUs.
  */
 export class GpuPeaks {
   readonly #jobs = new Map<string, { readonly markers: () => readonly string[]; peak: number | null }>();
@@ -40,7 +42,9 @@ export class GpuPeaks {
   async #sample(): Promise<void> {
     this.#isSampling = true;
     while (this.#jobs.size > 0) {
-      const processes = await this.smi.processes().catch(() => []);
+      const told = await this.smi.processes().catch(() => null);
+      if (told === null) this.#pause = pauseAfterFailure;
+      const processes = told ?? [];
       // A process that has ended meanwhile, or belongs to another user, is of no job.
       const marked = processes.map((each) => ({ ...each, ids: orElse(() => jobsOf(each.pid), []) }));
       for (const job of this.#jobs.values()) {

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { type OutOfUse, ServiceError, unknownNeeds } from '../../../contract/index.js';
 import { deferred } from '../../../files/index.js';
@@ -42,12 +41,17 @@ import { MachineWatch } from './machine-watch.js';
 import { type RunnerSettings, Runners } from './runners.js';
 import { Scheduler, type SchedulerSettings, type Ticket, TicketCancelled } from './scheduler.js';
 
+/** The share of the machine's memory that jobs can book: the rest is for the system and the server. */
+const bookedShare = 0.9;
+
 export interface LocalSettings
   extends RunnerSettings,
     ResidencySettings,
     Pick<SchedulerSettings, 'maxGpus' | 'maxJobs' | 'gpuMargin'> {
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
+  /** Processors that jobs can use together. */
+  readonly processors: number;
   /** Bytes of a job's log that are kept from its start. */
   readonly maxLogBytes: number;
   /** Names of further variables that jobs get, besides those in the table: `serve --pass-env`. */
@@ -100,7 +104,7 @@ export class LocalExecutor implements Executor {
       outOf: (gpu) => this.#outOf(gpu),
       isFilled: (gpu) => this.#watch.isFilled(gpu),
       memoryOf: (gpu) => this.#memoryOf(gpu),
-      machine: { memory: totalRam(), cpus: availableParallelism() },
+      machine: { memory: totalRam() * bookedShare, cpus: settings.processors },
     });
     gpus.on('known', () => this.#scheduler.setGpus(gpus.current ?? []));
     this.#watch.on('change', () => this.#scheduler.reconsider());
@@ -164,7 +168,7 @@ export class LocalExecutor implements Executor {
     return {
       gpus: gpus.current?.map((gpu) => ({ id: gpu.id, memory: this.#memoryOf(gpu) })) ?? null,
       memory: Math.min(total, limits.memory ?? total),
-      cpus: availableParallelism(),
+      cpus: this.settings.processors,
     };
   }
 

@@ -187,7 +187,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       return `This server has no GPU ${this.#unseen(job).join(', ')}; it has: ${known}`;
     }
     const size = this.#gpus?.length ? ` with ${formatBytes(job.needs.gpuMemory ?? 0)} of memory` : '';
-    return `This server has no GPU${size}; submit the job again to run it on the CPU`;
+    const advice =
+      job.needs.gpu === 'required' ? 'its app needs one' : "ask for the CPU with 'cpu' to run it there";
+    return `This server has no GPU${size}; ${advice}`;
   }
 
   /** Whether no job holds this GPU. */
@@ -263,7 +265,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     if (devices.kind === 'cpu') return devices.workers === 1 ? 'a CPU slot' : `${devices.workers} CPU slots`;
     const named = devices.kind === 'gpus' ? `GPU ${devices.ids.join(', ')}` : null;
     const memory = needs.gpuMemory ? `${formatBytes(needs.gpuMemory)} of memory` : '';
-    if (this.gpuShareOf(job) !== null) return `${memory} of ${named ?? 'a GPU'}`;
+    if (this.gpuShareOf(job) !== null)
+      return named ? `${memory} on ${named}` : `${formatBytes(needs.gpuMemory ?? 0)} of GPU memory`;
     return named ?? `a free GPU${memory && ` with ${memory}`}`;
   }
 
@@ -283,7 +286,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     if (devices.kind === 'cpu') return words;
     const why = this.#whyOut(waiting);
     if (why !== '') return words + why;
-    if (this.#gpus === null) return `${words} (nvidia-smi has not told yet which there are)`;
+    if (this.#gpus === null) return `${words} (nvidia-smi has not reported the GPUs yet)`;
     if (!this.#isUnseen(waiting)) return words;
     if (devices.kind === 'anyGpu') return `${words}; this server does not see any at the moment`;
     const unseen = this.#unseen(waiting);
@@ -447,7 +450,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const all: Place['takes'] = [
       ...gpus.map((gpu) => [gpu.id, this.#takenOf(gpu, job)] as const),
       ['slots', cpuSlots],
-      ['memory', Math.min(job.needs.memory ?? 0, memory)],
+      ['memory', Math.min(job.isAlone ? memory : (job.needs.memory ?? 0), memory)],
       ['cpus', Math.min(job.needs.cpus ?? 0, cpus)],
     ];
     return all.filter(([, amount]) => amount > 0);

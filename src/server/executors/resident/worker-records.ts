@@ -44,7 +44,7 @@ const workerRequest = z.object({
   isShared: z.boolean().default(false),
   gpus: z.array(z.number().int().min(0)),
   gpuUuids: words,
-  gpuMemory: count,
+  gpuMemory: count.default(null),
   watched: words,
   seen: z.string(),
 }) satisfies z.ZodType<WorkerRequest>;
