@@ -7,8 +7,8 @@ export default class Drain extends ClientCommand {
   static override summary = 'Stop accepting new jobs, before the server or its machine is stopped';
   static override description =
     'Active jobs and uploads that have begun go on, and logs and results can still be fetched. New submissions are refused with ' +
-    'status 503. A server that is started again accepts jobs. With --gpu, only these GPUs are taken out: a job that has one goes on, and ' +
-    'no new job gets one until --undo, also after a restart. Only an admin may do this.';
+    'status 503. A server that is started again accepts jobs. With --gpu, only these GPUs are drained: running jobs finish, and ' +
+    'new jobs get other GPUs until --undo, even after a restart. Only an admin may do this.';
   static override examples = [
     '<%= config.bin %> drain --wait && systemctl restart remote-app',
     '<%= config.bin %> drain --undo',

@@ -8,7 +8,7 @@ export default class Forward extends ClientCommand {
   static override description =
     'Listens on this machine alone, at 127.0.0.1 and ::1, until Ctrl-C, and passes every request on to the server: with its token, \
 over TLS, ssh or a proxy. Prints the host, the port and a token to give to the other program. That token is made anew by each run. \
-A server that is away is answered for with status 502 and a sentence. It changes nothing in what is sent. Where the profile asks for --deidentify, it passes no files on, only logs, results and the like, unless --no-deidentify is given. With --json, prints one document on one line when it listens.';
+A server that is away is answered for with status 502 and a sentence. It changes nothing in what is sent. Where the profile asks for --deidentify, it refuses uploads and passes on only requests such as those for logs and results, unless --no-deidentify is given. With --json, prints one document on one line when it listens.';
   static override examples = [
     '<%= config.bin %> forward',
     '<%= config.bin %> forward --server ssh://gpu.example.org --port 8001',

@@ -65,7 +65,7 @@ export interface EndedJob extends JobFacts {
   readonly peakMemory: number | null;
   readonly peakGpuMemory: number | null;
   readonly cpuSeconds: number | null;
-  /** What it used far more of than its app declares. */
+  /** What it used over a tenth more of than its app declares. */
   readonly overuse: readonly (Pick<Observed, 'resource'> & Readonly<Record<'used' | 'declared', number>>)[];
   /** Bytes of the result, or of its files if it is packed while it is downloaded; null if there is none. */
   readonly bytes: number | null;

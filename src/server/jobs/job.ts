@@ -217,7 +217,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         : (this.context.clock.monotonic() - this.#begunAt) / 1000;
   }
 
-  /** What it used far more of than its app declares. */
+  /** What it used over a tenth more of than its app declares. */
   get overuse(): EndedJob['overuse'] {
     const { peakMemory, peakGpuMemory } = this.#record;
     const { memory, gpuMemory } = this.request.needs;

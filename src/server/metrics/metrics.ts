@@ -88,7 +88,7 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   const memory = peaks('remote_app_memory_peak_bytes', 'Most memory that a job had');
   const overused = counter(
     'remote_app_overuse_total',
-    'Jobs that used far more of a resource than their app declares: gpu_memory or memory',
+    'Jobs that used over 10 % more of a resource than their app declares: gpu_memory or memory',
     ...['app', 'resource'],
   );
   const refused = counter(
