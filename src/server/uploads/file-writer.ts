@@ -36,27 +36,24 @@ export class FileWriter extends Writable {
     await this.#writing.catch(() => {});
   }
 
-  override _write(data: Buffer, _encoding: string, done: (cause?: Error) => void): void {
-    this.#writing = this.#append(data);
+  override _writev(chunks: readonly { chunk: Buffer }[], done: (cause?: Error) => void): void {
+    this.#writing = this.#append(chunks.map(({ chunk }) => chunk));
     this.#writing.then(() => done(), done);
   }
 
-  override _writev(chunks: readonly { chunk: Buffer }[], done: (cause?: Error) => void): void {
-    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), '', done);
-  }
-
   /** @throws ServiceError `uploadTooLarge` or `diskFull`; the system's error */
-  async #append(data: Buffer): Promise<void> {
+  async #append(pieces: readonly Buffer[]): Promise<void> {
     const { handle, maxLength, space, onWritten } = this.options;
-    if (this.offset + data.length > maxLength) {
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    if (this.offset + length > maxLength) {
       throw new ServiceError('uploadTooLarge', `More than the announced ${maxLength} bytes arrived`);
     }
-    await space.use(data.length);
-    for (let written = 0; written < data.length; ) {
-      const left = data.length - written;
-      written += (await handle.write(data, written, left, this.offset + written)).bytesWritten;
-    }
-    this.offset += data.length;
-    onWritten?.(data);
+    await space.use(length);
+    let { bytesWritten: written } = await handle.writev(pieces, this.offset);
+    // A disk that is nearly full takes a part.
+    for (const rest = Buffer.concat(written < length ? pieces : []); written < length; )
+      written += (await handle.write(rest, written, length - written, this.offset + written)).bytesWritten;
+    this.offset += length;
+    for (const piece of pieces) onWritten?.(piece);
   }
 }
