@@ -72,7 +72,10 @@ export function executorContract(name: string, subject: Subject): void {
       const busy = 'while (process.cpuUsage().user < 500_000);';
       const program = `const all = Buffer.alloc(80 << 20, 1); ${busy} setTimeout(() => all, 1500)`;
       const node = `${process.execPath} -e "${program}"`;
-      const run = new Followed(executor.run(bench.job().order(`${node} & ${node}; wait`)));
+      // Node may be in a home directory, which a sandbox hides.
+      const directories = [path.dirname(process.execPath)];
+      const access = () => ({ network: false, directories, environment: {} });
+      const run = new Followed(executor.run(bench.job().order(`${node} & ${node}; wait`, { access })));
       await run.ended;
       const { peakMemory, cpuSeconds } = run.events.at(-1) as Ended;
       expect([peakMemory, cpuSeconds]).toEqual([expect.any(Number), expect.any(Number)]);
