@@ -65,15 +65,16 @@ export const limits = async (
   limit?: number,
   submission?: Pick<Submission, 'app' | 'operation' | 'fields'>,
 ): Promise<LimitsAnswer> => {
-  let path: string = routes.limits.path;
+  const asked = new URLSearchParams();
   if (submission) {
     const { app, operation, fields } = submission;
-    const query = new URLSearchParams({ app, operation: operation.segment });
+    asked.set(parameters.app.name, app);
+    asked.set(parameters.operation.name, operation.segment);
     for (const { name } of [parameters.gpu, parameters.cpu])
-      if (fields[name] !== undefined) query.set(name, fields[name]);
-    path = `${path}?${query}`;
+      if (fields[name] !== undefined) asked.set(name, fields[name]);
   }
-  return ask(connection, path, (answers) => answers.limitsAnswer, { limit });
+  const query = submission && `?${asked}`;
+  return ask(connection, routes.limits.path, (answers) => answers.limitsAnswer, { limit, query });
 };
 
 /** `GET /ram`, in GB of 1024^3 bytes. */

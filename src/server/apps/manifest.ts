@@ -184,8 +184,17 @@ function coerceManifest(json: unknown): unknown {
   });
   if (!isObject(coerced)) return coerced;
   // A key that is null counts as missing.
-  const optional =
-    'command resident shared models terminology citation parameters resources retry_alone'.split(' ');
+  const optional = [
+    'command',
+    'resident',
+    'shared',
+    'models',
+    'terminology',
+    'citation',
+    'parameters',
+    'resources',
+    'retry_alone',
+  ];
   return Object.fromEntries(
     Object.entries(coerced).filter(([key, value]) => value !== null || !optional.includes(key)),
   );

@@ -4,8 +4,9 @@ import { expect, onTestFinished } from 'vitest';
 import { noLimits, type Principal } from '../../../src/access/index.js';
 import { unknownNeeds } from '../../../src/contract/index.js';
 import { systemClock } from '../../../src/files/index.js';
+import { unknownUsage } from '../../../src/runner/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
-import type { Executor } from '../../../src/server/executors/index.js';
+import type { Ended, Executor } from '../../../src/server/executors/index.js';
 import { Job, JobService } from '../../../src/server/jobs/index.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
@@ -16,6 +17,20 @@ import { temporary } from '../../support/temporary.js';
 const unused = () => {
   throw new Error('Not in this test');
 };
+
+/** The end of a run whose command succeeded. */
+export const succeeded: Ended = {
+  kind: 'ended',
+  exitCode: 0,
+  signal: null,
+  fault: null,
+  error: null,
+  lostLines: 0,
+  ...unknownUsage,
+};
+
+/** The end of a run that was stopped. */
+export const stoppedEnd: Ended = { ...succeeded, exitCode: 143, signal: 'SIGTERM' };
 
 /** Runs nothing. */
 export const executor: Executor = {

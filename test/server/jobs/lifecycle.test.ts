@@ -2,8 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { Packer } from '../../../src/archive/packer.js';
-import { systemClock } from '../../../src/files/index.js';
-import { unknownUsage } from '../../../src/runner/index.js';
+import { deferred, systemClock } from '../../../src/files/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Ended, Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import type { JobRecord } from '../../../src/server/jobs/job-record.js';
@@ -11,21 +10,13 @@ import { Lifecycle, type LifecycleDeps } from '../../../src/server/jobs/lifecycl
 import type { Trash } from '../../../src/server/jobs/trash.js';
 import { TestClock } from '../../support/test-clock.js';
 import { makeJob } from './held-job.js';
-import { appsOfTests } from './job-service.js';
+import { appsOfTests, stoppedEnd, succeeded } from './job-service.js';
 
 /** An executor with one run, which succeeds. */
 function quickExecutor(): Executor {
   async function* events(): AsyncGenerator<RunEvent> {
     yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
-    yield {
-      kind: 'ended',
-      exitCode: 0,
-      signal: null,
-      fault: null,
-      error: null,
-      lostLines: 0,
-      ...unknownUsage,
-    };
+    yield succeeded;
   }
   const executor: Pick<Executor, 'run' | 'stop'> = { run: events, stop: async () => {} };
   return executor as Executor;
@@ -50,23 +41,12 @@ async function doneJob(packer: Pick<Packer, 'pack'>) {
 
 /** An executor with one run, which lasts until it is stopped; records the stop. */
 function endlessExecutor() {
-  let end = () => {};
-  const stopped = new Promise<void>((resolve) => {
-    end = resolve;
-  });
+  const { promise: stopped, resolve: end } = deferred<void>();
   const state = { isStopped: false };
   async function* events(): AsyncGenerator<RunEvent> {
     yield { kind: 'placed', where: 'the CPU', grant: { gpus: [], gpuUuids: [], cpuSlots: 1 } };
     await stopped;
-    yield {
-      kind: 'ended',
-      exitCode: 143,
-      signal: 'SIGTERM',
-      fault: null,
-      error: null,
-      lostLines: 0,
-      ...unknownUsage,
-    };
+    yield stoppedEnd;
   }
   const executor: Pick<Executor, 'run' | 'stop'> = {
     run: events,
@@ -132,16 +112,6 @@ test.for([
   expect([tries, job.state, job.record.error]).toEqual([2, 'done', null]);
   expect(told).toEqual([away]);
 });
-
-const succeeded: Ended = {
-  kind: 'ended',
-  exitCode: 0,
-  signal: null,
-  fault: null,
-  error: null,
-  lostLines: 0,
-  ...unknownUsage,
-};
 
 /** A job whose command ends like this, once `during` is over. */
 async function jobThatEnds(

@@ -3,11 +3,10 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { theAdmin } from '../../../src/access/index.js';
-import { unknownUsage } from '../../../src/runner/index.js';
 import { ServerEvents } from '../../../src/server/events.js';
 import type { Executor, RunEvent, RunOrder } from '../../../src/server/executors/index.js';
 import { TestClock } from '../../support/test-clock.js';
-import { ana, appsOfTests, executor, idOf, request, serviceWith, slotOf } from './job-service.js';
+import { ana, appsOfTests, executor, idOf, request, serviceWith, slotOf, stoppedEnd } from './job-service.js';
 
 /** Jobs on it run until they are stopped. */
 function endless(): Executor & { readonly grants: (readonly number[] | null)[] } {
@@ -18,15 +17,7 @@ function endless(): Executor & { readonly grants: (readonly number[] | null)[] }
     const stopped = new Promise<void>((resolve) => ends.set(directory.id, resolve));
     if (!grant) yield { kind: 'placed', where: 'GPU 3', grant: { gpus: [3], gpuUuids: [], cpuSlots: 0 } };
     await stopped;
-    yield {
-      kind: 'ended',
-      exitCode: 143,
-      signal: 'SIGTERM',
-      fault: null,
-      error: null,
-      lostLines: 0,
-      ...unknownUsage,
-    };
+    yield stoppedEnd;
   }
   return {
     ...executor,

@@ -42,9 +42,10 @@ export class GpuPeaks {
   async #sample(): Promise<void> {
     this.#isSampling = true;
     while (this.#jobs.size > 0) {
-      const told = await this.smi.processes().catch(() => null);
-      if (told === null) this.#pause = pauseAfterFailure;
-      const processes = told ?? [];
+      const processes = await this.smi.processes().catch(() => {
+        this.#pause = pauseAfterFailure;
+        return [];
+      });
       // A process that has ended meanwhile, or belongs to another user, is of no job.
       const marked = processes.map((each) => ({ ...each, ids: orElse(() => jobsOf(each.pid), []) }));
       for (const job of this.#jobs.values()) {
