@@ -197,7 +197,7 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
 
 /** Further details from the server about a failed job. */
 interface FailedFacts {
-  /** What kind of error it is, such as `out-of-memory`; null if it is none of those, or the server does not say. */
+  /** The kind of error, such as `out-of-memory`; null if it has no kind of its own, or the server does not say. */
   readonly kind: string | null;
   /** Until when it is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;

@@ -50,7 +50,7 @@ export interface JobView {
   readonly job_id: string;
   readonly status: JobState;
   readonly error: string | null;
-  /** What kind of error it is; null if it has none, or none of these. */
+  /** The kind of its error; null if there is no error, or none with a kind of its own. */
   readonly kind: JobErrorKind | null;
   readonly app: string;
   readonly operation: string;

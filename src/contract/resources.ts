@@ -2,8 +2,8 @@ import type { Operation, OperationName } from './operations.js';
 import { formatBytes, parseSize, quoteName } from './text.js';
 
 /**
- * What jobs of an app need, and whether a server has it: checked by the client before it sends a byte, by the server, and by
- * whoever books devices for the job (docs/apps.md, Resources).
+ * What jobs of an app need, and whether a server has it (docs/apps.md, Resources). The server refuses what it lacks, when a
+ * client asks before it uploads and again at the submission, and books the rest.
  */
 
 /** Whether an app runs on a GPU. */
@@ -24,7 +24,7 @@ export type AppResources = DeclaredResources & {
   readonly operations?: Partial<Record<OperationName, DeclaredResources>> | undefined;
 };
 
-/** What the latest jobs of an app with a result had at most of a resource, in bytes. Of GPU memory, on any one GPU. */
+/** Peaks of the latest successful jobs of an app, in bytes. Those of GPU memory are of any one GPU. */
 export interface Observed {
   readonly operation: OperationName;
   readonly resource: 'gpu_memory' | 'memory';

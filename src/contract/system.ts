@@ -7,7 +7,7 @@ export interface DeviceJob {
   readonly owner?: string | null | undefined;
 }
 
-/** Why a GPU is given to no new job: an admin has drained it, or it does not work. */
+/** Why new jobs do not get a GPU: an admin has drained it, or it does not work. */
 export type OutOfUse = 'drained' | 'faulty';
 
 /** The answer of `GET /available_devices`. */
@@ -24,7 +24,7 @@ export interface DeviceList {
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
   /** All jobs of each GPU, the oldest first; only while several share one. */
   readonly devices_shared?: readonly (readonly DeviceJob[])[] | undefined;
-  /** Why each GPU is given to no new job, null for one that is; absent if that holds for none. */
+  /** Why new jobs do not get each GPU, null if they do; absent if they get all of them. */
   readonly devices_out?: readonly (OutOfUse | null)[] | undefined;
   /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;

@@ -8,7 +8,7 @@ function figure(file: string, line = /^(\d+)$/m): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Removes a cgroup. The kernel refuses that as long as a process is left in it. */
+/** Removes a cgroup, which the kernel allows only once no process is left in it. */
 const removeCgroup = (directory: string): void => orElse(() => rmdirSync(directory), undefined);
 
 /** The cgroup (version 2) of a job, in which the kernel enforces its memory, of whatever kind. */
@@ -25,9 +25,9 @@ export class Cgroup {
     try {
       mkdirSync(directory);
       writeFileSync(path.join(directory, 'memory.max'), String(memory));
-      // All of it ends together: the rest of a job would wait for the process that is gone.
+      // The kernel ends all processes together; otherwise the rest of a job would wait for the one that is gone.
       writeFileSync(path.join(directory, 'memory.oom.group'), '1');
-      // There is no such file where swap is not counted.
+      // Without swap accounting, the file does not exist.
       orElse(() => writeFileSync(path.join(directory, 'memory.swap.max'), '0'), undefined);
       return new Cgroup(directory);
     } catch {
@@ -36,7 +36,7 @@ export class Cgroup {
     }
   }
 
-  /** Whether the kernel has ended it for want of memory. */
+  /** Whether the kernel has killed it because it ran out of memory. */
   get hasRunOut(): boolean {
     return (figure(path.join(this.directory, 'memory.events'), /^oom_kill (\d+)$/m) ?? 0) > 0;
   }

@@ -4,11 +4,11 @@ import { hasProc, isAnswer, readStatus } from '../files/process-status.js';
 import type { RunEnd, RunRequest, Usage } from './protocol.js';
 import { descendantsOf, processesInside } from './sandboxed.js';
 
-/** Milliseconds from the start to the first look, which doubles from look to look, up to one of these. */
+/** Milliseconds before the first measurement. The pause doubles each time, up to one of the longest ones. */
 const firstPause = 50;
-/** Memory may grow fast; a machine with many jobs has many processes to look at. */
+/** Shorter with a limit, because memory may grow fast; longer without one, because each measurement costs time. */
 const longestPause = { limited: 500, measured: 1000 };
-/** Looking takes at most this part of a processor's time: on a machine with thousands of processes it takes long. */
+/** The share of a processor's time that measuring may take without a limit: thousands of processes take long to measure. */
 const maxShare = 1 / 20;
 /** Clock ticks per second in `/proc`, on every architecture. */
 const ticksPerSecond = 100;
@@ -19,7 +19,7 @@ const isRoot = process.getuid?.() === 0;
 /** Why a job was ended, and what of the machine was at fault. */
 export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
-/** The excess of a job that used more memory than it may. */
+/** Why a job that used more memory than it may was ended. */
 export const memoryExcess = (limit: number): Excess => ({
   error: `It was ended with more than the ${formatBytes(limit)} of memory that a job may use on this server`,
   fault: 'outOfMemory',

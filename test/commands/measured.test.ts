@@ -10,7 +10,7 @@ import { plant } from '../support/temporary.js';
 const fakePrograms = fileURLToPath(new URL('../fixtures/bin', import.meta.url));
 const gpu = (id: number) => `GPU-5e1f0c3${id}-94cb-42b7-a0ee-2d1a7c3b9f4${id}`;
 
-/** Ends once nvidia-smi was asked about its two processes, and about a third one that is nobody's. */
+/** Ends once nvidia-smi has reported its two processes and a third one that belongs to no job. */
 const program = `
 for word; do case $previous in --output) out=$word ;; esac; previous=$word; done
 asked=$(dirname "$0")/rows.asked

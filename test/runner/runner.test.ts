@@ -52,7 +52,7 @@ describe('a runner', () => {
   test('A runner starts the command in its cgroup, and tells that the kernel has ended it for want of memory', async () => {
     await using root = await temporary();
     const cgroup = path.join(root.path, 'job-1');
-    // An ordinary directory, in which the job plays the kernel.
+    // An ordinary directory stands in for the cgroup, and the job writes what the kernel would.
     const kernel = `cat ${cgroup}/cgroup.procs ${cgroup}/memory.max; printf 'oom 1\\noom_kill 1\\n' >${cgroup}/memory.events; kill -KILL $$`;
     const limits = { memory: 64 << 20, processes: null };
     await using job = await RunnerJob.create(shell(kernel), { cgroup, limits });

@@ -51,7 +51,7 @@ export const lastUse = (iso: string | null | undefined, now = Date.now()): strin
 
 const hours = (value: number): string => value.toFixed(2);
 
-/** The columns of figures, each with the name of its figure and how it is written. */
+/** The columns with figures: which figure each shows, and how it is formatted. */
 const figures = [
   ['JOBS', 'jobs', String],
   ['GPU HOURS', 'gpu_hours', hours],

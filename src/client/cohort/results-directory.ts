@@ -65,7 +65,7 @@ function restore(place: CasePlace, aside: string): void {
   }
 }
 
-/** Removes an `old-*`. Even after a power cut in between, it is known where files that are left were. */
+/** Removes an `old-*`. Its files go first: as long as one is left, even after a power cut, the place that it had is known. */
 async function removeReplaced(old: string): Promise<void> {
   await rm(path.join(old, 'files'), { recursive: true, force: true });
   await syncDirectory(old);

@@ -37,7 +37,7 @@ export interface CaseState {
   readonly status: CaseStatus;
   /** Why it failed, or what should be known of its result. */
   readonly reason: string | null;
-  /** What kind of error its job had, such as `out-of-memory`; null for no error, and for any other. */
+  /** The kind of error of its job, such as `out-of-memory`; null if there is no error, or none with a kind of its own. */
   readonly kind: string | null;
   /** The version of the app that made its result; null if there is none, or the server does not say. */
   readonly version: string | null;

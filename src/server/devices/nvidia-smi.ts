@@ -45,7 +45,7 @@ const notTold = /^\[?(N\/A|Not Supported|Not Found|Function Not Found|Insufficie
 /** Printed for a GPU that does not respond to the driver. */
 const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notTold.test(cell);
 
-/** Whether MIG divides a GPU, or that it cannot. Drivers from before 2020 do not know this column, and are asked without it. */
+/** The column that says whether MIG divides a GPU. Drivers from before 2020 do not know it, and are asked without it. */
 const migColumn = 'mig.mode.current';
 const migMode = /^(Enabled|Disabled|N\/A|\[.*\])$/;
 
@@ -261,7 +261,7 @@ export class NvidiaSmi {
     this.onOdd(oddity);
   }
 
-  /** One call after the other, so that a driver in trouble has one process that hangs. */
+  /** Makes one call at a time, so that at most one process hangs in a faulty driver. */
   #run(args: readonly string[]): Promise<ProgramEnd> {
     const end = this.#last.then(() => this.#call(args));
     this.#last = end.catch(() => {});
@@ -296,7 +296,7 @@ export class NvidiaSmi {
 
   /** Remembers a process that hangs until it has ended. */
   #remember({ remains }: ProgramEnd): void {
-    this.#remains ??= remains;
+    this.#remains = remains;
     const forget = () => {
       this.#remains = null;
     };

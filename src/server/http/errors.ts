@@ -81,7 +81,7 @@ const maxShown = 300;
 /** A request's path, which comes from outside, in a form that fits into a sentence. */
 const shown = (address: string): string => oneLine(address.slice(0, maxShown));
 
-/** Whether an error says that the machine lacks something, and nothing about the request. */
+/** Whether an error is about something that the machine lacks, and not about the request. */
 const isOfMachine = (cause: unknown): boolean =>
   isDiskFull(cause) || isFileTooLarge(cause) || isShortage(cause);
 

@@ -32,7 +32,7 @@ function endBetween(startedAt: string, reported: string, now: number): string {
   return new Date(time).toISOString();
 }
 
-/** How many times what its app declares a job may use before that is said: needs are never exact. */
+/** A job may use so many times what its app declares before its log says so: declared needs are never exact. */
 const tolerance = 1.1;
 
 /** The states that each state may change to. A final state never changes. */

@@ -357,7 +357,7 @@ export class Lifecycle {
   /** Runs a job that ran out of memory once more, alone, if it asks for that, and ends it otherwise. */
   async #concludeOutOfMemory(error: string, end: Ended): Promise<void> {
     const { job } = this;
-    // What was more than its own limit would be that again.
+    // A job that exceeded its own limit would exceed it again.
     const mayFit = end.fault === null || end.error === null;
     if (!job.request.retryAlone || job.record.isAlone || !mayFit) {
       job.log(error);
@@ -369,7 +369,7 @@ export class Lifecycle {
     else await this.#finishKilled();
   }
 
-  /** Removes what the first try of a job that is to run once more has written, besides its log, and the records of that run. */
+  /** Removes the output and the records of the first run of a job that runs once more. Its log stays. */
   async #removeFirstTry(): Promise<void> {
     const { directory } = this.job;
     this.deps.executor.forget(directory);

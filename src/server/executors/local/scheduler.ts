@@ -72,7 +72,7 @@ interface Waiting extends Queued, DeviceOrder {
   /** Its place among all that wait. */
   position: number;
   missing: Resource | null;
-  /** The jobs for which what it waits for is kept; null if it is not free anyway. */
+  /** The jobs that keep what it waits for; null if that is in use. */
   ahead: Ahead | null;
 }
 
@@ -83,7 +83,7 @@ const filledRank = 1000;
 export interface SchedulerSettings extends Partial<OwnerLimits> {
   /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing holds them back. */
   readonly pause?: () => string | null;
-  /** Why a GPU is given to no new job; null if it is. */
+  /** Why new jobs do not get a GPU; null if they do. */
   readonly outOf?: (gpu: KnownGpu) => OutOfUse | null;
   /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
   readonly isFilled?: (gpu: KnownGpu) => boolean;
@@ -130,7 +130,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   readonly #queue = new Set<Waiting>();
   /** Whether the places in the queue were counted since its last change. */
   #areCounted = false;
-  /** Whether jobs of an earlier server are coming, one after the other. */
+  /** Whether jobs of an earlier server are joining the queue, one after the other. */
   #isResuming = false;
   /** What all jobs wait for, as of the last pass over the queue. */
   #pause: string | null = null;
@@ -264,10 +264,10 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     if (missing === 'cpus') return counted(needs.cpus ?? 0, 'CPU');
     if (devices.kind === 'cpu') return devices.workers === 1 ? 'a CPU slot' : `${devices.workers} CPU slots`;
     const named = devices.kind === 'gpus' ? `GPU ${devices.ids.join(', ')}` : null;
-    const memory = needs.gpuMemory ? `${formatBytes(needs.gpuMemory)} of memory` : '';
+    const size = needs.gpuMemory === null ? null : formatBytes(needs.gpuMemory);
     if (this.gpuShareOf(job) !== null)
-      return named ? `${memory} on ${named}` : `${formatBytes(needs.gpuMemory ?? 0)} of GPU memory`;
-    return named ?? `a free GPU${memory && ` with ${memory}`}`;
+      return named ? `${size} of memory on ${named}` : `${size} of GPU memory`;
+    return named ?? (size === null ? 'a free GPU' : `a free GPU with ${size} of memory`);
   }
 
   /** A phrase for what a job waits for. It goes to the job's owner, so it names no job of somebody else. */
@@ -319,7 +319,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return { arrival, granted, position, waitingFor: () => this.#describe(entry), cancel };
   }
 
-  /** Grants devices once all jobs of an earlier server have come: the first one that comes need not be the next in turn. */
+  /** Grants devices once all jobs of an earlier server have joined: the first one to join need not be the next in turn. */
   #resume(): void {
     this.#areCounted = false;
     if (this.#isResuming) return;
@@ -357,13 +357,12 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Goes through the queue in turn, and grants what it can. Called from outside when the limits of
-   * owners may have changed.
+   * Goes through the queue in turn, and grants what it can. Called from outside when the limits of owners may have changed.
    */
   reconsider(): void {
     this.#areCounted = false;
     this.#pause = this.settings.pause?.() ?? null;
-    // A grant can change whose turn is next, and where a job fits. A server that starts now would look again as well.
+    // A grant can change whose turn is next and where a job fits, so it looks again, as a server that starts now would.
     while (this.#pause === null && this.#queue.size > 0 && this.#grantInTurn()) {}
     this.#tellChange();
   }
@@ -435,7 +434,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  /** Bytes of a GPU. If they are not known, it counts as a single one, so that no two jobs fit. */
+  /** Bytes of a GPU. An unknown size counts as one byte, so that no two jobs fit. */
   #sizeOf(gpu: KnownGpu): number {
     return this.settings.memoryOf?.(gpu) ?? 1;
   }
@@ -526,7 +525,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const cpuSlots = devices.kind === 'cpu' ? Math.min(devices.workers, this.cpuSlots) : 0;
     const takes = this.#bookings(job, gpus, cpuSlots);
     const [missing = null] = missingIn(left, takes) ?? [];
-    // It keeps memory and CPUs only once there is a device for it. Otherwise a long queue for one GPU would keep all of them.
+    // Memory and CPUs are kept for a job only once a device is free for it; otherwise a long queue for one GPU would tie up
+    // the whole machine.
     return { gpus, missing, takes: isDevice(missing) ? takes.filter(([what]) => isDevice(what)) : takes };
   }
 

@@ -109,7 +109,7 @@ export class Submission {
     const cpus = Math.max(devices.kind === 'cpu' ? devices.workers : 0, Math.ceil(needs.cpus ?? 0));
     // A job that asks for more cores than any node has would never run; it gets all cores of one.
     const max = nodes === null ? cpus : largest.cpus;
-    // Of a node whose memory Slurm does not know, it gives none.
+    // Slurm assigns no memory of a node whose memory it does not know.
     const isKnown = needs.memory !== null && largest.memory !== null;
     return {
       gpus: gpusOf(devices),
