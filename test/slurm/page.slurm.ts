@@ -125,7 +125,9 @@ test('Docs/slurm.md leads somebody without rights from nothing to a service, and
   follow(upgrade);
   await stop(service);
   service = await start();
-  expect((await cli.runProcess(['status', id, '--json'], env)).stdout).toContain('"running"');
+  await until('the new server has found the job running', async () =>
+    (await cli.runProcess(['status', id, '--json'], env)).stdout.includes('"running"'),
+  );
   writeFileSync(gate, '');
   const waited = await cli.runProcess(['wait', id], env);
   expect([waited.code, waited.stdout]).toEqual([0, expect.stringContaining('done')]);
