@@ -29,6 +29,9 @@ const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
 
+/** The end of the line that announces the second run of a job which ran out of memory. */
+export const retryWords = 'it runs once more, without sharing its GPUs or the memory that apps declare';
+
 /** A line of the service's own, as it appears in the log. */
 export const loggedLine = (line: string, isRedraw: boolean): string =>
   `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}`;
@@ -164,24 +167,27 @@ export class JobDirectory {
     }
   }
 
-  /** Whether the end of the log already has this line of the service: an earlier server may have written it. */
+  /** Whether the log of its latest run has this line of the service at its end: an earlier server may have written it. */
   hasLogged(line: string, isRedraw: boolean): boolean {
-    return `\n${this.#tail()}`.includes(`\n${loggedLine(line, isRedraw)}\n`);
+    return this.#tail().includes(loggedLine(line, isRedraw));
   }
 
-  /** The last lines that the app has written; empty if the log cannot be read. */
+  /** The last lines that the app has written in its latest run; empty if the log cannot be read. */
   lastLines(): string {
-    const lines = orElse(() => `${this.#tail()}`, '').split('\n');
+    const lines = orElse(() => this.#tail(), []);
     return lines
       .filter((line) => !line.startsWith(servicePrefix))
       .slice(-searchedLines)
       .join('\n');
   }
 
-  #tail(): Buffer {
+  /** The lines at the end of the log, of a second run from the line that announces it. */
+  #tail(): string[] {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
-      return tailOf(file, tailBytes);
+      const lines = `${tailOf(file, tailBytes)}`.split('\n').slice(0, -1);
+      const isRetry = (line: string) => line.startsWith(servicePrefix) && line.endsWith(retryWords);
+      return lines.slice(Math.max(lines.findLastIndex(isRetry), 0));
     } finally {
       closeSync(file);
     }

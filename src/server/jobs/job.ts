@@ -486,7 +486,9 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { events } = this.context;
     if (this.state === 'waiting') {
       const { waiting_for, queue_position } = this.view();
-      events.tell('waiting', { ...facts, for: waiting_for, position: queue_position });
+      // Between two runs of a job it is not known yet.
+      if (waiting_for !== null)
+        events.tell('waiting', { ...facts, for: waiting_for, position: queue_position });
     } else if (this.state === 'running') {
       events.tell('started', { ...facts, gpus, waited: secondsBetween(createdAt, startedAt ?? createdAt) });
     } else {

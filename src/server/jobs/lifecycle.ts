@@ -37,7 +37,13 @@ import type { Report } from '../report.js';
 import { whenThereIsRoom } from '../when-there-is-room.js';
 import { countLeftFiles, DiskLimit, outputFault, resultSize } from './disk-use.js';
 import type { EndFacts, Job } from './job.js';
-import { appVariables, type JobDirectory, readRefusal, refusalVariables } from './job-directory.js';
+import {
+  appVariables,
+  type JobDirectory,
+  readRefusal,
+  refusalVariables,
+  retryWords,
+} from './job-directory.js';
 import type { JobRequest } from './job-record.js';
 import { outOfMemoryError, whatRanOut } from './out-of-memory.js';
 import type { Trash } from './trash.js';
@@ -364,9 +370,10 @@ export class Lifecycle {
       await this.#fail('error', error, { kind: 'out-of-memory' });
       return;
     }
-    job.log(`${error}; it runs once more, without sharing its GPUs or the memory that apps declare`);
-    if (await this.#whenThereIsRoom(() => job.retryAlone())) await this.run();
-    else await this.#finishKilled();
+    if (await this.#whenThereIsRoom(() => job.retryAlone())) {
+      job.log(`${error}; ${retryWords}`);
+      await this.run();
+    } else await this.#finishKilled();
   }
 
   /** Removes the output and the records of the first run of a job that runs once more. Its log stays. */

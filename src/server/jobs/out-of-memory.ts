@@ -1,11 +1,16 @@
 import { formatBytes } from '../../contract/index.js';
 import type { Ended } from '../executors/index.js';
 
-/** What programs print when memory runs out: PyTorch, CUDA and ONNX Runtime; then Python, PyTorch on the CPU and C++. */
+/**
+ * What programs print when memory runs out, in any language of the system: CUDA, its libraries, PyTorch, CuPy and TensorRT; ONNX
+ * Runtime, TensorFlow and JAX; Python, C++, ITK, PyTorch on the CPU and Node.
+ */
 const ofGpus =
-  /CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED/;
-const ofEither = /Failed to allocate memory for requested buffer|BFCArena/;
-const ofMachine = /MemoryError\b|DefaultCPUAllocator: .*memory|std::bad_alloc/;
+  /(CUDA|HIP|MPS|cuda runtime)\b.{0,40}\bout of memory|(torch|cuda\.memory)\.OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|_ALLOC_FAILED\b|Error Code 2: OutOfMemory\b/;
+const ofEither =
+  /Failed to allocate memory for requested buffer|BFCArena|(RESOURCE_EXHAUSTED|ResourceExhaustedError): .*(OOM|Out of memory|allocat)/i;
+const ofMachine =
+  /MemoryError\b|MemoryAllocationError|\[Errno 12\]|DefaultCPUAllocator: .*memory|std::bad_alloc|heap out of memory/;
 
 /** The memory that ran out. */
 export type Scarce = 'GPU memory' | 'memory';

@@ -29,6 +29,22 @@ test.each([
   ['torch.OutOfMemoryError: HIP out of memory', {}, 'The GPU ran out of memory'],
   ['RuntimeError: CUDA error: out of memory', {}, 'The GPU ran out of memory'],
   ['CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`', {}, 'The GPU ran out of memory'],
+  [
+    'RuntimeError: cuda runtime error (2) : out of memory at THCGeneral.cpp:50',
+    {},
+    'The GPU ran out of memory',
+  ],
+  ['CUDA failure 2: out of memory ; GPU=0', {}, 'The GPU ran out of memory'],
+  ['RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED', {}, 'The GPU ran out of memory'],
+  ['[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY', {}, 'The GPU ran out of memory'],
+  ['cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8 bytes', {}, 'The GPU ran out of memory'],
+  ['[TRT] [E] 2: Error Code 2: OutOfMemory (Requested size was 2)', {}, 'The GPU ran out of memory'],
+  ['ResourceExhaustedError: OOM when allocating tensor with shape[64,512]', {}, 'The GPU ran out of memory'],
+  ['RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 byte', {}, 'The GPU ran out of memory'],
+  ['RESOURCE_EXHAUSTED: Out of memory', { cpu: '1' }, 'The command ran out of memory'],
+  ['OSError: [Errno 12] Nicht genügend Hauptspeicher verfügbar', {}, 'The command ran out of memory'],
+  ['itk::MemoryAllocationError (0x55)', {}, 'The command ran out of memory'],
+  ['FATAL ERROR: JavaScript heap out of memory', {}, 'The command ran out of memory'],
   ['Failed to allocate memory for requested buffer of size 1', {}, 'The GPU ran out of memory'],
   ['Failed to allocate memory for requested buffer of size 1', { cpu: '1' }, 'The command ran out of memory'],
   ['onnxruntime::BFCArena::AllocateRawInternal', { cpu: '1' }, 'The command ran out of memory'],
@@ -45,6 +61,8 @@ test.each([
 test.each([
   ['another error', failing('ValueError: no memory of this')],
   ['an error long after it was out of memory', infer('print=MemoryError', 'lines=50', 'exit=1')],
+  ['a name that looks like one', infer('print=cannot read CUDA_out_of_memory.nii', 'exit=1')],
+  ['a message of gRPC', infer('print=RESOURCE_EXHAUSTED: message larger than 4194304', 'exit=1')],
   ['a result', infer('print=CUDA out of memory, with half of the batch now')],
 ])('A job with %s is not out of memory', async (_, form) => {
   expect((await api.run('infer', form)).view.kind).toBeNull();
@@ -77,6 +95,16 @@ test('Two jobs that ask for it run once more when both had their turn, and fail 
   expect(order()).toEqual(['a', 'b', 'a', 'b']);
 });
 
+test('A second run that fails for another reason is not out of memory', async () => {
+  const mark = path.join(root, 'failed-once');
+  const form = infer(
+    `shell=[ -e ${mark} ] && { echo no such label; exit 3; }; touch ${mark}; echo CUDA out of memory; exit 1`,
+  );
+  const { view, log } = await api.run('infer', { ...form, retry_alone: 'true' });
+  expect(log).toMatch(retryLine);
+  expect([view.kind, view.error]).toEqual([null, 'Subprocess failed (exit code 1)']);
+});
+
 test('A job of an app that asks for it runs once more after a restart of the server, without what it had written', async () => {
   rmSync(path.join(root, 'order'), { force: true });
   const held = await server.heldJob();
@@ -93,6 +121,7 @@ test('A job of an app that asks for it runs once more after a restart of the ser
   next.open();
   const { view, log } = await api.ended(id);
   expect([view.status, view.kind, order()]).toEqual(['done', null, ['c', 'c']]);
+  expect(log.match(/Starting infer on GPU 0/g)).toHaveLength(2);
   expect(log.match(/\(24\.0 GiB available, 8\.0 GiB declared\); it runs once more/g)).toHaveLength(1);
   expect([...(await api.result(id)).keys()]).toEqual(['probe.json']);
 });
