@@ -12,7 +12,7 @@ import {
 import { HttpError, UsageError } from '../errors.js';
 import type { Reporter } from '../reporter.js';
 import { Attempts, RequestWatch } from './attempts.js';
-import { behind, changed, pieceSize, piecesOf, type SeenFiles, type Segment } from './segments.js';
+import { behind, changed, piecesOf, type SeenFiles, type Segment } from './segments.js';
 
 /** The content of an upload, whose name on the server is its digest. */
 export interface Content {
@@ -176,7 +176,7 @@ async function* streamFrom(
   onSent: (sent: number) => void,
 ): AsyncGenerator<Buffer> {
   let sent = offset;
-  for (const piece of piecesOf(behind(segments, offset), pieceSize, seen)) {
+  for (const piece of piecesOf(behind(segments, offset), seen)) {
     yield piece;
     sent += piece.length;
     onSent(sent);

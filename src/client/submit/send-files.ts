@@ -4,15 +4,7 @@ import { isSystemError, TimeSlice, Turns } from '../../files/index.js';
 import type { Connection } from '../connection/index.js';
 import type { Reporter } from '../reporter.js';
 import { type Content, sendUpload } from './one-upload.js';
-import {
-  changed,
-  contentOf,
-  type FilePart,
-  pieceSize,
-  piecesOf,
-  type SeenFiles,
-  unreadable,
-} from './segments.js';
+import { changed, contentOf, type FilePart, piecesOf, type SeenFiles, unreadable } from './segments.js';
 import type { StagedFile } from './staging.js';
 
 /** Uploads that run at the same time. More of them help only with many small files over a slow connection. */
@@ -89,7 +81,7 @@ export class FileSender {
       const hash = createHash('sha256');
       const slice = new TimeSlice();
       let size = 0;
-      for (const piece of piecesOf(segments, pieceSize, seen)) {
+      for (const piece of piecesOf(segments, seen)) {
         signal.throwIfAborted();
         hash.update(piece);
         size += piece.length;

@@ -22,7 +22,7 @@ import type { Staged, StagedFile } from './staging.js';
 const holdBack = 1000;
 
 /** The body of a submission, which can be sent again. */
-type Body = Pick<Multipart, 'contentType' | 'length' | 'fileBytes' | 'stream'>;
+type Body = Pick<Multipart, 'contentType' | 'length' | 'stream'>;
 
 /** A file in a submission of JSON (docs/http.md, Submission). */
 interface Reference {
@@ -52,10 +52,9 @@ function jsonBody(
   return {
     contentType: mediaTypes.json,
     length: bytes.length,
-    fileBytes: 0,
     async *stream(onBytes) {
       yield bytes;
-      onBytes(bytes.length, 0);
+      onBytes(bytes.length);
     },
   };
 }
@@ -115,7 +114,7 @@ async function sendBody(
   for (;;) {
     const watch = new RequestWatch(body.length, readTimeout, signal, server, onAnswerWait);
     let sent = 0;
-    const onBytes = (count: number, ofFiles: number) => {
+    const onBytes = (count: number) => {
       // The body may hand out one more piece after the request has ended.
       if (watch.isDone) return;
       watch.moved(count);
@@ -123,7 +122,7 @@ async function sendBody(
         reporter.note(`${server} takes the upload${farthest > 0 ? ', which starts over' : ''}`);
       if (count > farthest) attempts.patience.renew();
       sent = count;
-      if (body.fileBytes > 0) reporter.progress('Uploading', ofFiles, body.fileBytes);
+      if (body instanceof Multipart) reporter.progress('Uploading', sent, body.length);
       // The last bytes are still on their way, and the server checks the whole submission before it answers.
       if (sent === body.length) reporter.waiting('Waiting for the server to accept the job');
     };
