@@ -27,7 +27,7 @@ import {
   withSocketAddress,
   workerFiles,
 } from './protocol.js';
-import { endInSandbox, readStatusOf, signalInside } from './sandboxed.js';
+import { endOfCode, readStatusOf, signalInside } from './sandboxed.js';
 import {
   lowerPriority,
   removeShortTemporary,
@@ -248,12 +248,10 @@ async function runProgram(
     return { exitCode: null, signal: 'SIGKILL', ...usage, ...memoryExcess(memory ?? 0), peakMemory: memory };
   }
   if (watch.excess !== null) return { exitCode: null, signal: 'SIGKILL', ...watch.excess, ...usage };
-  if (status === undefined || child.signalCode !== null) {
-    return { exitCode: child.exitCode, signal: child.signalCode, ...usage };
-  }
-  const code = await status;
+  if (child.signalCode !== null) return { exitCode: null, signal: child.signalCode, ...usage };
+  const code = status === undefined ? (child.exitCode ?? 0) : await status;
   if (code === undefined) throw new NotStarted(sandboxFault(request));
-  return { ...endInSandbox(code), ...usage };
+  return { ...endOfCode(code), ...usage };
 }
 
 /** Writes the command's process into the record; an error is ignored and the command goes on. */

@@ -32,10 +32,10 @@ export function readStatusOf(stream: Readable): Promise<number | undefined> {
 }
 
 /**
- * How a command in a sandbox ended. bwrap reports a signal as an exit code from 129 on, as shells do. A command that exits with
- * such a code counts as ended by the signal.
+ * How a command ended. bwrap reports a signal as an exit code from 129 on, as shells do, which pass on the end of the program that
+ * they run. A command that exits with such a code counts as ended by the signal.
  */
-export function endInSandbox(code: number): Pick<RunEnd, 'exitCode' | 'signal'> {
+export function endOfCode(code: number): Pick<RunEnd, 'exitCode' | 'signal'> {
   const name = code > signalBase ? signalOf(code) : undefined;
   return name === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal: name };
 }

@@ -17,7 +17,7 @@ import {
   type WorkerEnd,
   type WorkerRequest,
 } from './protocol.js';
-import { descendantsOf, endInSandbox, processesInside, readStatusOf, signalInside } from './sandboxed.js';
+import { descendantsOf, endOfCode, processesInside, readStatusOf, signalInside } from './sandboxed.js';
 import { lowerPriority, sandboxFault, startFault, startProgram } from './start-program.js';
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { UsageWatch } from './usage.js';
@@ -316,7 +316,7 @@ export class WorkerProcess {
     if (status === undefined || signalCode !== null) return plain;
     const code = await status;
     // A killed bwrap, for example when memory ran out, reports nothing, but the outer bwrap ends with its signal.
-    const end = endInSandbox(code ?? exitCode ?? 0);
+    const end = endOfCode(code ?? exitCode ?? 0);
     if (code === undefined && end.signal === null)
       return { ...plain, exitCode: null, error: sandboxFault(request) };
     return { ...plain, ...end };

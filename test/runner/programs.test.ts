@@ -20,7 +20,7 @@ import { LogFile } from '../../src/runner/log.js';
 import { makeFifo, openOutputPipe } from '../../src/runner/pipes.js';
 import { identify, isAlive, processesOfJob, removedButOpen } from '../../src/runner/process-table.js';
 import { jobMarker, outputFifo } from '../../src/runner/protocol.js';
-import { descendantsOf, endInSandbox, processesInside, readStatusOf } from '../../src/runner/sandboxed.js';
+import { descendantsOf, endOfCode, processesInside, readStatusOf } from '../../src/runner/sandboxed.js';
 import {
   removeShortTemporary,
   sandboxFault,
@@ -47,7 +47,7 @@ test.each([
   [137, { exitCode: null, signal: 'SIGKILL' }],
   [255, { exitCode: 255, signal: null }],
 ])('In a sandbox exit code %d means %j', (code, end) => {
-  expect(endInSandbox(code)).toEqual(end);
+  expect(endOfCode(code)).toEqual(end);
 });
 
 test.each([

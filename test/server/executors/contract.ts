@@ -59,6 +59,7 @@ export function executorContract(name: string, subject: Subject): void {
     test.for([
       ['exit 3', end({ exitCode: 3 })],
       ['kill -TERM $$', end({ exitCode: 143, signal: 'SIGTERM' })],
+      ["sh -c 'kill -KILL $$'; exit $?", end({ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' })],
       ['kill -KILL $$', end({ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' })],
     ] as const)('and tells the end of %s', async ([script, told]) => {
       await using bench = await Bench.open(subject);
