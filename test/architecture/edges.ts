@@ -96,7 +96,7 @@ export const modules: Readonly<Record<string, Module>> = {
     reason: 'Pictures are drawn from files, without a server and without a command line.',
   },
   'imaging/matching': {
-    imports: list`imaging/inputs client files contract`,
+    imports: list`imaging/inputs client/case client files contract`,
     reason:
       'Which scan a result belongs to is told by records, names and grids, and nothing is drawn for it.',
   },

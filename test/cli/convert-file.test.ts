@@ -13,6 +13,7 @@ import { CommandIo } from '../../src/cli/terminal/index.js';
 import { recordName } from '../../src/client/output-names.js';
 import type { ConvertOptions } from '../../src/imaging/index.js';
 import { straight } from '../support/affine.js';
+import { recordText } from '../support/record-facts.js';
 import { plant } from '../support/temporary.js';
 
 const count = size[0] * size[1] * size[2];
@@ -23,7 +24,7 @@ const block = (from: number, to: number) =>
 async function withVolumes(volumes: Readonly<Record<string, Uint8Array | Int16Array>>, record: object = {}) {
   const source = await writeSeries();
   const directory = await workspace();
-  await plant(directory, { [recordName]: JSON.stringify(record) });
+  await plant(directory, { [recordName]: recordText(record) });
   for (const [name, data] of Object.entries(volumes)) {
     await mkdir(path.dirname(path.join(directory, name)), { recursive: true });
     await writeNifti(path.join(directory, name), { size, affine: source.affine, data });

@@ -11,6 +11,7 @@ import { straight } from '../support/affine.js';
 import { Cli } from '../support/cli.js';
 import { fakeService } from '../support/fake-service.js';
 import { metaHeader } from '../support/headers.js';
+import { recordText } from '../support/record-facts.js';
 import { ScreenTerminal } from '../support/screen-terminal.js';
 import { plant, temporary } from '../support/temporary.js';
 import { Terminal, type TerminalOptions } from '../support/terminal.js';
@@ -77,7 +78,7 @@ describe('show', () => {
       await plant(cli.directory, {
         [`bids/${name}/anat/${name}_T1w.nii.gz`]: scan,
         [`Out/${name}/mask.nii.gz`]: mask,
-        [`Out/${name}/remote-app-record.json`]: JSON.stringify({ inputs }),
+        [`Out/${name}/remote-app-record.json`]: recordText({ inputs }),
       });
     }
     const all = await cli.run(['show', 'Out']);
@@ -105,7 +106,7 @@ describe('show', () => {
       await plant(root, { [`${folder}/${name}.nii.gz`]: content });
       await plant(derivatives, {
         [`${folder}/${start}_mask.nii.gz`]: mask,
-        [`${folder}/${start}_record.json`]: JSON.stringify({ case: name, inputs, labels }),
+        [`${folder}/${start}_record.json`]: recordText({ case: name, inputs, labels }),
       });
     }
     await plant(derivatives, {

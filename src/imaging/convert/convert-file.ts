@@ -11,8 +11,7 @@ import {
   namedBy,
   organGroups,
   readTerminology,
-  recordedMaker,
-  recordedMeanings,
+  recordOf,
   resultOf,
   type Terminology,
 } from '../matching/index.js';
@@ -126,7 +125,7 @@ async function volumeAt(file: string, terminology: Terminology): Promise<Source>
 /** What made a volume: what the record beside it says, and otherwise nobody. */
 function makerOf({ file, stem }: Source, version: string): Maker {
   const result = resultOf(file);
-  const recorded = recordedMaker(result?.record ?? null);
+  const recorded = recordOf(result);
   const inResult = result === null ? path.basename(stem) : path.relative(result.path, path.resolve(stem));
   return {
     app: recorded?.app ?? null,
@@ -200,8 +199,8 @@ export async function* convertFile(
     throw new UsageError(
       `--as ${nameless} does not name segments: convert the files of ${quotePath(given)} one by one`,
     );
-  const { labels: recorded, units } = recordedMeanings(resultOf(files[0] ?? given)?.record ?? null);
-  const terminology = typed ?? recorded;
+  const recorded = recordOf(resultOf(files[0] ?? given));
+  const terminology = typed ?? recorded?.labels ?? {};
   const source =
     files.length > 0 ? await masksIn(given, files, terminology) : await volumeAt(given, terminology);
   const { volume, layers, overlap, named } = source;
@@ -215,7 +214,7 @@ export async function* convertFile(
       ...{ ...how, volume, isLabelMap, layers, overlap, maker },
       series: () => scans.scanOf(volume, named),
       seriesIfAny: () => scans.certainScanOf(volume, named),
-      isHounsfield: (units.outputs ?? volume.unit) === 'HU',
+      isHounsfield: (recorded?.units.outputs ?? volume.unit) === 'HU',
     };
     reporter.waiting(`Writing ${path.basename(target)}`);
     const { segments, note } = await convertVolume(target, format, conversion).finally(() =>

@@ -1,28 +1,11 @@
 import { type Dirent, existsSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
-import * as z from 'zod/mini';
+import { type CaseRecord, type RecordedInput, readRecord } from '../../client/case/index.js';
 import { bidsRecordEnding, bidsRecordOf, logName, recordName, tableName } from '../../client/output-names.js';
 import { resultName } from '../../contract/index.js';
-import { byName, hashFile, isDirectory, orElse, readSmallFile } from '../../files/index.js';
+import { byName, hashFile, isDirectory } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, namedBy, rankOf, ScanMatcher } from './match.js';
-
-/** Maximum size of a record, in bytes. */
-const maxRecord = 16 << 20;
-
-const inputsSchema = z.object({
-  inputs: z
-    .array(
-      z.object({
-        name: z.string().check(z.maxLength(1000)),
-        size: z.number(),
-        sha256: z.string(),
-        field: z._default(z.string(), 'inputs'),
-        group: z._default(z.number(), 0),
-      }),
-    )
-    .check(z.maxLength(100_000)),
-});
 
 /** How far above a file the directory of its result may lie. */
 const resultLevels = 3;
@@ -76,29 +59,25 @@ export function resultOf(file: string): FoundResult | null {
   return null;
 }
 
+/** The record of a result; null where there is none that can be read. */
+export const recordOf = (result: FoundResult | null): CaseRecord | null =>
+  result && readRecord(path.dirname(result.record), path.basename(result.record));
+
 /** The name of its case; null where the record does not say. */
 export function caseNameOf(result: FoundResult): string | null {
-  const name = recorded(result.record, z.object({ case: z.nullable(z.string()) }))?.case ?? null;
+  const name = recordOf(result)?.case;
   return name ?? (result.isAmongOthers ? null : path.basename(result.path));
 }
 
 /** An input of a result, as its record names it. */
-interface Recorded extends Named {
-  readonly group: number;
-  /** Of a directory, the path of a file in it; empty for a file. */
+interface Recorded extends Named, Pick<RecordedInput, 'group' | 'size' | 'sha256'> {
+  /** Of a directory, the path of the file in it that has this size and content; empty for a file. */
   readonly within: string;
-  /** Of the file, or of that file in the directory. */
-  readonly size: number;
-  readonly sha256: string;
 }
 
-/** What a record says, as far as this schema asks; null if there is no record that can be read, or it does not say that. */
-const recorded = <Schema extends z.ZodMiniType>(record: string, schema: Schema): z.infer<Schema> | null =>
-  orElse(() => schema.parse(JSON.parse(readSmallFile(record, maxRecord))), null);
-
 /** The inputs that the record of a result names, of each directory one file. */
-function recordedInputs(record: string): Recorded[] {
-  const inputs = recorded(record, inputsSchema)?.inputs ?? [];
+function recordedInputs(result: FoundResult): Recorded[] {
+  const inputs = recordOf(result)?.inputs ?? [];
   const scans = inputs.filter(({ field }) => field === 'inputs');
   const units = groupBy(scans, ({ name, group }) => `${group} ${name.split('/', 1)[0]}`);
   return units.flatMap(([first]) => {
@@ -107,40 +86,6 @@ function recordedInputs(record: string): Recorded[] {
     return [{ ...first, stem: candidateOf(name, false).stem, folders: [], within: within.join('/') }];
   });
 }
-
-const noUnits = { inputs: null, outputs: null };
-const noMeanings = { labels: {}, units: noUnits };
-
-const makerSchema = z.object({
-  app: z.string(),
-  app_version: z._default(z.nullable(z.string()), null),
-  finished_at: z._default(z.nullable(z.string()), null),
-});
-
-/** What made a result, and when; null if its record does not say. */
-export const recordedMaker = (record: string | null): z.infer<typeof makerSchema> | null =>
-  record === null ? null : recorded(record, makerSchema);
-
-const unit = z.nullable(z.string().check(z.maxLength(20)));
-const meaningsSchema = z.object({
-  labels: z._default(
-    z.record(
-      z.string(),
-      z.object({
-        name: z.string(),
-        color: z.optional(z.string()),
-        snomed: z.optional(z.object({ code: z.string(), meaning: z.string() })),
-        values: z.optional(z.array(z.number())),
-      }),
-    ),
-    {},
-  ),
-  units: z._default(z.object({ inputs: unit, outputs: unit }), noUnits),
-});
-
-/** What the app that made a result calls its labels and the units of intensities; nothing if its record does not say. */
-export const recordedMeanings = (record: string | null): z.infer<typeof meaningsSchema> =>
-  (record === null ? null : recorded(record, meaningsSchema)) ?? noMeanings;
 
 /** A file or a directory that may be a scan, judging by its name. */
 interface Candidate extends Named {
@@ -237,7 +182,7 @@ export class ScanSearch {
     // Derivatives of BIDS usually lie in the tree of their scans.
     const tree = path.basename(above) === 'derivatives' ? [path.dirname(above)] : [];
     const places = [...(known ? [place, above, ...tree] : [place]), process.cwd()];
-    const inputs = known ? recordedInputs(known.record) : [];
+    const inputs = known ? recordedInputs(known) : [];
     const recorded = await this.#named(result, inputs, places);
     if (recorded.paths.length > 0 || this.only) return { ...recorded, isRecorded: true };
     const key = places.join('\0');
@@ -308,8 +253,9 @@ export class RecordedScans {
 
   /** @param files of results */
   constructor(files: readonly string[]) {
-    const records = new Set(files.flatMap((file) => resultOf(file)?.record ?? []));
-    for (const { group, within, size, sha256 } of [...records].flatMap(recordedInputs)) {
+    const found = files.flatMap((file) => resultOf(file) ?? []);
+    const results = new Map(found.map((each) => [each.record, each]));
+    for (const { group, within, size, sha256 } of [...results.values()].flatMap(recordedInputs)) {
       if (group !== 0 || within !== '') continue;
       const hashes = this.#hashesBySize.get(size) ?? new Set();
       this.#hashesBySize.set(size, hashes.add(sha256));

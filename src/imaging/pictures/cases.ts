@@ -13,7 +13,7 @@ import {
   organsOf,
   pair,
   RecordedScans,
-  recordedMeanings,
+  recordOf,
   resultOf,
 } from '../matching/index.js';
 import type { CaseToShow, Layer } from './case-to-show.js';
@@ -109,13 +109,14 @@ function namesOfDrafts(drafts: readonly Draft[]): string[] {
   return wanted;
 }
 
+const noUnits = { inputs: null, outputs: null };
+
 /** The names of what a case is drawn with: their own, or their paths where they share these. */
 function layersOf(items: readonly Item[]): Layer[] {
   const names = items.map(({ name }) => name);
   const isShared = names.length !== new Set(names).size;
   return items.map(({ file, name }) => {
-    const result = resultOf(file.path);
-    const { labels: terminology, units } = recordedMeanings(result?.record ?? null);
+    const { labels: terminology = {}, units = noUnits } = recordOf(resultOf(file.path)) ?? {};
     return { file, name: isShared ? path.relative('', file.path) : name, terminology, units };
   });
 }

@@ -9,6 +9,7 @@ import { CommandIo } from '../../../src/cli/terminal/index.js';
 import { Interrupted, UsageError } from '../../../src/client/errors.js';
 import { hashFile } from '../../../src/files/index.js';
 import { straight } from '../../support/affine.js';
+import { recordText } from '../../support/record-facts.js';
 import { temporary } from '../../support/temporary.js';
 
 const start = process.cwd();
@@ -130,7 +131,7 @@ test('What cannot be drawn is left out, unless a table or a note tells of it', a
   mkdirSync(other.place('Out/s'), { recursive: true });
   writeFileSync(other.place('Out/s/mask.nii'), mask);
   const inputs = [{ name: 's.nii', size: scan.length, sha256: '0'.repeat(64) }];
-  writeFileSync(other.place('Out/s/remote-app-record.json'), JSON.stringify({ inputs }));
+  writeFileSync(other.place('Out/s/remote-app-record.json'), recordText({ inputs }));
   // Scans are looked for in the current directory as well.
   process.chdir(other.place('.'));
   const stale = await showCases([other.place('Out')], other.options).finally(() => process.chdir(start));
@@ -175,7 +176,7 @@ test('Each segmentation is counted on its scan, with the names of its record, wh
   for (const name of ['one', 'two']) writeFileSync(it.place(`Out/s/${name}.nii`), mask);
   const labels = { 1: { name: 'liver', color: '#f00' } };
   const record = { inputs: [{ name: 's.nii', ...(await hashFile(it.place('s.nii'))) }], labels };
-  writeFileSync(it.place('Out/s/remote-app-record.json'), JSON.stringify(record));
+  writeFileSync(it.place('Out/s/remote-app-record.json'), recordText(record));
   writeFileSync(it.place('Out/s/sd.nii'), other);
   const { cases } = await it.show();
   const counted = [{ value: 1, name: 'liver', voxels: 10, millilitres: 0.01 }];
@@ -211,7 +212,7 @@ test('Windows have the units of the record, of the scan and of a map, and of sev
   writeFileSync(it.place('Out/s/sd.nii'), other);
   const inputs = [{ name: 's.nii', ...(await hashFile(it.place('s.nii'))) }];
   const record = { inputs, units: { inputs: 'HU', outputs: 'mm' } };
-  writeFileSync(it.place('Out/s/remote-app-record.json'), JSON.stringify(record));
+  writeFileSync(it.place('Out/s/remote-app-record.json'), recordText(record));
   const { cases } = await it.show({ frame: 2 });
   expect(cases[0]?.notes).toContain('s.nii holds 2 volumes: number 2 is shown');
   const printed = it.printed().toString();

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { hashFile } from '../../../src/files/index.js';
 import { findCasesToShow } from '../../../src/imaging/pictures/cases.js';
 import { straight } from '../../support/affine.js';
+import { recordText } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 
 /** What a volume of a test holds. */
@@ -108,7 +109,7 @@ describe('cases', () => {
   test('What looks like labels is a scan where the record of its result says so, named or found', async () => {
     await write({ 'in/a.nii': 'mask', 'in/other.nii': 'scan', 'Out/a/mask.nii': 'empty' });
     const inputs = [{ name: 'a.nii', ...(await hashFile(at('in/a.nii'))) }];
-    await plant(at(''), { 'Out/a/remote-app-record.json': JSON.stringify({ inputs }) });
+    await plant(at(''), { 'Out/a/remote-app-record.json': recordText({ inputs }) });
     const shown = { name: 'a', scan: 'in/a.nii', mask: 'Out/a/mask.nii' };
     expect(await casesOf('in/a.nii', 'Out')).toEqual([shown]);
     expect(await casesOf('Out')).toEqual([
@@ -129,7 +130,7 @@ describe('cases', () => {
       await input('b.nii', { group: 1 }),
     ];
     // Two levels above the file.
-    await plant(at(''), { 'Out/s/remote-app-record.json': JSON.stringify({ inputs }) });
+    await plant(at(''), { 'Out/s/remote-app-record.json': recordText({ inputs }) });
     const notes = ['The scan is in/a.nii, found by the record'];
     expect(await casesOf('Out')).toEqual([{ name: 'a', scan: 'in/a.nii', mask: 'Out/s/x/m.nii', notes }]);
   });
@@ -201,7 +202,7 @@ describe('cases', () => {
     ] as const)
       await plant(at(''), {
         [`${name}/cases.csv`]: `case,status,reason\r\n${row}\r\n`,
-        [`${name}/c/remote-app-record.json`]: JSON.stringify({ inputs: [] }),
+        [`${name}/c/remote-app-record.json`]: recordText({}),
       });
     // The rows of the first come first, whichever case does.
     const { cases } = await findCasesToShow([at('O2'), at('O1')]);
@@ -395,11 +396,10 @@ describe('cases', () => {
       test('Cases of two tables that share a name are two without a scan, and one on the same scan', async () => {
         await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
         const names = ['O1', 'O2'];
-        const inputs = JSON.stringify({ inputs: [] });
         for (const name of names)
           await plant(at(''), {
             [`${name}/cases.csv`]: 'case,status,reason\r\nc,done,\r\n',
-            [`${name}/c/remote-app-record.json`]: inputs,
+            [`${name}/c/remote-app-record.json`]: recordText({}),
           });
         // A table's names stay as they are, as rows are joined by them.
         expect((await casesOf(...names)).map(({ name, mask }) => [name, mask])).toEqual([
@@ -430,7 +430,7 @@ describe('cases', () => {
             ...more,
           })),
         );
-        await writeFile(at(`${directory}/remote-app-record.json`), JSON.stringify({ inputs }));
+        await writeFile(at(`${directory}/remote-app-record.json`), recordText({ inputs }));
       }
 
       test('Of several scans, the one of the recorded name and size is taken', async () => {
