@@ -26,9 +26,9 @@ export const imaging: Imaging = {
   restoreNames: (directory, originals, reporter) =>
     translateResult(directory, originals, (note) => reporter.note(note)),
 
-  async convert(directory, { found, request, facts }, reporter) {
+  async convert(directory, { found, request, record }, reporter) {
     const { convertResult } = await import('./convert/index.js');
-    return convertResult(directory, found, request, facts, (note) => reporter.note(note));
+    return convertResult(directory, found, request, record, (note) => reporter.note(note));
   },
 
   async show(paths, showing, reporter) {

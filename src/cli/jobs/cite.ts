@@ -1,6 +1,12 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { type CaseRecord, devicesOf, readFacts, readRecord, serverFacts } from '../../client/case/index.js';
+import {
+  type CaseRecord,
+  devicesOf,
+  readRecord,
+  readSentCase,
+  serverFacts,
+} from '../../client/case/index.js';
 import { app as askApp, job as askJob, type Connection } from '../../client/connection/index.js';
 import { UsageError } from '../../client/errors.js';
 import { bidsRecordEnding, recordName } from '../../client/output-names.js';
@@ -81,7 +87,7 @@ export async function citedJob(
     display_name: app?.display_name ?? name,
     app_version: job.version ?? null,
     operation: job.operation ?? '',
-    checkpoints: [...(readFacts(configDir, jobId, connection.server)?.computation.checkpoints ?? [])],
+    checkpoints: readSentCase(configDir, jobId, connection.server)?.checkpoints ?? [],
     citation: app?.citation ?? [],
     server_version: server.version,
     client_version: version,

@@ -85,17 +85,17 @@ export async function fetchJobResult(
 ): Promise<ResultSummary> {
   const destination = await readDestination(flags, io, json);
   const { wait, 'no-wait': isImpatient, partial: isPartial } = flags;
-  const [{ readFacts, readNames, receiveResult }, { imaging }] = await Promise.all([
+  const [{ readNames, readSentCase, receiveResult }, { imaging }] = await Promise.all([
     import('../../client/case/index.js'),
     import('../../imaging/index.js'),
   ]);
   const originals = readNames(configDir, jobId, connection.server);
-  const facts = async () => (isPartial ? null : readFacts(configDir, jobId, connection.server));
+  const sent = async () => (isPartial ? null : readSentCase(configDir, jobId, connection.server));
   const options = { wait, isImpatient, isPartial, reporter };
   const { conversion: _none, ...fetched } = await receiveResult(connection, jobId, destination, options, {
     imaging,
     originals,
-    facts,
+    sent,
   });
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {

@@ -1,25 +1,25 @@
-import { type OperationName, operationOf, quotePath } from '../../contract/index.js';
+import { quotePath } from '../../contract/index.js';
 import { isSystemError } from '../../files/index.js';
-import type { AppAnswer, Connection, JobAnswer } from '../connection/index.js';
+import {
+  devices as askDevices,
+  limits as askLimits,
+  type Connection,
+  type JobAnswer,
+} from '../connection/index.js';
 import type { FoundFiles } from '../found-files.js';
 import { type FollowedLog, keepLog } from '../logs/index.js';
 import type { OriginalNames } from '../outgoing.js';
 import { recordName } from '../output-names.js';
 import type { Reporter } from '../reporter.js';
-import type { Conversion, ResultFacts } from './imaging.js';
+import { digestOf, keyOf } from './computation.js';
 import type { JobOptions } from './job-options.js';
-import { numbersOf, type ReadNumbers } from './numbers.js';
+import { numbersOf } from './numbers.js';
 import {
   type CaseRecord,
-  type Computation,
-  devicesOf,
-  digestOf,
+  type Conversion,
   freeRecordName,
   hashOutputs,
-  keyOf,
-  type RecordedFile,
-  type RecordedInput,
-  type ServerFacts,
+  type SentCase,
   writeRecord,
 } from './record.js';
 
@@ -34,19 +34,40 @@ export interface Addition extends Pick<JobOptions, 'imaging' | 'conversion'> {
   readonly needsRecord?: boolean;
 }
 
-/** What is known of a finished job before its result is looked at. */
-export interface RecordFacts {
-  readonly computation: Computation;
-  readonly app: AppAnswer | null;
+/** Seconds that a question for the record may take. Without an answer the record says less. */
+export const recordWait = 10;
+
+/** What a server says of itself. */
+export interface ServerFacts {
+  readonly address: string;
+  /** Of remote-app there; null if it does not say: KonfAI's does not. */
+  readonly version: string | null;
+  /** Names of its GPUs, by their ids. */
+  readonly devices: ReadonlyMap<number, string>;
+}
+
+/** Null or empty where it does not answer. Never rejects. */
+export async function serverFacts(connection: Connection): Promise<ServerFacts> {
+  const [limits, list] = await Promise.all([
+    askLimits(connection, recordWait).catch(() => null),
+    askDevices(connection, recordWait).catch(() => null),
+  ]);
+  return {
+    address: connection.server,
+    version: limits?.version ?? null,
+    devices: new Map(list?.devices_index.map((id, index) => [id, list.devices_name[index] ?? String(id)])),
+  };
+}
+
+/** Names of the GPUs of a job, or their ids where the server does not give names. */
+export const devicesOf = (job: JobAnswer | null, { devices }: ServerFacts): string[] =>
+  (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id));
+
+/** What is known of a case whose job has ended, before its result is looked at. */
+export interface EndedCase {
+  readonly sent: SentCase;
   readonly job: JobAnswer | null;
-  readonly jobId: string;
-  /** The name of the file with its log; null if there is none. */
-  readonly log?: string | null;
   readonly server: ServerFacts;
-  readonly clientVersion: string;
-  readonly inputs: readonly RecordedInput[];
-  /** What the client noticed in the inputs, in sentences. */
-  readonly remarks: readonly string[];
 }
 
 function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number | null {
@@ -55,75 +76,36 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;
 }
 
-/** The one unit that the app states for all its images. Null if it states none, or if they differ: a record has room for one. */
-function unitOf(volumes: NonNullable<AppAnswer & { available: true }>['inputs'] = {}): string | null {
-  const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
-  const [first, ...others] = new Set(images.map((each) => each.unit));
-  return others.length === 0 && first !== undefined ? first.slice(0, 20) : null;
-}
-
-/** The unit of the images that a job wrote. Null for operations whose results are not images, such as scores. */
-function outputUnit({ app, computation }: Pick<RecordFacts, 'app' | 'computation'>): string | null {
-  const { writesOutputs } = operationOf(computation.operation as OperationName);
-  return app?.available && writesOutputs ? unitOf(app.outputs) : null;
-}
-
-/** The version of the app that the job ran. Null if the server says that it is unknown; a server may have no versions at all. */
-const ranVersion = ({ computation, job }: Pick<RecordFacts, 'computation' | 'job'>): string | null =>
-  job?.version === undefined ? computation.version : job.version;
-
-/** The record of a result. Its key has the version of the app that the job ran. */
-export function makeRecord(
-  facts: RecordFacts,
-  outputs: readonly RecordedFile[],
-  { numbers, unread }: ReadNumbers,
-  conversion: Conversion | null = null,
-): CaseRecord {
-  const { app, job, inputs, server } = facts;
-  const computation = { ...facts.computation, version: ranVersion(facts) };
-  const { version } = computation;
-  const described = app?.available ? app : null;
-  return {
+/**
+ * The record of a job, as far as it does not depend on the files of its result. Its key has the version of the app that the job ran.
+ * @param log the name of the file with its log; null if there is none
+ */
+export function makeRecord({ sent, job, server }: EndedCase, jobId: string, log: string | null): CaseRecord {
+  // Null if the server says that the version is unknown; a server may have no versions at all.
+  const version = job?.version === undefined ? sent.app_version : job.version;
+  const [generator, ...programs] = sent.GeneratedBy;
+  const computed = {
+    ...sent,
     GeneratedBy: [
-      {
-        Name: computation.app,
-        ...(version === null ? {} : { Version: version }),
-        ...(described ? { Description: described.display_name } : {}),
-        ...(described?.repository ? { CodeURL: `https://huggingface.co/${described.repository.name}` } : {}),
-      },
-      { Name: 'remote-app', Version: facts.clientVersion },
+      { Name: sent.app, ...generator, ...(version === null ? {} : { Version: version }) },
+      ...programs,
     ],
-    key: keyOf(computation, digestOf(inputs)),
-    operation: computation.operation,
-    app: computation.app,
     app_version: version,
-    checkpoints: [...computation.checkpoints],
-    options: computation.settings,
-    inputs: [...inputs],
-    inputs_remarks: [...facts.remarks],
-    outputs: [...outputs],
-    deidentified: computation.deidentified && {
-      ...computation.deidentified,
-      allowed: [...computation.deidentified.allowed],
-    },
+  };
+  return {
+    ...computed,
+    key: keyOf(computed, digestOf(sent.inputs)),
+    outputs: [],
     case: null,
     edited: [],
     stamps: { inputs: null, outputs: null },
-    log: facts.log ?? null,
-    numbers,
-    numbers_unread: [...unread],
-    conversion: conversion && {
-      as: [...conversion.as],
-      outputs: [...conversion.outputs],
-      problems: [...conversion.problems],
-    },
-    labels: described?.terminology ?? {},
-    citation: described?.citation ?? [],
-    units: { inputs: unitOf(described?.inputs), outputs: outputUnit(facts) },
-    job_id: facts.jobId,
+    log,
+    numbers: {},
+    numbers_unread: [],
+    conversion: null,
+    job_id: jobId,
     server: server.address,
     server_version: server.version,
-    client_version: facts.clientVersion,
     devices: devicesOf(job, server),
     created_at: job?.created_at ?? null,
     started_at: job?.started_at ?? null,
@@ -132,22 +114,10 @@ export function makeRecord(
   };
 }
 
-/** What a converted file says of the app that made it. */
-function resultFactsOf({ app, computation, job, clientVersion }: RecordFacts): ResultFacts {
-  return {
-    app: computation.app,
-    appVersion: ranVersion({ computation, job }),
-    version: clientVersion,
-    madeAt: new Date(job?.finished_at ?? Date.now()),
-    unit: outputUnit({ app, computation }),
-    terminology: (app?.available ? app.terminology : undefined) ?? {},
-  };
-}
-
 /**
  * Completes a result in its private directory: adds the log of its job, restores the names that the person knows, converts the
  * volumes, and writes the record.
- * @param facts what the record will say; null for no record and no conversion
+ * @param ended what the record will say; null for no record and no conversion
  * @returns what became of the conversion; null if there was none
  * @throws the system's error
  */
@@ -155,24 +125,22 @@ export async function completeResult(
   connection: Connection,
   jobId: string,
   directory: string,
-  facts: Omit<RecordFacts, 'jobId' | 'log'> | null,
+  ended: EndedCase | null,
   addition: Addition,
   reporter: Reporter,
 ): Promise<Conversion | null> {
   const { imaging, originals, followed, conversion: request, found } = addition;
   const log = await keepLog(connection, jobId, directory, followed);
   await imaging.restoreNames(directory, originals, reporter);
-  if (!facts) return null;
-  const known = { ...facts, jobId, log };
+  if (!ended) return null;
+  const record = makeRecord(ended, jobId, log);
   try {
     freeRecordName(directory);
     const conversion =
-      request && found
-        ? await imaging.convert(directory, { request, found, facts: resultFactsOf(known) }, reporter)
-        : null;
+      request && found ? await imaging.convert(directory, { request, found, record }, reporter) : null;
     const outputs = await hashOutputs(directory, connection.signal, log);
-    const names = facts.app?.available ? facts.app.terminology : undefined;
-    writeRecord(directory, makeRecord(known, outputs, numbersOf(directory, outputs, names), conversion));
+    const numbers = numbersOf(directory, outputs, record.labels);
+    writeRecord(directory, { ...record, outputs, conversion, ...numbers });
     return conversion;
   } catch (cause) {
     if (addition.needsRecord || !isSystemError(cause)) throw cause;

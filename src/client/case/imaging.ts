@@ -4,6 +4,7 @@ import type { DeidentifiedNote, DeidentifyChoice, OriginalNames, Outgoing } from
 import type { Reporter } from '../reporter.js';
 import type { ResultFormat } from '../result-formats.js';
 import type { Submission } from '../submission.js';
+import type { CaseRecord, Conversion } from './record.js';
 
 /** Chooses among the series of one directory; null means all of them. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
@@ -42,18 +43,6 @@ export interface ConversionRequest {
   readonly isStrict: boolean;
 }
 
-/** What became of the formats that were asked for. */
-export interface Conversion {
-  readonly as: readonly ResultFormat[];
-  /**
-   * Files of the result that were written from others of it; from several masks, there is one entry for each. Names are
-   * paths with slashes in its directory.
-   */
-  readonly outputs: readonly { readonly from: string; readonly as: ResultFormat; readonly name: string }[];
-  /** Why something was not converted, in sentences without a full stop. */
-  readonly problems: readonly string[];
-}
-
 /** How a submission is to be sent, and its result converted. */
 export interface Preparing {
   readonly deidentify: DeidentifyChoice;
@@ -76,24 +65,13 @@ export interface Preparation {
   outgoing(found: FoundFiles, first?: number): Outgoing | null;
 }
 
-/** What made a result, and what it calls its labels. */
-export interface ResultFacts {
-  readonly app: string;
-  readonly appVersion: string | null;
-  /** The version of this program. */
-  readonly version: string;
-  readonly madeAt: Date;
-  readonly terminology: NonNullable<(AppAnswer & { available: true })['terminology']>;
-  /** The unit of the intensities that come back; null if the app names none. */
-  readonly unit: string | null;
-}
-
 /** How a result is converted. */
 export interface Converting {
   readonly request: ConversionRequest;
   /** What was sent. */
   readonly found: FoundFiles;
-  readonly facts: ResultFacts;
+  /** Of the result, without its files. */
+  readonly record: CaseRecord;
 }
 
 /** What a terminal can show, and how large it is. */
@@ -156,7 +134,7 @@ export interface CaseDrawing {
 /** How cases are shown. */
 export interface Showing {
   /** Names of labels, or a JSON file with them. They take precedence over the names in records. */
-  readonly labels: ResultFacts['terminology'] | string;
+  readonly labels: CaseRecord['labels'] | string;
   /** Which volume of a file that holds several, counted from 1. */
   readonly frame: number;
   /** Slices of each plane on a sheet or a page; null for the usual number. */

@@ -1,6 +1,7 @@
 /** One case: from files on this machine to its result on this machine, with the record of what made it. */
 
-export { completeResult } from './complete-result.js';
+export { completeResult, devicesOf, type ServerFacts, serverFacts } from './complete-result.js';
+export { computationOf, digestOf, keyOf } from './computation.js';
 export {
   areInputsUntouched,
   areUntouched,
@@ -9,22 +10,17 @@ export {
   stampToRecord,
 } from './file-times.js';
 export * from './imaging.js';
-export { serverFacts } from './input-reader.js';
 export { unlessInterrupted } from './interruption.js';
 export type { JobOptions } from './job-options.js';
-export { readFacts, readNames } from './kept-facts.js';
+export { readNames, readSentCase } from './kept-facts.js';
 export {
   type CaseRecord,
   type Computation,
-  computationOf,
-  devicesOf,
-  digestOf,
+  type Conversion,
   hashInputs,
-  keyOf,
   namesBelow,
   type RecordedInput,
   readRecord,
-  type ServerFacts,
   withNames,
   writeRecord,
 } from './record.js';

@@ -1,32 +1,13 @@
-import {
-  app as askApp,
-  devices as askDevices,
-  limits as askLimits,
-  type Connection,
-} from '../connection/index.js';
+import { app as askApp, type Connection } from '../connection/index.js';
 import { remarksOn } from '../found-files.js';
 import { recordName } from '../output-names.js';
 import type { Case } from '../submit/index.js';
+import { recordWait } from './complete-result.js';
+import { computationOf } from './computation.js';
 import { stampIfThere } from './file-times.js';
 import type { JobOptions } from './job-options.js';
-import { type InputFacts, keepFacts } from './kept-facts.js';
-import { computationOf, hashInputs, type ServerFacts } from './record.js';
-
-/** Seconds that a question for the record may take. Without an answer the record says less. */
-export const recordWait = 10;
-
-/** What a server says of itself; null or empty where it does not answer. Never rejects. */
-export async function serverFacts(connection: Connection): Promise<ServerFacts> {
-  const [limits, list] = await Promise.all([
-    askLimits(connection, recordWait).catch(() => null),
-    askDevices(connection, recordWait).catch(() => null),
-  ]);
-  return {
-    address: connection.server,
-    version: limits?.version ?? null,
-    devices: new Map(list?.devices_index.map((id, index) => [id, list.devices_name[index] ?? String(id)])),
-  };
-}
+import { keepSentCase } from './kept-facts.js';
+import { hashInputs, type SentCase } from './record.js';
 
 /**
  * Reads the inputs of a case for its record while its job runs, so that nobody waits for it. If they have changed since they were
@@ -35,7 +16,7 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
 export class InputReader implements Disposable {
   readonly #reading = new AbortController();
   readonly #stamp: string | null;
-  #facts: Promise<InputFacts | null> | undefined;
+  #sent: Promise<SentCase | null> | undefined;
 
   constructor(
     private readonly connection: Connection,
@@ -48,10 +29,11 @@ export class InputReader implements Disposable {
   /** Called when its job is accepted. A data set has no record: its result is a checkpoint. */
   start(jobId: string): void {
     if (this.work.found.dataSet) return;
-    this.#facts = this.#read().then(
-      (facts) => {
-        if (this.#isUnchanged) keepFacts(this.options.deidentify.configDir, jobId, facts);
-        return facts;
+    const { configDir } = this.options.deidentify;
+    this.#sent = this.#read().then(
+      (sent) => {
+        if (this.#isUnchanged) keepSentCase(configDir, jobId, this.connection.server, sent);
+        return sent;
       },
       () => null,
     );
@@ -59,36 +41,28 @@ export class InputReader implements Disposable {
 
   /** Resolves when its inputs are read, or cannot be. */
   async read(): Promise<void> {
-    await this.#facts;
+    await this.#sent;
   }
 
   get #isUnchanged(): boolean {
     return this.#stamp !== null && this.#stamp === stampIfThere(this.work.found);
   }
 
-  async #read(): Promise<InputFacts> {
+  async #read(): Promise<SentCase> {
     const { submission, found, outgoing } = this.work;
-    const [inputs, app, server] = await Promise.all([
+    const [inputs, app] = await Promise.all([
       hashInputs(found, this.#reading.signal),
       askApp(this.connection, submission.app, recordWait).catch(() => null),
-      serverFacts(this.connection),
     ]);
-    const { clientVersion } = this.options;
-    return {
-      computation: computationOf(submission, app, outgoing?.note ?? null),
-      inputs,
-      remarks: remarksOn(found),
-      app,
-      server,
-      clientVersion,
-    };
+    const computation = computationOf(submission, app, outgoing?.note ?? null, this.options.clientVersion);
+    return { ...computation, inputs, inputs_remarks: remarksOn(found) };
   }
 
   /** What is known once the inputs are read; null where no record is written, with a note if they have changed. */
-  async facts(): Promise<InputFacts | null> {
-    if (!this.#facts) return null;
-    const facts = await this.#facts;
-    if (facts !== null && this.#isUnchanged) return facts;
+  async sent(): Promise<SentCase | null> {
+    if (!this.#sent) return null;
+    const sent = await this.#sent;
+    if (sent !== null && this.#isUnchanged) return sent;
     this.connection.signal?.throwIfAborted();
     this.options.reporter.note(
       `The inputs have changed since they were sent, so that no ${recordName} is written`,

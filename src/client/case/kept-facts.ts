@@ -1,50 +1,39 @@
 import * as z from 'zod/mini';
-import type { AppAnswer } from '../connection/index.js';
+import { orElse } from '../../files/index.js';
 import type { OriginalNames } from '../outgoing.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
-import type { RecordFacts } from './complete-result.js';
-import { recordedInput } from './record.js';
+import { type SentCase, sentCase } from './record.js';
 
-/** What is known of a job when it is sent. */
-export type InputFacts = Omit<RecordFacts, 'job' | 'jobId' | 'log'>;
-
-/** Largest file of facts, in bytes: of a case with 100,000 slices. */
+/** Largest file about a job, in bytes: of a case with 100,000 slices. */
 const maxBytes = 64 << 20;
 
-const text = z.string();
-const textOrNull = z.nullable(text);
+const keptCase = z.object({ server: z.string(), sent: sentCase });
+const keptNames = z.object({ server: z.string(), originals: z.record(z.string(), z.string()) });
 
-/** The file, which this program has written. */
-const schema = z.object({
-  computation: z.object({
-    operation: text,
-    app: text,
-    version: textOrNull,
-    checkpoints: z.array(text),
-    settings: z.record(text, z.custom<InputFacts['computation']['settings'][string]>()),
-    deidentified: z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
-  }),
-  app: z.nullable(z.custom<AppAnswer>((value) => typeof value === 'object')),
-  server: z.object({ address: text, version: textOrNull, devices: z.array(z.tuple([z.number(), text])) }),
-  clientVersion: text,
-  inputs: z.array(recordedInput),
-  remarks: z.array(text),
-});
-
-/**
- * Keeps what the record of a job will say of its inputs, for a command that fetches the result later. Never throws: without it,
- * that result has no record.
- */
-export function keepFacts(configDir: string, jobId: string, facts: InputFacts): void {
-  const server = { ...facts.server, devices: [...facts.server.devices] };
-  keepSentJob(configDir, jobId, 'inputs', { ...facts, server });
+/** What a file says of a job of this server; null if there is nothing that can be read. */
+function ofServer<Kept extends { server: string }>(
+  schema: z.ZodMiniType<Kept>,
+  read: () => unknown,
+  server: string,
+): Kept | null {
+  const kept = orElse(() => schema.parse(read()), null);
+  return kept?.server === server ? kept : null;
 }
 
-/** Forgets what was kept of a job whose result has its record. Never throws. */
-export const forgetFacts = (configDir: string, jobId: string): void =>
-  forgetSentJob(configDir, jobId, 'inputs');
+/**
+ * Keeps what the record of a job of a server will say of its case, for a command that fetches the result later. Never throws:
+ * without it, that result has no record.
+ */
+export const keepSentCase = (configDir: string, jobId: string, server: string, sent: SentCase): void =>
+  keepSentJob(configDir, jobId, 'inputs', { server, sent });
 
-const names = z.object({ server: text, originals: z.record(text, text) });
+/** That case; null where nothing was kept of this job of this server, or it cannot be read. */
+export const readSentCase = (configDir: string, jobId: string, server: string): SentCase | null =>
+  ofServer(keptCase, () => readSentJob(configDir, jobId, 'inputs', maxBytes), server)?.sent ?? null;
+
+/** Forgets what was kept of a job whose result has its record. Never throws. */
+export const forgetSentCase = (configDir: string, jobId: string): void =>
+  forgetSentJob(configDir, jobId, 'inputs');
 
 /**
  * Keeps the names that a person knows of the files of a job of a server. Never throws: without them, its log and its result have
@@ -54,22 +43,5 @@ export const keepNames = (configDir: string, jobId: string, server: string, orig
   keepSentJob(configDir, jobId, 'names', { server, originals });
 
 /** Those names; none where nothing was kept of this job of this server, or it cannot be read. */
-export function readNames(configDir: string, jobId: string, server: string): OriginalNames {
-  try {
-    const kept = names.parse(readSentJob(configDir, jobId, 'names', maxBytes));
-    return kept.server === server ? kept.originals : {};
-  } catch {
-    return {};
-  }
-}
-
-/** What was kept of a job of this server; null if there is nothing that can be read. */
-export function readFacts(configDir: string, jobId: string, server: string): InputFacts | null {
-  try {
-    const facts = schema.parse(readSentJob(configDir, jobId, 'inputs', maxBytes));
-    if (facts.server.address !== server) return null;
-    return { ...facts, server: { ...facts.server, devices: new Map(facts.server.devices) } };
-  } catch {
-    return null;
-  }
-}
+export const readNames = (configDir: string, jobId: string, server: string): OriginalNames =>
+  ofServer(keptNames, () => readSentJob(configDir, jobId, 'names', maxBytes), server)?.originals ?? {};

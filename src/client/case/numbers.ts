@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { carriesNumbers, isObject, maxNumbersBytes, parseReport, quoteName } from '../../contract/index.js';
 import { differingParts, readSmallFile, withoutEnding } from '../../files/index.js';
+import type { CaseRecord } from './record.js';
 
 /** Most numbers of one case. */
 const maxNumbers = 1000;
@@ -11,7 +12,7 @@ const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|pa
 type Tree = Readonly<Record<string, unknown>>;
 
 /** What labels are called, by their values, as the app says it. */
-export type LabelNames = Readonly<Record<string, { readonly name: string }>>;
+type LabelNames = Readonly<Record<string, { readonly name: string }>>;
 
 const asWord = (text: string): string => text.trim().toLowerCase().replaceAll(/\s+/g, '_');
 
@@ -74,23 +75,16 @@ function ofCase(report: unknown): unknown {
   return Object.fromEntries(report.cases.map((each, at) => [parts[at] || String(at + 1), each]));
 }
 
-/** The numbers that a result carries, and what of them could not be read. */
-export interface ReadNumbers {
-  readonly numbers: Readonly<Record<string, number>>;
-  /** Sentences without a full stop, each with the name of a report. */
-  readonly unread: readonly string[];
-}
-
 /**
- * The numbers that a result carries, for the columns of a table. Where two reports name one number, the later one's has the
+ * The numbers that a result carries, for the columns of a table, and what of them cannot be read, in sentences without a full stop. Where two reports name one number, the later one's has the
  * report's path before it.
  * @param labels what the app calls its labels
  */
 export function numbersOf(
   directory: string,
   outputs: readonly { readonly name: string; readonly size: number }[],
-  labels: LabelNames = {},
-): ReadNumbers {
+  labels: LabelNames,
+): Pick<CaseRecord, 'numbers' | 'numbers_unread'> {
   const numbers = new Map<string, number>();
   const unread: string[] = [];
   for (const { name, size } of outputs) {
@@ -119,5 +113,5 @@ export function numbersOf(
     if (omitted > 0)
       unread.push(`${omitted} numbers of ${quoteName(name)} are left out: a case has at most ${maxNumbers}`);
   }
-  return { numbers: Object.fromEntries(numbers), unread };
+  return { numbers: Object.fromEntries(numbers), numbers_unread: unread };
 }

@@ -1,15 +1,10 @@
-import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod/mini';
-import { type FieldValue, readText } from '../../contract/index.js';
 import { filesBelow, freeName, hashFile, isSafeName, jsonText, readSmallFile } from '../../files/index.js';
-import type { AppAnswer, JobAnswer } from '../connection/index.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
-import type { DeidentifiedNote } from '../outgoing.js';
 import { recordName } from '../output-names.js';
 import { resultFormats } from '../result-formats.js';
-import type { Submission } from '../submission.js';
 
 /** Largest record that is read, in bytes: one of a case with 100,000 slices. */
 const maxBytes = 64 << 20;
@@ -26,7 +21,7 @@ const file = z.object({
 });
 
 /** An input: a file, or each file of a series or a store. */
-export const recordedInput = z.extend(file, {
+const recordedInput = z.extend(file, {
   /** `inputs`, `gt` or `mask`. */
   field: text,
   /** The group of that field, counted from 0. */
@@ -112,6 +107,19 @@ const schema = z.object({
 export type CaseRecord = z.infer<typeof schema>;
 export type RecordedFile = z.infer<typeof file>;
 export type RecordedInput = z.infer<typeof recordedInput>;
+/** What became of the formats that were asked for. */
+export type Conversion = NonNullable<CaseRecord['conversion']>;
+
+/** What a record says of a case that was sent, before its job has ended. */
+export const sentCase = z.pick(schema, {
+  ...{ GeneratedBy: true, operation: true, app: true, app_version: true, checkpoints: true, options: true },
+  ...{ inputs: true, inputs_remarks: true, deidentified: true, labels: true, citation: true, units: true },
+  client_version: true,
+});
+
+export type SentCase = z.infer<typeof sentCase>;
+/** The part of it that all cases of a command share. */
+export type Computation = Omit<SentCase, 'inputs' | 'inputs_remarks'>;
 
 /** Whether a name leads to a file of the directory, and nowhere else. */
 const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));
@@ -187,81 +195,3 @@ export const namesBelow = (directory: string): string[] =>
       path.relative(directory, path.join(entry.parentPath, entry.name)).split(path.sep).join('/'),
     )
     .sort();
-
-/** Roles of fields that say where and how a job runs, and not what it computes. */
-const rolesOutsideKey = ['keep', 'timeLimit', 'retryAlone', 'tag', 'deidentified', 'gpus', 'workers'];
-
-/** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
-function settingsOf({
-  operation,
-  fields,
-  options,
-}: Pick<Submission, 'operation' | 'fields' | 'options'>): Record<string, FieldValue | null> {
-  const used = operation.fields.filter(
-    ({ name, kind, role }) =>
-      kind !== 'files' && kind !== 'archive' && name !== 'quiet' && !(role && rolesOutsideKey.includes(role)),
-  );
-  const values = used.map((field) => {
-    const { name } = field;
-    const value = options[name] ?? readText(field, fields[name] ?? '') ?? field.default ?? null;
-    return [name, value] as const;
-  });
-  return Object.fromEntries(values.sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
-
-/** The hash of what was sent: contents and names, and how they are grouped. */
-export const digestOf = (inputs: readonly RecordedInput[]): string =>
-  sha256(inputs.map(({ field, group, name, sha256 }) => [field, group, name, sha256]));
-
-/** What the key of a case depends on besides its inputs. */
-export interface Computation {
-  readonly operation: string;
-  readonly app: string;
-  readonly version: string | null;
-  readonly checkpoints: readonly string[];
-  readonly settings: Readonly<Record<string, FieldValue | null>>;
-  /** How the inputs are de-identified; null if they are sent as they are. */
-  readonly deidentified: DeidentifiedNote | null;
-}
-
-/** The key of a case: the same for equal inputs, app, version and settings. */
-export const keyOf = (
-  { operation, app, version, checkpoints, settings, deidentified }: Computation,
-  digest: string,
-): string => {
-  const made = ['remote-app case', 1, operation, app, version, checkpoints, settings, digest];
-  return sha256(deidentified === null ? made : [...made, deidentified.mode, deidentified.allowed]);
-};
-
-/** What a submission computes. @param view the app's description; null if the server gives none */
-export function computationOf(
-  submission: Submission,
-  view: AppAnswer | null,
-  deidentified: DeidentifiedNote | null,
-): Computation {
-  const described = view?.available ? view : null;
-  const named = submission.operation.fields.find(({ bound }) => bound === 'checkpointNames');
-  const chosen = named && readText(named, submission.fields[named.name] ?? '');
-  return {
-    operation: submission.operation.segment,
-    app: submission.app,
-    version: described?.version ?? null,
-    checkpoints: (chosen as readonly string[] | undefined) ?? described?.checkpoints_name ?? [],
-    settings: settingsOf(submission),
-    deidentified,
-  };
-}
-
-export interface ServerFacts {
-  readonly address: string;
-  /** Of remote-app there; null if it does not say: KonfAI's does not. */
-  readonly version: string | null;
-  /** Names of its GPUs, by their ids. */
-  readonly devices: ReadonlyMap<number, string>;
-}
-
-/** Names of the GPUs of a job, or their ids where the server does not give names. */
-export const devicesOf = (job: JobAnswer | null, { devices }: ServerFacts): string[] =>
-  (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id));

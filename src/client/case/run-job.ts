@@ -17,12 +17,12 @@ import {
   submit,
   unacknowledged,
 } from '../submit/index.js';
-import { type Addition, completeResult } from './complete-result.js';
-import type { Conversion } from './imaging.js';
-import { InputReader, recordWait } from './input-reader.js';
+import { type Addition, completeResult, type EndedCase, recordWait, serverFacts } from './complete-result.js';
+import { InputReader } from './input-reader.js';
 import { unlessInterrupted } from './interruption.js';
 import type { JobOptions } from './job-options.js';
-import { forgetFacts, type InputFacts, keepNames } from './kept-facts.js';
+import { forgetSentCase, keepNames } from './kept-facts.js';
+import type { Conversion, SentCase } from './record.js';
 
 /** A job that the server has accepted. Disposing of it stops reading its inputs for the record. */
 class SentJob implements Disposable {
@@ -113,11 +113,11 @@ export async function finishJob(
       ...options,
       originals,
       followed,
-      facts: () => inputs.facts(),
+      sent: () => inputs.sent(),
       found: work.found,
     },
   );
-  forgetFacts(options.deidentify.configDir, id);
+  forgetSentCase(options.deidentify.configDir, id);
   return { job_id: id, status: 'done', app: name, operation: operation.segment, ...received, ...sent };
 }
 
@@ -183,14 +183,14 @@ async function checkAcknowledged(
 
 /**
  * Fetches the result of a job, completes it, and moves all of it to its place. Nothing is added to a stream.
- * @param addition its `facts` are what is known of the inputs for the record; they resolve to null for no record
+ * @param addition its `sent` is what the record says of the case; it resolves to null for no record
  */
 export async function receiveResult(
   connection: Connection,
   jobId: string,
   destination: Destination,
   options: AwaitOptions,
-  addition: Addition & { readonly facts: () => Promise<InputFacts | null> },
+  addition: Addition & { readonly sent: () => Promise<SentCase | null> },
 ): Promise<(SavedArchive | StreamedArchive) & { readonly conversion: Conversion | null }> {
   const { ResultFetch } = await import('../result/index.js');
   const { reporter } = options;
@@ -198,13 +198,22 @@ export async function receiveResult(
   try {
     if ('stream' in destination) return { ...(await result.stream(destination.stream)), conversion: null };
     const directory = await result.fetch();
-    const known = await addition.facts();
-    const facts = known && { ...known, job: await job(connection, jobId, recordWait).catch(() => null) };
-    const conversion = await completeResult(connection, jobId, directory, facts, addition, reporter);
+    const sent = await addition.sent();
+    const ended = sent && { sent, ...(await factsOf(connection, jobId)) };
+    const conversion = await completeResult(connection, jobId, directory, ended, addition, reporter);
     return { ...(await result.save()), conversion };
   } catch (error) {
     throw result.explain(error);
   }
+}
+
+/** What the server says of a job that has ended, for its record. */
+async function factsOf(connection: Connection, jobId: string): Promise<Omit<EndedCase, 'sent'>> {
+  const [view, server] = await Promise.all([
+    job(connection, jobId, recordWait).catch(() => null),
+    serverFacts(connection),
+  ]);
+  return { job: view, server };
 }
 
 /** What a person can do about a job whose kill was not confirmed. */

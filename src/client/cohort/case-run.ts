@@ -11,7 +11,6 @@ import {
   unlessInterrupted,
 } from '../case/index.js';
 import {
-  type AppAnswer,
   job as askJob,
   backoff,
   type Connection,
@@ -73,7 +72,7 @@ export interface PreparedCase {
   readonly place: CasePlace;
   /** How its files are de-identified; null if they are sent as they are. */
   readonly outgoing: Outgoing | null;
-  readonly inputs: readonly RecordedInput[];
+  readonly inputs: RecordedInput[];
   readonly key: string;
   /** Of the inputs when they were read. */
   readonly stamp: string;
@@ -88,7 +87,6 @@ export interface RunContext {
   readonly options: CohortOptions;
   readonly terms: ServerTerms;
   readonly results: ResultsDirectory;
-  readonly app: AppAnswer | null;
   readonly computation: Computation;
   readonly table: CaseTable;
   readonly known: KnownJobs;
@@ -251,17 +249,17 @@ export class CaseRun {
     jobId: string,
     followed: Awaited<ReturnType<typeof followSentJob>>,
   ): Promise<CaseRecord | null> {
-    const { connection, options, results, table, app, computation } = this.context;
+    const { connection, options, results, table, computation } = this.context;
     const { foundCase, place, outgoing, inputs, recordedStamp } = this.prepared;
     const { reporter } = this;
-    const { wait, clientVersion, imaging, conversion, isForced } = options;
+    const { wait, imaging, conversion, isForced } = options;
     const { name, files } = foundCase;
     let job = await this.#ask(jobId).catch(() => null);
-    if (job?.version === null && computation.version !== null) {
+    if (job?.version === null && computation.app_version !== null) {
       // The server may still be computing the version. If it is unknown, the app has changed while the job ran.
       const now = await this.context.currentVersion();
       job = await this.#ask(jobId).catch(() => job);
-      this.context.checkVersions(job?.version === null ? [computation.version, now] : [job?.version]);
+      this.context.checkVersions(job?.version === null ? [computation.app_version, now] : [job?.version]);
     } else this.context.checkVersions([job?.version]);
     this.onJobEnd();
     table.change(name, { status: 'fetching' });
@@ -271,12 +269,11 @@ export class CaseRun {
     try {
       const directory = await result.fetch();
       return await withWriteErrors(place.directory, goOnLater, async () => {
-        const server = await this.context.server();
-        const remarks = remarksOn(files);
-        const facts = { computation, inputs, remarks, app, server, clientVersion, job };
+        const sent = { ...computation, inputs, inputs_remarks: remarksOn(files) };
+        const ended = { sent, job, server: await this.context.server() };
         const originals = outgoing?.originals ?? {};
         const addition = { imaging, conversion, originals, followed, found: files, needsRecord: true };
-        await completeResult(connection, jobId, directory, facts, addition, reporter);
+        await completeResult(connection, jobId, directory, ended, addition, reporter);
         if (place.prefix !== '') renameForBids(place, directory);
         await results.prepareForPlace(name, place, directory, { inputs: recordedStamp, isForced });
         await results.putInPlace(place, directory);

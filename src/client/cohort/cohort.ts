@@ -51,7 +51,7 @@ export interface CohortSummary {
 interface CohortWork
   extends Pick<
     RunContext,
-    'connection' | 'submission' | 'options' | 'terms' | 'results' | 'app' | 'computation' | 'currentVersion'
+    'connection' | 'submission' | 'options' | 'terms' | 'results' | 'computation' | 'currentVersion'
   > {
   readonly cases: readonly FoundCase[];
   readonly placeOf: (foundCase: FoundCase) => CasePlace;
@@ -139,7 +139,7 @@ export class Cohort {
     const { options, computation, results, placeOf } = this.work;
     if (options.isForced) return false;
     const wanted = options.keepsVersion
-      ? { ...computation, version: record.app_version, checkpoints: record.checkpoints }
+      ? { ...computation, app_version: record.app_version, checkpoints: record.checkpoints }
       : computation;
     if (record.key !== keyOf(wanted, digest)) return false;
     // What could not be converted counts too: these are the formats that were asked for.
@@ -213,7 +213,7 @@ export class Cohort {
     const reporter = new LastLine(options.watcher.reporterOf(name));
     try {
       const record = await new CaseRun(this.#context, prepared, reporter, release).run();
-      const isUnknown = record?.app_version === null && this.work.computation.version !== null;
+      const isUnknown = record?.app_version === null && this.work.computation.app_version !== null;
       if (isUnknown && !options.keepsVersion) throw new VersionUnknown();
       if (record) await this.#done(record, foundCase, true);
     } catch (error) {

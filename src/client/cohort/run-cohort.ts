@@ -101,7 +101,7 @@ async function otherRows(
 function refuseOtherApp(
   root: string,
   records: readonly PlacedRecord[],
-  { app, operation }: Pick<Computation, 'app' | 'operation'>,
+  { app, operation }: Computation,
 ): void {
   const other = records.find(({ record }) => record.app !== app || record.operation !== operation)?.record;
   if (other)
@@ -114,7 +114,7 @@ function refuseOtherApp(
 /** @throws UsageError if results of cases whose input exists were made by another version of the app than the server has now */
 function refuseOtherVersion(
   records: readonly PlacedRecord[],
-  { app, version }: Pick<Computation, 'app' | 'version'>,
+  { app, app_version: version }: Computation,
   exists: (name: string) => boolean,
 ): void {
   if (version === null) return;
@@ -161,7 +161,7 @@ export async function runCohort(
   );
   using results = await withWriteErrors(output, goOnLater, () => ResultsDirectory.open(output));
   const records = [...(bids ? recordsOfBids(root) : recordsOfDirectories(root))];
-  const computation = computationOf(submission, app, preparation.note);
+  const computation = computationOf(submission, app, preparation.note, options.clientVersion);
   refuseOtherApp(output, records, computation);
   const names = cases.map(({ name }) => name);
   const isAsked = new Set(names);
@@ -172,7 +172,7 @@ export async function runCohort(
     preparation.note ? numberedCases(output, names, { isWritten: true }) : new Map<string, number>(),
   );
   const cohort = new Cohort({
-    ...{ connection, submission, options, cases, results, terms, app, computation },
+    ...{ connection, submission, options, cases, results, terms, computation },
     ...{ preparation, numbers, records },
     currentVersion: async () => {
       const view = await describeApp(connection, submission.app, options.reporter);

@@ -16,7 +16,7 @@ import {
   type Terminology,
 } from '../matching/index.js';
 import { looksOf } from '../pictures/index.js';
-import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
+import { convertVolume, endingOf, makerOf, type VolumeToConvert } from './convert-volume.js';
 import { joinNamed } from './mask-groups.js';
 import { checkScans, Scans, scanFrom } from './scans.js';
 import { layersOf } from './segments.js';
@@ -123,17 +123,11 @@ async function volumeAt(file: string, terminology: Terminology): Promise<Source>
 }
 
 /** What made a volume: what the record beside it says, and otherwise nobody. */
-function makerOf({ file, stem }: Source, version: string): Maker {
+function makerBeside({ file, stem }: Source, version: string): Maker {
   const result = resultOf(file);
-  const recorded = recordOf(result);
   const inResult = result === null ? path.basename(stem) : path.relative(result.path, path.resolve(stem));
-  return {
-    app: recorded?.app ?? null,
-    appVersion: recorded?.app_version ?? null,
-    version,
-    name: inResult.split(path.sep).join('/'),
-    madeAt: recorded?.finished_at ? new Date(recorded.finished_at) : statSync(file).mtime,
-  };
+  const name = inResult.split(path.sep).join('/');
+  return makerOf(recordOf(result), { version, name, writtenAt: statSync(file).mtime });
 }
 
 /** The scan that a person has named. @throws UsageError for what is none, or is in no study */
@@ -204,7 +198,7 @@ export async function* convertFile(
   const source =
     files.length > 0 ? await masksIn(given, files, terminology) : await volumeAt(given, terminology);
   const { volume, layers, overlap, named } = source;
-  const maker = makerOf(source, how.version);
+  const maker = makerBeside(source, how.version);
   for (const format of formats) {
     const isLabelMap = files.length > 0 || (await isWrittenAsLabels(format, volume));
     const target = targetOf(source, output, format, isLabelMap);

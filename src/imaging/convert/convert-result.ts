@@ -2,14 +2,14 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { NoLabels, openVolume, VolumeError } from '@remote-app/volumes';
-import type { Conversion, ConversionRequest, ResultFacts } from '../../client/case/index.js';
+import type { CaseRecord, Conversion, ConversionRequest } from '../../client/case/index.js';
 import type { FoundFiles } from '../../client/found-files.js';
 import { ofSegments, type ResultFormat } from '../../client/result-formats.js';
 import { counted } from '../../contract/index.js';
 import { findVolumes, withoutVolumeEnding } from '../inputs/index.js';
 import { namedBy, type Terminology } from '../matching/index.js';
 import { type Looks, looksOf } from '../pictures/index.js';
-import { convertVolume, endingOf, type VolumeToConvert } from './convert-volume.js';
+import { convertVolume, endingOf, makerOf, type VolumeToConvert } from './convert-volume.js';
 import { groupMasks, type ResultMask } from './mask-groups.js';
 import { checkScans, type Scan, Scans, scanFrom } from './scans.js';
 import { layersOf } from './segments.js';
@@ -76,11 +76,11 @@ export async function convertResult(
   directory: string,
   found: FoundFiles,
   { formats, isStrict }: ConversionRequest,
-  { terminology, unit, ...made }: ResultFacts,
+  record: CaseRecord,
   tell: (note: string) => void,
 ): Promise<Conversion> {
   const scans = new Scans(scansOf(found));
-  const outputs: Conversion['outputs'][number][] = [];
+  const outputs: Conversion['outputs'] = [];
   const problems: string[] = [];
   const units = await findVolumes([directory]).catch(() => []);
   const files = units.flatMap((each) => (each.kind === 'file' ? [each.path] : [])).sort();
@@ -97,7 +97,7 @@ export async function convertResult(
       problems.push(`${nameOf(file)} is not converted: ${why(error)}`);
     }
   }
-  for (const source of await sourcesOf(volumes, formats, terminology, scans)) {
+  for (const source of await sourcesOf(volumes, formats, record.labels, scans)) {
     const { layers, overlap } = source;
     const [first] = source.volumes;
     if (!first) continue;
@@ -119,8 +119,8 @@ export async function convertResult(
         overlap,
         series: () => scans.scanOf(volume, first.named),
         seriesIfAny: () => scans.certainScanOf(volume, first.named),
-        maker: { ...made, name: stem },
-        isHounsfield: unit === 'HU' || volume.unit === 'HU',
+        maker: makerOf(record, { version: record.client_version, name: stem, writtenAt: new Date() }),
+        isHounsfield: record.units.outputs === 'HU' || volume.unit === 'HU',
         isStrict,
         mayReplace: false,
       };
@@ -140,5 +140,5 @@ export async function convertResult(
   }
   if (files.length > 0 && outputs.length === 0 && problems.length === 0)
     tell(`Nothing of the ${counted(files.length, 'volume')} that came back needed a conversion`);
-  return { as: formats, outputs, problems };
+  return { as: [...formats], outputs, problems };
 }

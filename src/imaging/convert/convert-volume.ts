@@ -16,6 +16,7 @@ import {
   writeSegNrrd,
   writeVolume,
 } from '@remote-app/volumes';
+import type { CaseRecord } from '../../client/case/index.js';
 import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 
 /** A volume, and what it is converted with. */
@@ -47,6 +48,18 @@ export interface WrittenVolume {
   /** What a person should know of it, in a sentence without a full stop; null if there is nothing. */
   readonly note: string | null;
 }
+
+/** What made a file, for what it is converted to. @param record of its result; null if there is none */
+export const makerOf = (
+  record: CaseRecord | null,
+  { version, name, writtenAt }: { readonly version: string; readonly name: string; readonly writtenAt: Date },
+): Maker => ({
+  app: record?.app ?? null,
+  appVersion: record?.app_version ?? null,
+  version,
+  name,
+  madeAt: record?.finished_at ? new Date(record.finished_at) : writtenAt,
+});
 
 /** The ending of the file, or of the directory, that a format is written to; null where it cannot hold such a volume. */
 export function endingOf(format: ResultFormat, isLabelMap: boolean): string | null {

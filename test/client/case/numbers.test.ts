@@ -11,7 +11,7 @@ async function numbersIn(files: Readonly<Record<string, string>>, labels = {}) {
 }
 
 test('The numbers of a case are read from the reports of KonfAI and of apps', async () => {
-  const { numbers, unread } = await numbersIn({
+  const { numbers, numbers_unread: unread } = await numbersIn({
     'measurements.json': JSON.stringify({
       settings: { threshold: 1 },
       cases: [{ case: 'a', volume_ml: 2, labels: { 1: { dice: 0.5 } } }],
@@ -98,7 +98,7 @@ test.each(['measurements.json', 'Evaluation.json'])(
       '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2], "large": 1e999}';
     expect(await numbersIn({ [name]: report })).toEqual({
       numbers: { liver_ml: 1500.5, 'left.1': 2 },
-      unread: [],
+      numbers_unread: [],
     });
   },
 );
@@ -108,7 +108,7 @@ test('A metric that is NaN does not hide the others of a report of KonfAI', asyn
     '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}, "PSNR": {"A": 1, "B": 2}}}';
   expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
     numbers: { 'Seg:MAE': 0.5, 'PSNR.A': 1, 'PSNR.B': 2 },
-    unread: [],
+    numbers_unread: [],
   });
 });
 
@@ -135,13 +135,13 @@ test.each([
     { name: 'Evaluation.json', size },
     { name: 'measurements.json', size: 9 },
   ];
-  const found = numbersOf(directory.path, outputs);
+  const found = numbersOf(directory.path, outputs, {});
   expect([Object.keys(found.numbers).length, found.numbers.dice, found.numbers.n998]).toEqual([
     read,
     dice,
     998,
   ]);
-  expect(found.unread).toEqual(unread);
+  expect(found.numbers_unread).toEqual(unread);
 });
 
 test.each([
@@ -154,7 +154,7 @@ test.each([
   ['{"cases": [{"dice": 1}, {"case": null, "dice": 2}, null]}', { '1.dice': 1, '2.dice': 2 }],
   ['{"labels": [1, 2]}', { 'labels.0': 1, 'labels.1': 2 }],
 ])('Only the numbers of the case are read from an unusual report: %s', async (report, numbers) => {
-  expect(await numbersIn({ 'measurements.json': report })).toEqual({ numbers, unread: [] });
+  expect(await numbersIn({ 'measurements.json': report })).toEqual({ numbers, numbers_unread: [] });
 });
 
 test('Only numbers with vague names get the name of their report', async () => {
@@ -165,10 +165,10 @@ test('Only numbers with vague names get the name of their report', async () => {
 });
 
 test('A report that is gone is named as unread', () => {
-  const numbers = numbersOf('/nowhere', [{ name: 'measurements.json', size: 2 }]);
+  const numbers = numbersOf('/nowhere', [{ name: 'measurements.json', size: 2 }], {});
   expect(numbers).toEqual({
     numbers: {},
-    unread: [
+    numbers_unread: [
       expect.stringMatching(/^The numbers of 'measurements\.json' cannot be read: ENOENT: no such file/),
     ],
   });

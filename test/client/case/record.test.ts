@@ -2,22 +2,15 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { completeResult, makeRecord } from '../../../src/client/case/complete-result.js';
-import { readRecord } from '../../../src/client/case/index.js';
-import {
-  computationOf,
-  digestOf,
-  hashInputs,
-  hashOutputs,
-  keyOf,
-  withNames,
-  writeRecord,
-} from '../../../src/client/case/record.js';
+import { completeResult, type EndedCase, makeRecord } from '../../../src/client/case/complete-result.js';
+import { computationOf, digestOf, keyOf } from '../../../src/client/case/computation.js';
+import { type Conversion, readRecord } from '../../../src/client/case/index.js';
+import { hashInputs, hashOutputs, withNames, writeRecord } from '../../../src/client/case/record.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
 import { recordName } from '../../../src/client/output-names.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { imaging } from '../../../src/imaging/index.js';
-import { silentFacts } from '../../support/record-facts.js';
+import { silentCase, silentRecord } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
 
@@ -41,7 +34,7 @@ const view = {
 
 /** The key of a submission that differs in these fields and options. */
 const keyWith = (fields: Record<string, string>, options: Record<string, number> = {}, described = view) =>
-  keyOf(computationOf({ ...submission, fields, options }, described, null), digestOf([input]));
+  keyOf(computationOf({ ...submission, fields, options }, described, null, '1'), digestOf([input]));
 
 test('The key has every option that changes the result, and no other', () => {
   const plain = keyWith({});
@@ -63,14 +56,14 @@ test('The key has every option that changes the result, and no other', () => {
     keyWith({ prediction_file: 'Other.yml' }),
     keyWith({}, { batch_size: 2 }),
     keyWith({}, {}, { ...view, version: 'sha256:2' } as typeof view),
-    keyOf(computationOf(submission, view, null), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
-    keyOf(computationOf(submission, view, null), digestOf([{ ...input, name: 'mr.nii' }])),
-    keyOf(computationOf(submission, view, null), digestOf([{ ...input, group: 1 }])),
-    keyOf(computationOf(submission, view, null), digestOf([{ ...input, field: 'gt' }])),
+    keyOf(computationOf(submission, view, null, '1'), digestOf([{ ...input, sha256: 'b'.repeat(64) }])),
+    keyOf(computationOf(submission, view, null, '1'), digestOf([{ ...input, name: 'mr.nii' }])),
+    keyOf(computationOf(submission, view, null, '1'), digestOf([{ ...input, group: 1 }])),
+    keyOf(computationOf(submission, view, null, '1'), digestOf([{ ...input, field: 'gt' }])),
     keyWith({}, {}, { ...view, checkpoints_name: ['a.pt'] } as typeof view),
-    keyOf(computationOf(submission, view, { mode: 'names', allowed: [] }), digestOf([input])),
+    keyOf(computationOf(submission, view, { mode: 'names', allowed: [] }, '1'), digestOf([input])),
     ...[[], ['burned-in']].map((allowed) =>
-      keyOf(computationOf(submission, view, { mode: 'full', allowed }), digestOf([input])),
+      keyOf(computationOf(submission, view, { mode: 'full', allowed }, '1'), digestOf([input])),
     ),
   ];
   expect(new Set([plain, ...others]).size).toBe(1 + others.length);
@@ -111,18 +104,11 @@ test('Inputs are recorded with their fields and groups, and outputs without the 
   ]);
 });
 
-test("A record has the unit of the app's images if they all share one", async () => {
-  await using directory = await temporary();
+test("A record has the unit of the app's images if they all share one", () => {
   const volume = (unit?: string, type = 'VOLUME') => ({ display_name: 'x', volume_type: type, unit });
   const unitsOf = (inputs: object, outputs: object, name: 'infer' | 'uncertainty' = 'infer') => {
     const app = { ...view, inputs, outputs } as typeof view;
-    const facts = {
-      computation: computationOf({ ...submission, operation: operationOf(name) }, app, null),
-      ...{ app, job: null, jobId: 'x', clientVersion: '1', inputs: [], remarks: [] },
-      server: { address: 'x', version: null, devices: new Map() },
-    };
-    writeRecord(directory.path, makeRecord(facts, [], { numbers: {}, unread: [] }));
-    return readRecord(directory.path)?.units;
+    return computationOf({ ...submission, operation: operationOf(name) }, app, null, '1').units;
   };
   const [hu, mask] = [volume('HU'), volume(undefined, 'SEGMENTATION')];
   expect(unitsOf({ CT: hu }, { CT: hu, Mask: mask })).toEqual({ inputs: 'HU', outputs: 'HU' });
@@ -143,13 +129,14 @@ test('A record is read as it was written, and its key has the version that the j
     ['mask.nii', 4],
     ['sub/x.json', 2],
   ]);
-  const facts = {
-    computation: computationOf(submission, view, null),
-    app: {
-      ...view,
-      repository: { name: 'lab/tissue' },
-      terminology: { 1: { name: 'Liver', color: '#eb8' } },
-    },
+  const app = {
+    ...view,
+    repository: { name: 'lab/tissue' },
+    terminology: { 1: { name: 'Liver', color: '#eb8' } },
+  } as unknown as typeof view;
+  const computation = computationOf(submission, app, null, '1.2.3');
+  const ended = {
+    sent: { ...computation, inputs: [input], inputs_remarks: ['It lacks a slice'] },
     job: {
       version: 'sha256:2',
       assigned_gpus: [1, 7],
@@ -159,14 +146,11 @@ test('A record is read as it was written, and its key has the version that the j
       created_at: '2025-12-31T23:00:00Z',
       run_seconds: 2.12345,
     },
-    jobId: '0123456789ab',
-    log: 'remote-app-log.txt',
     server: { address: 'http://x', version: '1.2.4', devices: new Map([[1, 'NVIDIA H100']]) },
-    clientVersion: '1.2.3',
-    inputs: [input],
-    remarks: ['It lacks a slice'],
-  } as unknown as Parameters<typeof makeRecord>[0];
-  const record = makeRecord(facts, outputs, { numbers: { dice: 0.5 }, unread: ['One is not read'] });
+  } as unknown as EndedCase;
+  const made = (more: Partial<EndedCase> = {}) =>
+    makeRecord({ ...ended, ...more }, '0123456789ab', 'remote-app-log.txt');
+  const record = { ...made(), outputs, numbers: { dice: 0.5 }, numbers_unread: ['One is not read'] };
   writeRecord(directory.path, record);
   expect(readRecord(directory.path)).toEqual(record);
   expect(record).toEqual({
@@ -183,7 +167,7 @@ test('A record is read as it was written, and its key has the version that the j
     operation: 'infer',
     app: 'tissue',
     app_version: 'sha256:2',
-    options: computationOf(submission, null, null).settings,
+    options: computation.options,
     inputs: [input],
     inputs_remarks: ['It lacks a slice'],
     outputs,
@@ -209,30 +193,24 @@ test('A record is read as it was written, and its key has the version that the j
     finished_at: '2026-01-01T01:00:00Z',
     seconds: 2.123,
   });
-  const timed = {
-    ...facts,
-    job: { ...facts.job, run_seconds: null, version: undefined } as typeof facts.job,
-  };
-  const nothing = { numbers: {}, unread: [] };
-  expect(makeRecord(timed, [], nothing)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
-  const unended = { ...timed, job: { ...timed.job, finished_at: null } as typeof facts.job };
-  expect(makeRecord(unended, [], nothing).seconds).toBeNull();
-  const short = { ...timed.job, run_seconds: 0 } as typeof facts.job;
-  expect(makeRecord({ ...timed, job: short }, [], nothing).seconds).toBe(0);
+  const after = (more: object) => made({ job: { ...ended.job, ...more } as EndedCase['job'] });
+  const timed = { run_seconds: null, version: undefined };
+  expect(after(timed)).toMatchObject({ seconds: 3600, app_version: 'sha256:1' });
+  expect(after({ ...timed, finished_at: null }).seconds).toBeNull();
+  expect(after({ ...timed, run_seconds: 0 }).seconds).toBe(0);
   // The clock of the server was set back.
-  const back = { ...timed.job, finished_at: '2025-12-31T23:59:59Z' } as typeof facts.job;
-  expect(makeRecord({ ...timed, job: back }, [], nothing).seconds).toBe(0);
+  expect(after({ ...timed, finished_at: '2025-12-31T23:59:59Z' }).seconds).toBe(0);
   const deidentified = { mode: 'names' as const, allowed: ['overlay'] };
-  const silent = { ...facts, job: null, app: null, computation: { ...facts.computation, deidentified } };
-  expect(makeRecord(silent, [], nothing)).toMatchObject({
-    ...{ GeneratedBy: [{ Name: 'tissue', Version: 'sha256:1' }, { Name: 'remote-app' }], deidentified },
+  const silent = { ...silentCase().sent, ...computationOf(submission, null, deidentified, '1') };
+  expect(made({ job: null, sent: silent })).toMatchObject({
+    ...{ GeneratedBy: [{ Name: 'tissue' }, { Name: 'remote-app' }], deidentified },
     ...{ devices: [], created_at: null, started_at: null, finished_at: null, seconds: null, labels: {} },
   });
 });
 
 describe('a record from outside', () => {
   const digest = 'a'.repeat(64);
-  const least = makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] });
+  const least = silentRecord();
   const read = async (document: object) => {
     await using directory = await temporary();
     await plant(directory.path, { [recordName]: JSON.stringify(document) });
@@ -263,22 +241,21 @@ describe('a record from outside', () => {
 
 test('A record has every setting that changes a result, by name, with defaults for those that were not given', () => {
   const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
-  const { settings } = computationOf({ ...submission, fields, options: { batch_size: 4 } }, null, null);
+  const given = { ...submission, fields, options: { batch_size: 4 } };
+  const { options: settings } = computationOf(given, null, null, '1');
   expect(settings).toMatchObject({ tta: 2, ensemble: 3, batch_size: 4, mc: 0, patch_size: null });
   expect(Object.keys(settings)).toEqual(Object.keys(settings).toSorted());
   for (const name of ['gpu', 'cpu', 'keep', 'tag', 'quiet', 'time_limit', 'deidentified', 'inputs'])
     expect(settings).not.toHaveProperty(name);
   const chosen = { ...submission, fields: { ensemble_models: 'b.pt,c.pt' } };
-  expect(computationOf(chosen, view, null).checkpoints).toEqual(['b.pt', 'c.pt']);
-  expect(computationOf(submission, null, null)).toMatchObject({ checkpoints: [], version: null });
+  expect(computationOf(chosen, view, null, '1').checkpoints).toEqual(['b.pt', 'c.pt']);
+  expect(computationOf(submission, null, null, '1')).toMatchObject({ checkpoints: [], app_version: null });
 });
-
-const facts = silentFacts(submission);
 
 test('A record that names a file outside its directory is ignored', async () => {
   await using directory = await temporary();
   const outputs = [{ name: 'a', size: 1, sha256: 'a'.repeat(64) }];
-  writeRecord(directory.path, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
+  writeRecord(directory.path, silentRecord({ outputs }));
   expect(readRecord(directory.path)).not.toBeNull();
   const file = path.join(directory.path, recordName);
   const document = JSON.parse(await readFile(file, 'utf8'));
@@ -299,7 +276,14 @@ test('A record that names a file outside its directory is ignored', async () => 
 /** Completes a result whose server is gone, so that it has no log. */
 async function complete(directory: string): Promise<void> {
   await using connection = connectTo('http://127.0.0.1:1');
-  await completeResult(connection, 'x', directory, facts, { imaging, originals: {} }, memoryReporter());
+  await completeResult(
+    connection,
+    'x',
+    directory,
+    silentCase(),
+    { imaging, originals: {} },
+    memoryReporter(),
+  );
 }
 
 test("An app's directory with the name of the record is renamed", async () => {
@@ -318,13 +302,13 @@ test("An app's file with the name of the record is replaced by it", async () => 
 });
 
 test('Renamed outputs are renamed in the list of conversions, too', () => {
-  const conversion = {
+  const conversion: Conversion = {
     as: ['dicom-seg'],
     outputs: [{ from: 'mask.nii', as: 'dicom-seg', name: 'mask.dcm' }],
     problems: [],
-  } as const;
+  };
   const outputs = ['mask.nii', 'mask.dcm'].map((name) => ({ name, size: 1, sha256: 'a'.repeat(64) }));
-  const record = makeRecord(facts, outputs, { numbers: {}, unread: [] }, conversion);
+  const record = silentRecord({ outputs, conversion });
   const renamed = withNames(record, (name) => `case_${name}`);
   expect(renamed.outputs.map(({ name }) => name)).toEqual(['case_mask.nii', 'case_mask.dcm']);
   expect(renamed.conversion?.outputs).toEqual([

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readFacts, readRecord } from '../../../src/client/case/index.js';
+import { readRecord, readSentCase } from '../../../src/client/case/index.js';
 import { finishJob, sendJob } from '../../../src/client/case/run-job.js';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
@@ -59,7 +59,7 @@ async function run(
     return job.envelope;
   };
   const outcome = await send().catch((error: unknown) => error);
-  const kept = readFacts(configDir, jobId, server.url);
+  const kept = readSentCase(configDir, jobId, server.url);
   const { notes } = reporter;
   return { outcome, killed, notes, record: readRecord(output), kept, received: server.to('/apps/') };
 }

@@ -82,13 +82,13 @@ async function run(
     ...{ layout: 'cases', maxJobs: 1, isForced: false, keepsVersion: false, skipsIncomplete: false },
     ...{ failsFast: false, watcher },
   };
-  const computation = computationOf(submission, null, null);
+  const computation = computationOf(submission, null, null, '1');
   const one = { name: 'ct', subject: null, session: null, files: found, fault: null };
   const place = directoryPlace(results.directory, 'ct');
   const table = new CaseTable([one], [], results.directory, watcher, () => {});
   const facts = { address: server.url, version: null, devices: new Map() };
   const context: RunContext = {
-    ...{ connection, submission, options: cohortOptions, terms: unknownTerms, results, app: null },
+    ...{ connection, submission, options: cohortOptions, terms: unknownTerms, results },
     ...{ computation, table, known, jobCases: new JobCases(), stop },
     server: async () => facts,
     ...{ checkVersions: () => {}, currentVersion: async () => null },

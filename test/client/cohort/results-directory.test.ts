@@ -1,24 +1,14 @@
 import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { makeRecord } from '../../../src/client/case/complete-result.js';
 import { hashOutputs, writeRecord } from '../../../src/client/case/record.js';
 import { BidsLayout } from '../../../src/client/cohort/bids-layout.js';
 import { checkPlace, directoryPlace } from '../../../src/client/cohort/case-place.js';
 import { ResultsDirectory } from '../../../src/client/cohort/results-directory.js';
-import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
-import { silentFacts } from '../../support/record-facts.js';
+import { silentRecord } from '../../support/record-facts.js';
 import { plant, temporary } from '../../support/temporary.js';
 
-const submission = {
-  operation: operationOf('infer'),
-  app: 'x',
-  fields: {},
-  options: {},
-  files: [],
-  archive: null,
-};
 const placeIn = (results: ResultsDirectory) => directoryPlace(results.directory, 'A/t1');
 
 /** Puts a result of these files into the place of a case. @param key of the case */
@@ -31,8 +21,7 @@ async function receive(
   const directory = path.join(own.path, 'files');
   await plant(directory, files);
   const outputs = await hashOutputs(directory);
-  const record = makeRecord(silentFacts(submission), outputs, { numbers: {}, unread: [] });
-  writeRecord(directory, { ...record, key });
+  writeRecord(directory, silentRecord({ outputs, key }));
   const place = placeIn(results);
   await results.prepareForPlace('A/t1', place, directory, { inputs: null, isForced });
   await results.putInPlace(place, directory);
@@ -153,11 +142,7 @@ test.each([
     'result/': '',
     'outer/a/': '',
   });
-  for (const each of ['result', 'outer/a'])
-    writeRecord(
-      path.join(root.path, each),
-      makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }),
-    );
+  for (const each of ['result', 'outer/a']) writeRecord(path.join(root.path, each), silentRecord());
   const check = (each: string, isForced: boolean) =>
     checkPlace(root.path, directoryPlace(root.path, each), isForced);
   expect(() => check(name, false)).toThrow(why);
@@ -201,7 +186,7 @@ describe('a link in the place of what is written here', () => {
   test('A case whose result directory is a link is refused', async () => {
     await using root = await temporary();
     await using other = await temporary();
-    writeRecord(other.path, makeRecord(silentFacts(submission), [], { numbers: {}, unread: [] }));
+    writeRecord(other.path, silentRecord());
     await symlink(other.path, path.join(root.path, 'A'));
     using results = await ResultsDirectory.open(root.path);
     expect(() => checkPlace(root.path, placeIn(results), true)).toThrow('is a link');

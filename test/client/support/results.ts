@@ -1,16 +1,9 @@
 import path from 'node:path';
-import { makeRecord } from '../../../src/client/case/complete-result.js';
 import { hashOutputs, writeRecord } from '../../../src/client/case/record.js';
 import type { FoundCase } from '../../../src/client/found-files.js';
-import { operationOf } from '../../../src/contract/operations.js';
 import { filesBelow } from '../../../src/files/index.js';
-import { silentFacts } from '../../support/record-facts.js';
+import { silentRecord } from '../../support/record-facts.js';
 import { plant } from '../../support/temporary.js';
-
-const submission = {
-  ...{ operation: operationOf('infer'), app: 'x', fields: {}, options: {} },
-  ...{ files: [], archive: null },
-};
 
 /** A case of a scan. */
 export const caseOf = (
@@ -39,8 +32,7 @@ export async function complete(
     group: 0,
   }));
   const outputs = await hashOutputs(directory, undefined, log);
-  const facts = { ...silentFacts(submission), inputs: recorded, log };
-  writeRecord(directory, makeRecord(facts, outputs, { numbers: {}, unread: [] }));
+  writeRecord(directory, silentRecord({ inputs: recorded, outputs, log }));
 }
 
 /** The files below a directory, as paths in it, sorted. */

@@ -5,7 +5,7 @@ import { openVolume, readVolume, type SourceSeries, writeNifti, writeVolume } fr
 import { describe, expect, test } from 'vitest';
 import { maker, maskOn, oblique, parse, size, writeSeries } from '../../../packages/volumes/test/study.js';
 import { workspace } from '../../../packages/volumes/test/written.js';
-import type { ResultFacts } from '../../../src/client/case/imaging.js';
+import type { CaseRecord } from '../../../src/client/case/index.js';
 import type { FoundFiles } from '../../../src/client/found-files.js';
 import { type ResultFormat, resultFormats } from '../../../src/client/result-formats.js';
 import { convertVolume, type VolumeToConvert } from '../../../src/imaging/convert/convert-volume.js';
@@ -13,6 +13,7 @@ import { checkRequest, convertResult } from '../../../src/imaging/convert/index.
 import { type Scan, Scans } from '../../../src/imaging/convert/scans.js';
 import { namedBy } from '../../../src/imaging/matching/index.js';
 import { element } from '../../support/dicom-files.js';
+import { silentRecord } from '../../support/record-facts.js';
 
 const count = size[0] * size[1] * size[2];
 /** Labels in blocks. */
@@ -33,16 +34,16 @@ const foundOf = (...fields: readonly (readonly [name: string, ...units: object[]
     volumes: fields.map(([name, ...units]) => ({ field: { name }, groups: [units] })),
   }) as unknown as FoundFiles;
 
-const facts: ResultFacts = {
-  ...{ app: 'brain', appVersion: '1', version: '2', madeAt: maker.madeAt, unit: null },
-  terminology: { 1: { name: 'Liver', color: '#dd8265' } },
-} as ResultFacts;
+const record = silentRecord({
+  ...{ app: 'brain', app_version: '1', client_version: '2', finished_at: maker.madeAt.toISOString() },
+  labels: { 1: { name: 'Liver', color: '#dd8265' } },
+});
 
 /** Converts a result of these volumes, or of files with these texts. */
 async function converted(
   volumes: Readonly<Record<string, Uint8Array | Int16Array | string>>,
   formats: readonly ResultFormat[],
-  more: Partial<ResultFacts> = {},
+  more: Partial<CaseRecord> = {},
 ) {
   const source = await writeSeries();
   const directory = await workspace();
@@ -56,7 +57,7 @@ async function converted(
   const request = { formats, isStrict: true };
   const found = foundOf(['inputs', unitOf(source)], ['gt', { kind: 'file', path: '/x.nii', isHalf: false }]);
   const tell = (note: string) => told.push(note);
-  const conversion = await convertResult(directory, found, request, { ...facts, ...more }, tell);
+  const conversion = await convertResult(directory, found, request, { ...record, ...more }, tell);
   return { conversion, told, directory, names: (await readdir(directory)).sort() };
 }
 
@@ -113,7 +114,9 @@ describe('a result is converted', () => {
     ['ms', 'US'],
     [null, 'US'],
   ])('A result is converted to DICOM with intensities in the unit of the app: %s', async (unit, said) => {
-    const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], { unit });
+    const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], {
+      units: { inputs: null, outputs: unit },
+    });
     const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
     const set = parse(readFileSync(path.join(directory, 'ct.dicom', first)));
     expect(set.string('x00281054') ?? 'US').toBe(said);
@@ -206,7 +209,7 @@ test('Masks that are one segmentation are each converted to formats without name
     directory,
     foundOf(['inputs', unitOf(source)]),
     request,
-    { ...facts, terminology: {} },
+    { ...record, labels: {} },
     (note) => told.push(note),
   );
   expect(conversion.outputs.map(({ from, name }) => `${from} ${name}`)).toEqual([
@@ -231,7 +234,13 @@ test('Masks of two scans in one folder do not become one file', async () => {
     { ...unitOf(bo), path: '/in/bo', wanted: 'bo' },
   ];
   const request = { formats: ['dicom-seg'] as const, isStrict: false };
-  const { outputs } = await convertResult(directory, foundOf(['inputs', ...units]), request, facts, () => {});
+  const { outputs } = await convertResult(
+    directory,
+    foundOf(['inputs', ...units]),
+    request,
+    record,
+    () => {},
+  );
   expect(outputs.map(({ name }) => name).sort()).toEqual(['liver_ada.seg.dcm', 'spleen_bo.seg.dcm']);
 });
 
@@ -244,7 +253,7 @@ test('Intensities are Hounsfield units where the file says so, whatever the app 
   await writeFile(file, text, 'latin1');
   const found = foundOf(['inputs', unitOf(source)]);
   const request = { formats: ['dicom'] as const, isStrict: false };
-  const { problems } = await convertResult(directory, found, request, facts, () => {});
+  const { problems } = await convertResult(directory, found, request, record, () => {});
   expect(problems).toEqual([]);
   const [first = ''] = await readdir(path.join(directory, 'ct.dicom'));
   expect(parse(readFileSync(path.join(directory, 'ct.dicom', first))).string('x00281054')).toBe('HU');
