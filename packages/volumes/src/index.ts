@@ -16,7 +16,7 @@ export {
   fileStart,
   itemStart,
 } from './dicom-write.js';
-export { parseDicomStart } from './headers/dicom-parse.js';
+export { parseDicomStart, privateItems } from './headers/dicom-parse.js';
 export { isDicomStart, isGzip } from './headers/dicom-start.js';
 export { syntaxes } from './headers/dicom-walk.js';
 export { beginsAsNifti } from './headers/nifti-layout.js';

@@ -230,12 +230,17 @@ describe('The data layout', () => {
     expect(dataLayoutOf(`dir/${name}`, reading(content))).toEqual(found);
   });
 
-  /** A header of NIfTI, which says how many bits a value has too. */
-  const nifti = (bits: number, given: Partial<Parameters<typeof niftiHeader>[0]> = {}) => {
+  /** A header of NIfTI, which says the type of a value and its bits. */
+  const nifti = (
+    bits: number,
+    given: Partial<Parameters<typeof niftiHeader>[0]> = {},
+    type = { 1: 1, 8: 2, 16: 4, 32: 8 }[bits] ?? 0,
+  ) => {
     const header = niftiHeader({ size: [3, 2, 4], ...given });
-    const at = given.isSecond ? 14 : 72;
-    if (given.isBig) header.writeInt16BE(bits, at);
-    else header.writeInt16LE(bits, at);
+    const at = given.isSecond ? 12 : 70;
+    for (const [index, each] of [type, bits].entries())
+      if (given.isBig) header.writeInt16BE(each, at + 2 * index);
+      else header.writeInt16LE(each, at + 2 * index);
     return header;
   };
   test.each<[string, Buffer, object | null]>([
@@ -250,6 +255,7 @@ describe('The data layout', () => {
     ['single bits', nifti(1, { size: [3, 3, 1] }), layout(2, 352, null)],
     ['an axis of nothing', nifti(8, { size: [3, 2, 4, 0] }), layout(24, 352, null)],
     ['a start before the file', nifti(8, { start: -9 }), layout(24, 0, null)],
+    ['bits that are not those of its type', nifti(8, {}, 4), layout(48, 352, null)],
     ['no axes', nifti(8, { size: [] }), null],
     ['no bits', nifti(0), null],
     ['too short', nifti(8).subarray(0, 347), null],

@@ -1,4 +1,4 @@
-import type { DicomElement } from '@remote-app/volumes';
+import { type DicomElement, privateItems } from '@remote-app/volumes';
 import { type Attribute, nameOfRemoved, neutralCsa, privateAttribute } from '@remote-app/volumes/attributes';
 import { CannotDeidentify } from './refusals.js';
 import type { StudyTimes } from './times.js';
@@ -102,7 +102,7 @@ function rewrittenElement(
   const { tag, treatment } = attribute;
   const vr = vrOf(attribute, element, how.reading);
   if (treatment === 'items') {
-    const items = itemsOf(element, how, depth);
+    const items = itemsOf(set, element, how, depth);
     if (items) how.kept.add(attribute.name);
     return items && [tag, 'SQ', items];
   }
@@ -125,10 +125,11 @@ function rewrittenElement(
 }
 
 /** The items of a sequence; null for what is none, or lies too deep. */
-function itemsOf(element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
-  if (element.items === undefined) return element.length === 0 ? [] : null;
-  if (depth === maxDepth) return null;
-  return element.items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));
+function itemsOf(set: DataSet, element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
+  if (element.items === undefined && element.length === 0) return [];
+  const items = element.items ?? (isOdd(element.tag.slice(1)) ? privateItems(set, element) : undefined);
+  if (!items || depth === maxDepth) return null;
+  return items.map(({ dataSet }) => (dataSet ? rewritten(dataSet, how, depth + 1) : []));
 }
 
 /** The value that may leave; null if there is none. */

@@ -1,5 +1,12 @@
 import { dataLayoutOf, parseMetaHeader } from '@remote-app/volumes/headers';
-import { checkSlices, isOfNumbers, notUnderstood, oneOf, type VolumeStart } from './volume-start.js';
+import {
+  checkNumbers,
+  checkSlices,
+  isOfNumbers,
+  notUnderstood,
+  oneOf,
+  type VolumeStart,
+} from './volume-start.js';
 
 const isTruth = (text: string): boolean => /^(true|false|t|f|1|0)$/i.test(text);
 
@@ -48,7 +55,9 @@ export function metaImageStart(file: string, start: Buffer): VolumeStart {
   const { fields, end, dataFiles } = header;
   if (/^f/i.test(fields.get('BinaryData') ?? '')) throw notUnderstood(file, 'it holds its voxels as text');
   checkSlices(file, dataFiles, Number(fields.get('DimSize')?.split(/\s+/).at(-1)));
-  const known = [...fields].filter(([key, value]) => Object.hasOwn(keys, key) && keys[key]?.(value));
+  const ruleOf = (key: string) => (Object.hasOwn(keys, key) ? keys[key] : undefined);
+  checkNumbers(file, fields, ruleOf);
+  const known = [...fields].filter(([key, value]) => ruleOf(key)?.(value));
   const names = new Set(known.map(([key]) => key));
   const isPacked = layout.isPacked === true;
   const encode = (files: readonly string[], packed: number | null): Buffer => {

@@ -31,6 +31,8 @@ export function niftiStart(file: string, start: Buffer): VolumeStart {
   if (!parsed) throw notUnderstood(file, 'its header is cut short');
   const { version, bytes, isBigEndian, isNifti, isPair } = parsed;
   if (!isNifti) throw notUnderstood(file, 'its header is one of ANALYZE 7.5');
+  if (isPair && !/\.hdr(\.gz)?$/i.test(file))
+    throw notUnderstood(file, 'its header says that its voxels are in another file');
   const layout = dataLayoutOf('volume.hdr', () => start);
   if (layout === null || layout.before === null) throw notUnderstood(file, 'its header has no sizes');
   const end = bytes + extensionBytes;

@@ -1,5 +1,12 @@
 import { dataLayoutOf, parseNrrdHeader } from '@remote-app/volumes/headers';
-import { checkSlices, isOfNumbers, notUnderstood, oneOf, type VolumeStart } from './volume-start.js';
+import {
+  checkNumbers,
+  checkSlices,
+  isOfNumbers,
+  notUnderstood,
+  oneOf,
+  type VolumeStart,
+} from './volume-start.js';
 
 /** Words of one kind, with blanks between them. */
 const wordsOf = (word: string) => oneOf(new RegExp(`^(${word})(\\s+(${word}))*$`, 'i'));
@@ -42,6 +49,11 @@ const known: Readonly<Record<string, readonly [name: string, isAllowed: (value: 
   sampleunits: ['sample units', oneOf(/^"?(HU|Hounsfield( units?)?|mm|s|ms|Bq\/ml|g\/ml|SUV)"?$/i)],
 };
 
+/** Pairs that say by which b-value and direction each image of diffusion is weighted. */
+const ofDiffusion = /^DWMRI_(?:b-value|gradient_\d+|NEX_\d+|B-matrix_\d+)$/;
+const isKeptPair = (key: string, value: string): boolean =>
+  ofDiffusion.test(key) ? isOfNumbers(value) : key === 'modality' && value === 'DWMRI';
+
 /** Fields that are written anew. */
 const replaced = new Set(['datafile', 'byteskip', 'lineskip']);
 
@@ -57,8 +69,12 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
   if (layout === null || (!isWhole && dataFiles === null))
     throw notUnderstood(file, `its header is not complete, or its voxels are not encoded as raw or gzip`);
   checkSlices(file, dataFiles, Number(fields.get('sizes')?.split(/\s+/).at(-1)));
+  const ruleOf = (key: string) => (Object.hasOwn(known, key) ? known[key] : undefined);
+  checkNumbers(file, fields, (key) => ruleOf(key)?.[1]);
+  if (fields.has('space') && !ruleOf('space')?.[1](fields.get('space') ?? ''))
+    throw notUnderstood(file, 'the directions of its space are written in an unknown way');
   const kept = [...fields].flatMap(([key, value]) => {
-    const field = Object.hasOwn(known, key) ? known[key] : undefined;
+    const field = ruleOf(key);
     return field?.[1](value) ? [[field[0], value] as const] : [];
   });
   const names = new Set(kept.map(([name]) => name));
@@ -66,18 +82,20 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
     const name = known[key]?.[0] ?? key;
     return names.has(name) || replaced.has(key) ? [] : [name];
   });
+  const told = [...(pairs ?? [])].filter(([key, value]) => isKeptPair(key, value));
   const text = start.toString('latin1', 0, end);
   const encode = (files: readonly string[]): Buffer => {
     const lines = ['NRRD0005', ...kept.map(([name, value]) => `${name}: ${value}`)];
+    lines.push(...told.map(([key, value]) => `${key}:=${value}`));
     if (files.length === 1) lines.push(`data file: ${files[0]}`);
     if (files.length > 1) lines.push('data file: LIST', ...files);
     return Buffer.from(`${lines.join('\n')}\n${files.length > 1 ? '' : '\n'}`, 'latin1');
   };
   return {
-    kept: [...names],
+    kept: [...names, ...told.map(([key]) => key)],
     removed: [
       ...left,
-      ...(pairs ?? new Map<string, string>()).keys(),
+      ...[...(pairs?.keys() ?? [])].filter((key) => !told.some(([each]) => each === key)),
       ...(/^#/m.test(text) ? ['comments'] : []),
     ],
     dataFiles,

@@ -50,3 +50,17 @@ export function checkSlices(file: string, dataFiles: readonly string[] | null, l
   if (dataFiles && dataFiles.length > 1 && dataFiles.length !== last)
     throw notUnderstood(file, 'it has its voxels in several files that are not one slice each');
 }
+
+/**
+ * Refuses a field of numbers that cannot be kept, because readers would take other numbers without it.
+ * @param known the test for the value of each field that leaves
+ */
+export function checkNumbers(
+  file: string,
+  fields: ReadonlyMap<string, string>,
+  known: (key: string) => ((value: string) => boolean) | undefined,
+): void {
+  for (const [key, value] of fields)
+    if (known(key) === isOfNumbers && !isOfNumbers(value))
+      throw notUnderstood(file, `the numbers of '${key}' cannot be read`);
+}

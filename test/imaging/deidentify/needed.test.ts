@@ -58,6 +58,26 @@ describe('what an image would be another without', () => {
   });
 });
 
+test('Images of therapy and of ultrasound keep the size of their pixels', async () => {
+  const portal = [
+    element(0x30020002, 'SH', 'Meier'),
+    element(0x30020011, 'DS', '0.392\\0.392'),
+    element(0x30020012, 'DS', '-200.5\\200.5'),
+    element(0x30020026, 'DS', '1500'),
+  ];
+  const set = parsed(await leaving(await fileOf(portal, '1.2.840.10008.5.1.4.1.1.481.1')));
+  expect(['x30020011', 'x30020012', 'x30020026', 'x30020002'].map((tag) => set.string(tag))).toEqual([
+    '0.392\\0.392',
+    '-200.5\\200.5',
+    '1500',
+    undefined,
+  ]);
+  const region = [element(0x0018602c, 'FD', doubles(0.02)), element(0x0018602e, 'FD', doubles(0.03))];
+  const file = await fileOf([element(0x00186011, 'SQ', [region])], '1.2.840.10008.5.1.4.1.1.6.1');
+  const item = parsed(await leaving(file, 'ultrasound')).elements.x00186011?.items?.[0]?.dataSet;
+  expect(['x0018602c', 'x0018602e'].map((tag) => item?.double(tag))).toEqual([0.02, 0.03]);
+});
+
 describe('private attributes', () => {
   test.each<[string, Element[], Readonly<Record<string, unknown>>]>([
     [
@@ -99,6 +119,20 @@ describe('private attributes', () => {
       { x70531000: '0.000587', x70531009: '1.8' },
     ],
     [
+      'Philips in each frame',
+      [
+        element(0x20050010, 'LO', 'Philips MR Imaging DD 005'),
+        element(0x2005100f, 'SQ', [
+          [
+            element(0x00100010, 'PN', 'Meier'),
+            element(0x20050010, 'LO', 'Philips MR Imaging DD 001'),
+            element(0x2005100e, 'FL', floats(0.25)),
+          ],
+        ]),
+      ],
+      { 'x2005100f.0.x2005100e': [0.25], 'x2005100f.0.x00100010': undefined },
+    ],
+    [
       'another vendor at the same place, which says anything',
       [element(0x00190010, 'LO', 'MEIER'), element(0x0019100c, 'IS', '1000')],
       { x00190010: undefined, x0019100c: undefined },
@@ -107,13 +141,16 @@ describe('private attributes', () => {
     for (const isImplicit of [false, true]) {
       const bytes = await leaving(await fileOf(more, mr, { isImplicit }));
       const set = parsed(bytes);
-      const readBack = (tag: string) => {
-        const element = set.elements[tag];
+      const readBack = (path: string) => {
+        const [sequence = '', , inner] = path.split('.');
+        const items = set.elements[sequence]?.items;
+        const [within, tag] = inner ? [items?.[0]?.dataSet, inner] : [set, path];
+        const element = within?.elements[tag];
         if (element?.vr === 'FD')
-          return Array.from({ length: element.length / 8 }, (_x, at) => set.double(tag, at));
+          return Array.from({ length: element.length / 8 }, (_x, at) => within?.double(tag, at));
         if (element?.vr === 'FL')
-          return Array.from({ length: element.length / 4 }, (_x, at) => set.float(tag, at));
-        return set.string(tag);
+          return Array.from({ length: element.length / 4 }, (_x, at) => within?.float(tag, at));
+        return within?.string(tag);
       };
       expect(Object.fromEntries(Object.keys(wanted).map((tag) => [tag, readBack(tag)]))).toEqual(wanted);
       expect(bytes.includes('Meier') || bytes.includes('MEIER')).toBe(false);
@@ -121,6 +158,27 @@ describe('private attributes', () => {
       const sent = await write(await workspace(), 'sent.dcm', bytes);
       expect(await identityIn(sent, async () => {})).toEqual({ attributes: [], isWhole: true });
     }
+  });
+
+  test('A private sequence that names a person is found, in what is not de-identified', async () => {
+    const item = [element(0x00100010, 'PN', 'Meier')];
+    const more = [element(0x20050010, 'LO', 'Philips MR Imaging DD 005'), element(0x2005100f, 'SQ', [item])];
+    const found = await identityIn(await fileOf(more), async () => {});
+    expect(found?.attributes).toEqual(['PatientName (0010,0010)']);
+  });
+
+  test('The time that decay of GE counts from is shifted with the others', async () => {
+    const more = [
+      element(0x00080022, 'DA', '20240102'),
+      element(0x00080030, 'TM', '101112'),
+      element(0x00080032, 'TM', '101600'),
+      element(0x00090010, 'LO', 'GEMS_PETD_01'),
+      element(0x0009100d, 'DT', '20240102100000.00'),
+    ];
+    const set = parsed(await leaving(await fileOf(more, pet)));
+    const date = set.string('x00080022') ?? '';
+    expect(date).not.toBe('20240102');
+    expect([set.string('x00080032'), set.string('x0009100d')]).toEqual(['080448', `${date}074848.00`]);
   });
 
   /** A CSA header of Siemens with six items for each tag, as scanners write it. */

@@ -238,6 +238,54 @@ test('Voxels of NIfTI that are said to be at 0 are behind the header, and stay r
   );
 });
 
+test('All voxels of NIfTI leave by their type, whatever the header says of their bits', async () => {
+  const bytes = canary.nifti(word);
+  bytes.writeInt16LE(8, 72);
+  const sent = await leaving({ 'a.nii': bytes }, ['a.nii']);
+  expect(sent.get('case-0001.nii')?.subarray(352)).toEqual(canary.voxels);
+});
+
+test('A volume of DWI keeps its b-value and directions', async () => {
+  const pairs =
+    'modality:=DWMRI\nDWMRI_b-value:=1000\nDWMRI_gradient_0000:=0 0 0\nDWMRI_gradient_0001:=1e-1 0 -.9\n';
+  const more = `${pairs}DWMRI_gradient_0002:=${word}\n`;
+  const bytes = Buffer.concat([Buffer.from(canary.nrrdText(word, 'raw', more)), canary.voxels]);
+  const sent = (await leaving({ 'a.nrrd': bytes }, ['a.nrrd'])).get('case-0001.nrrd')?.toString('latin1');
+  expect(sent).toContain(`\n${pairs}\n`);
+  expect(sent).not.toContain(word);
+});
+
+test.each<[string, string, Buffer, string]>([
+  [
+    'its voxels in another file, and its name',
+    'a.nii',
+    canary.niftiHeader(word, { isPair: true }),
+    'its header says that its voxels are in another file',
+  ],
+  [
+    'numbers with units',
+    'a.mha',
+    Buffer.from(canary.metaImage(word).toString('latin1').replace('= 2 2 3', '= 2mm 2mm 3mm'), 'latin1'),
+    "the numbers of 'ElementSpacing' cannot be read",
+  ],
+  [
+    'numbers that are words',
+    'a.nrrd',
+    Buffer.from(canary.nrrd(word).toString('latin1').replace('(1,2,3)', 'one'), 'latin1'),
+    "the numbers of 'spaceorigin' cannot be read",
+  ],
+  [
+    'directions in other words',
+    'a.nrrd',
+    Buffer.from(canary.nrrd(word).toString('latin1').replace('left-posterior', 'left posterior'), 'latin1'),
+    'the directions of its space are written in an unknown way',
+  ],
+])('A volume is refused that would lie elsewhere without %s', async (_, name, bytes, why) => {
+  await expect(leaving({ [name]: bytes }, [name])).rejects.toThrow(
+    `${name}' cannot be de-identified: ${why}. Give --deidentify=names`,
+  );
+});
+
 test('MetaImage is known by its name where it begins with a key that says nothing', async () => {
   const bytes = canary.metaImage(word);
   const start = `ObjectType = Image\nNDims = 3\nComment = ${word}\n`;

@@ -2,7 +2,7 @@ import { type Attribute, type AttributeGroup, readTable, tagText } from './table
 
 /**
  * Private attributes without which an image cannot be used: b-values and directions of diffusion, the slices of a mosaic, the
- * scales of Philips. PS3.15 lists most of them as safe (Table E.3.10-1). By the name of their creator, with 00 in the place of
+ * scales of Philips, the time that decay of GE counts from. PS3.15 lists most of them as safe (Table E.3.10-1). By the name of their creator, with 00 in the place of
  * the block that a file reserves for it.
  */
 const byCreator: Readonly<Record<string, string>> = {
@@ -23,6 +23,8 @@ const byCreator: Readonly<Record<string, string>> = {
     001900bd DS DiffusionDirectionZ`,
   GEMS_PARM_01: `
     00430039 IS B_value`,
+  GEMS_PETD_01: `
+    0009000d DT ScanDateTime`,
   'Philips Imaging DD 001': `
     20010003 FL DiffusionBFactor
     20010004 CS DiffusionDirection: /[A-Z]{1,2}/`,
@@ -32,6 +34,8 @@ const byCreator: Readonly<Record<string, string>> = {
     200500b0 FL DiffusionDirectionRL
     200500b1 FL DiffusionDirectionAP
     200500b2 FL DiffusionDirectionFH`,
+  'Philips MR Imaging DD 005': `
+    2005000f SQ PrivatePerFrameSequence`,
   'Philips PET Private Group': `
     70530000 DS SUVScaleFactor
     70530009 DS ActivityConcentrationScaleFactor`,

@@ -71,7 +71,7 @@ function ofNifti(read: Read): DataLayout | null {
   const [dimensions = 0, ...sizes] = header.dim;
   if (!(dimensions >= 1 && dimensions <= 7)) return null;
   const voxels = product(sizes.slice(0, dimensions).map((size) => Math.max(1, size)));
-  return layout(Math.ceil((voxels * header.bitpix) / 8), Math.max(0, header.voxOffset), null);
+  return layout(Math.ceil((voxels * header.bits) / 8), Math.max(0, header.voxOffset), null);
 }
 
 /** PAR of Philips: a line of numbers for each image, or up to version 3 one size for all images. */

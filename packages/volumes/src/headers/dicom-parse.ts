@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib';
-import parser, { type DataSet } from 'dicom-parser';
+import parser, { type DataSet, type Element } from 'dicom-parser';
 import { afterMagic, bareSyntaxOf, hasMagic, preamble, unpackedStart } from './dicom-start.js';
 import {
   bytesInMemory,
@@ -212,3 +212,18 @@ export const numberOf = (set: DataSet | undefined, tag: string): number | null =
 /** An item of a sequence; undefined where it is absent. */
 export const itemOf = (set: DataSet | undefined, tag: string, index = 0): DataSet | undefined =>
   set?.elements[tag]?.items?.[index]?.dataSet;
+
+/**
+ * The items of a private sequence in implicit encoding, such as one in UN, which the parser leaves alone.
+ * @returns undefined for what is no sequence
+ */
+export function privateItems(set: DataSet, element: Element): Element['items'] {
+  const sequence = { ...element, ...(element.hadUndefinedLength && { length: undefinedLength }) };
+  try {
+    const stream = new parser.ByteStream(parser.littleEndianByteArrayParser, set.byteArray, element.dataOffset);
+    parser.readSequenceItemsImplicit(stream, sequence);
+  } catch {
+    return undefined;
+  }
+  return sequence.items;
+}

@@ -52,6 +52,12 @@ export function placeOfField(
 /** Bytes of a header of NIfTI-1 (and ANALYZE), and of NIfTI-2. Files begin with this number. */
 const headerBytes = { 1: 348, 2: 540 } as const;
 
+/** Bits of a voxel by its data type. Readers go by the type, and writers sometimes leave `bitpix` wrong. */
+const bitsOfType: Readonly<Record<number, number>> = {
+  ...{ 1: 1, 2: 8, 256: 8, 4: 16, 512: 16, 128: 24, 8: 32, 16: 32, 768: 32, 2304: 32 },
+  ...{ 32: 64, 64: 64, 1024: 64, 1280: 64, 1536: 128, 1792: 128, 2048: 256 },
+};
+
 /** Bytes after a header that say whether extensions follow. */
 export const extensionBytes = 4;
 
@@ -68,7 +74,8 @@ export interface NiftiHeader {
   /** The number of dimensions, and the size along each. */
   readonly dim: readonly number[];
   readonly datatype: number;
-  readonly bitpix: number;
+  /** Of one voxel. */
+  readonly bits: number;
   readonly pixdim: readonly number[];
   readonly voxOffset: number;
   readonly slope: number;
@@ -125,6 +132,7 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
   const [slope = 1, intercept = 0] = isNifti ? reals('scl_slope, scl_inter', 2) : [];
   const [qformCode = 0, sformCode = 0] = isNifti ? integers('qform_code, sform_code', 2) : [];
   const first = ([value = 0]: readonly number[]) => value;
+  const datatype = first(integers('datatype'));
   return {
     version,
     bytes: headerBytes[version],
@@ -132,8 +140,8 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
     isNifti,
     isPair: magic[1] !== '+' || !isNifti,
     dim: integers('dim', 8),
-    datatype: first(integers('datatype')),
-    bitpix: first(integers('bitpix')),
+    datatype,
+    bits: bitsOfType[datatype] ?? first(integers('bitpix')),
     pixdim: reals('pixdim', 8),
     voxOffset: first(version === 1 ? reals('vox_offset') : integers('vox_offset')),
     slope,

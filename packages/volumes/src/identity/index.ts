@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip, inflateRaw } from 'node:zlib';
 import { neutralCsa, privateAttribute } from '../attributes/private.js';
+import type { Attribute } from '../attributes/table.js';
 import { hasMagic, isDicomStart, isGzip, unzippedStart } from '../headers/dicom-start.js';
 import {
   bytesInMemory,
@@ -97,8 +98,13 @@ const textOf = (bytes: ElementBytes, { value, length }: ElementHead): string =>
     .replace(/[\0 ]+$/, '');
 
 /** Whether a private attribute is one that images need, and says nothing else. */
-function isSafe(bytes: ElementBytes, { tag, value, length }: ElementHead, creator: string): boolean {
-  const row = privateAttribute(creator, hexOf(tag));
+function isSafe(
+  bytes: ElementBytes,
+  { vr, value, length }: ElementHead,
+  row: Attribute | undefined,
+): boolean {
+  // The elements in a sequence are judged by themselves, as far as they are found.
+  if (row?.treatment === 'items') return vr === 'SQ';
   if (row?.treatment !== 'csa') return row !== undefined;
   const given = Buffer.from(bytes.at(value, length));
   return neutralCsa(given)?.bytes.equals(given) ?? false;
@@ -142,7 +148,10 @@ async function inspect(
       ? bytesInMemory(await unpackedBy(promisify(inflateRaw), (await readAll()).subarray(end)))
       : file;
     const from = isDeflated ? 0 : end;
-    for (const head of elementsIn(bytes, from, encodingAt(bytes, from), true, ({ tag }) => isPrivate(tag))) {
+    const rowOf = ({ tag, depth }: ElementHead) =>
+      privateAttribute(creators.get(`${depth} ${tag >>> 16} ${(tag >>> 8) & 0xff}`) ?? '', hexOf(tag));
+    const isOpaque = (head: ElementHead) => isPrivate(head.tag) && rowOf(head)?.treatment !== 'items';
+    for (const head of elementsIn(bytes, from, encodingAt(bytes, from), true, isOpaque)) {
       const { tag, vr, depth, at } = head;
       count += 1;
       if (count > maxElements || depth > maxDepth) throw new DamagedElements();
@@ -155,8 +164,7 @@ async function inspect(
       if (tag === identityRemoved && depth === 0) isIdentityRemoved = textOf(bytes, head) === 'YES';
       if ((tag >>> 16) % 2 === 1 && !isPrivate(tag))
         creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, textOf(bytes, head));
-      const creator = creators.get(`${depth} ${tag >>> 16} ${(tag >>> 8) & 0xff}`) ?? '';
-      const isFinding = identifying.has(tag) || (isPrivate(tag) && !isSafe(bytes, head, creator));
+      const isFinding = identifying.has(tag) || (isPrivate(tag) && !isSafe(bytes, head, rowOf(head)));
       if (isFinding && hasValue(bytes, head)) tags.add(tag);
     }
   } catch (cause) {
