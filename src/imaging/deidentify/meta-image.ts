@@ -1,7 +1,7 @@
 import { dataLayoutOf, parseMetaHeader } from '@remote-app/volumes/headers';
 import {
-  checkNumbers,
   checkSlices,
+  fieldsLeaving,
   isOfNumbers,
   notUnderstood,
   oneOf,
@@ -55,9 +55,7 @@ export function metaImageStart(file: string, start: Buffer): VolumeStart {
   const { fields, end, dataFiles } = header;
   if (/^f/i.test(fields.get('BinaryData') ?? '')) throw notUnderstood(file, 'it holds its voxels as text');
   checkSlices(file, dataFiles, Number(fields.get('DimSize')?.split(/\s+/).at(-1)));
-  const ruleOf = (key: string) => (Object.hasOwn(keys, key) ? keys[key] : undefined);
-  checkNumbers(file, fields, ruleOf);
-  const known = [...fields].filter(([key, value]) => ruleOf(key)?.(value));
+  const known = fieldsLeaving(file, fields, (key) => (Object.hasOwn(keys, key) ? keys[key] : undefined));
   const names = new Set(known.map(([key]) => key));
   const isPacked = layout.isPacked === true;
   const encode = (files: readonly string[], packed: number | null): Buffer => {

@@ -1,7 +1,7 @@
 import { dataLayoutOf, parseNrrdHeader } from '@remote-app/volumes/headers';
 import {
-  checkNumbers,
   checkSlices,
+  fieldsLeaving,
   isOfNumbers,
   notUnderstood,
   oneOf,
@@ -69,30 +69,25 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
   if (layout === null || (!isWhole && dataFiles === null))
     throw notUnderstood(file, `its header is not complete, or its voxels are not encoded as raw or gzip`);
   checkSlices(file, dataFiles, Number(fields.get('sizes')?.split(/\s+/).at(-1)));
-  const ruleOf = (key: string) => (Object.hasOwn(known, key) ? known[key] : undefined);
-  checkNumbers(file, fields, (key) => ruleOf(key)?.[1]);
-  if (fields.has('space') && !ruleOf('space')?.[1](fields.get('space') ?? ''))
+  const kept = fieldsLeaving(file, fields, (key) =>
+    Object.hasOwn(known, key) ? known[key]?.[1] : undefined,
+  );
+  const nameOf = (key: string): string => known[key]?.[0] ?? key;
+  const keys = new Set(kept.map(([key]) => key));
+  if (fields.has('space') && !keys.has('space'))
     throw notUnderstood(file, 'the directions of its space are written in an unknown way');
-  const kept = [...fields].flatMap(([key, value]) => {
-    const field = ruleOf(key);
-    return field?.[1](value) ? [[field[0], value] as const] : [];
-  });
-  const names = new Set(kept.map(([name]) => name));
-  const left = [...fields.keys()].flatMap((key) => {
-    const name = known[key]?.[0] ?? key;
-    return names.has(name) || replaced.has(key) ? [] : [name];
-  });
+  const left = [...fields.keys()].filter((key) => !keys.has(key) && !replaced.has(key)).map(nameOf);
   const told = [...(pairs ?? [])].filter(([key, value]) => isKeptPair(key, value));
   const text = start.toString('latin1', 0, end);
   const encode = (files: readonly string[]): Buffer => {
-    const lines = ['NRRD0005', ...kept.map(([name, value]) => `${name}: ${value}`)];
+    const lines = ['NRRD0005', ...kept.map(([key, value]) => `${nameOf(key)}: ${value}`)];
     lines.push(...told.map(([key, value]) => `${key}:=${value}`));
     if (files.length === 1) lines.push(`data file: ${files[0]}`);
     if (files.length > 1) lines.push('data file: LIST', ...files);
     return Buffer.from(`${lines.join('\n')}\n${files.length > 1 ? '' : '\n'}`, 'latin1');
   };
   return {
-    kept: [...names, ...told.map(([key]) => key)],
+    kept: [...[...keys].map(nameOf), ...told.map(([key]) => key)],
     removed: [
       ...left,
       ...[...(pairs?.keys() ?? [])].filter((key) => !told.some(([each]) => each === key)),

@@ -52,15 +52,17 @@ export function checkSlices(file: string, dataFiles: readonly string[] | null, l
 }
 
 /**
- * Refuses a field of numbers that cannot be kept, because readers would take other numbers without it.
- * @param known the test for the value of each field that leaves
+ * The fields that leave, by the test for the value of each.
+ * @throws UsageError for numbers that cannot be kept, because readers would take others without them
  */
-export function checkNumbers(
+export const fieldsLeaving = (
   file: string,
   fields: ReadonlyMap<string, string>,
-  known: (key: string) => ((value: string) => boolean) | undefined,
-): void {
-  for (const [key, value] of fields)
-    if (known(key) === isOfNumbers && !isOfNumbers(value))
-      throw notUnderstood(file, `the numbers of '${key}' cannot be read`);
-}
+  testOf: (key: string) => ((value: string) => boolean) | undefined,
+): [key: string, value: string][] =>
+  [...fields].filter(([key, value]) => {
+    const test = testOf(key);
+    if (test?.(value)) return true;
+    if (test === isOfNumbers) throw notUnderstood(file, `the numbers of '${key}' cannot be read`);
+    return false;
+  });

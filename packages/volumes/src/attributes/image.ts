@@ -152,14 +152,8 @@ export const imageAttributes: readonly AttributeGroup[] = [
     30020010 DS RTImageOrientation
     30020011 DS ImagePlanePixelSpacing
     30020012 DS RTImagePosition
-    3002000c CS RTImagePlane: NORMAL | NON_NORMAL
-    3002000d DS XRayImageReceptorTranslation
-    3002000e DS XRayImageReceptorAngle
     30020022 DS RadiationMachineSAD
     30020026 DS RTImageSID
-    300a011e DS GantryAngle
-    300a0120 DS BeamLimitingDeviceAngle
-    300a012c DS IsocenterPosition
     00186011 SQ SequenceOfUltrasoundRegions
     00186012 US RegionSpatialFormat
     00186014 US RegionDataType
@@ -168,12 +162,8 @@ export const imageAttributes: readonly AttributeGroup[] = [
     0018601a UL RegionLocationMinY0
     0018601c UL RegionLocationMaxX1
     0018601e UL RegionLocationMaxY1
-    00186020 SL ReferencePixelX0
-    00186022 SL ReferencePixelY0
     00186024 US PhysicalUnitsXDirection
     00186026 US PhysicalUnitsYDirection
-    00186028 FD ReferencePixelPhysicalValueX
-    0018602a FD ReferencePixelPhysicalValueY
     0018602c FD PhysicalDeltaX
     0018602e FD PhysicalDeltaY
     00185100 CS PatientPosition: HFP | HFS | HFDR | HFDL | FFDR | FFDL | FFP | FFS | LFP | LFS | RFP | RFS | AFDR | AFDL | PFDR | PFDL

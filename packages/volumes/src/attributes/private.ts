@@ -2,8 +2,8 @@ import { type Attribute, type AttributeGroup, readTable, tagText } from './table
 
 /**
  * Private attributes without which an image cannot be used: b-values and directions of diffusion, the slices of a mosaic, the
- * scales of Philips, the time that decay of GE counts from. PS3.15 lists most of them as safe (Table E.3.10-1). By the name of their creator, with 00 in the place of
- * the block that a file reserves for it.
+ * scales of Philips, the time that decay of GE counts from. PS3.15 lists most of them as safe (Table E.3.10-1). By the name of
+ * their creator, with 00 in the place of the block that a file reserves for it.
  */
 const byCreator: Readonly<Record<string, string>> = {
   'SIEMENS MR HEADER': `

@@ -213,17 +213,17 @@ export const numberOf = (set: DataSet | undefined, tag: string): number | null =
 export const itemOf = (set: DataSet | undefined, tag: string, index = 0): DataSet | undefined =>
   set?.elements[tag]?.items?.[index]?.dataSet;
 
-/**
- * The items of a private sequence in implicit encoding, such as one in UN, which the parser leaves alone.
- * @returns undefined for what is no sequence
- */
-export function privateItems(set: DataSet, element: Element): Element['items'] {
-  const sequence = { ...element, ...(element.hadUndefinedLength && { length: undefinedLength }) };
+/** The items of a private sequence in implicit encoding, which the parser leaves alone; undefined for what is none. */
+export function privateItems({ byteArray }: DataSet, element: Element): Element['items'] {
+  const sequence = element.hadUndefinedLength ? { ...element, length: undefinedLength } : { ...element };
+  const { ByteStream, littleEndianByteArrayParser, readSequenceItemsImplicit } = parser;
   try {
-    const stream = new parser.ByteStream(parser.littleEndianByteArrayParser, set.byteArray, element.dataOffset);
-    parser.readSequenceItemsImplicit(stream, sequence);
+    readSequenceItemsImplicit(
+      new ByteStream(littleEndianByteArrayParser, byteArray, element.dataOffset),
+      sequence,
+    );
+    return sequence.items;
   } catch {
     return undefined;
   }
-  return sequence.items;
 }
