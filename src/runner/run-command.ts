@@ -251,7 +251,7 @@ async function runProgram(
   if (child.signalCode !== null) return { exitCode: null, signal: child.signalCode, ...usage };
   const code = status === undefined ? (child.exitCode ?? 0) : await status;
   if (code === undefined) throw new NotStarted(sandboxFault(request));
-  return { ...endOfCode(code), ...usage };
+  return { exitCode: code, signal: null, ...usage };
 }
 
 /** Writes the command's process into the record; an error is ignored and the command goes on. */
@@ -318,8 +318,7 @@ export async function runCommand(
   if (cause !== null) error = `The output could not be written to the disk: ${faultWithoutPath(cause)}`;
   const fault = isDiskFull(cause) ? 'diskFull' : (end.fault ?? null);
   return {
-    exitCode: end.exitCode,
-    signal: end.signal,
+    ...(end.exitCode === null ? { exitCode: null, signal: end.signal } : endOfCode(end.exitCode)),
     error,
     fault,
     lostLines: log.lostLines,

@@ -33,6 +33,11 @@ describe('a resident app that misbehaves fails one job only', () => {
     }
   });
 
+  test('A job of a resident app whose program was killed is out of memory', async () => {
+    const { view } = await api.run('infer', doing('killed'));
+    expect(view).toMatchObject({ kind: 'out-of-memory', error: expect.stringContaining('was killed') });
+  });
+
   test('When a resident app answers twice, the first answer counts', async () => {
     const { id, view } = await api.run('infer', doing('twice'));
     expect(view).toMatchObject({ status: 'done' });
