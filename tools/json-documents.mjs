@@ -31,7 +31,7 @@ const errorFields = {
   status: state.optional().describe('Its state'),
   reason: z.string().optional().describe('Why the job failed, in the words of the server or of its app'),
   kind: z.string().nullable().optional().describe('`out-of-memory`, or null for any other error'),
-  refused: z.boolean().optional().describe('Whether its app did not accept the input'),
+  refused: z.boolean().optional().describe('Whether its app refused the input'),
   expires_at: time.optional().describe('Until when the job is kept'),
   left_files: z.number().int().nullable().optional().describe('How many files it left in its output'),
   ignored_options: z.array(z.string()).optional().describe('Options that the server did not read'),

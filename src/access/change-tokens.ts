@@ -69,7 +69,7 @@ export function withToken(
   }
   const taken = document.tokens[placeOf(document, name)];
   if (taken) {
-    const why = stateOf(taken) === 'revoked' ? 'was revoked, and its jobs keep its name' : 'is there already';
+    const why = stateOf(taken) === 'revoked' ? 'was revoked, and its jobs keep its name' : 'already exists';
     throw new TokenChangeError(
       `The token ${quoteName(taken.name)} ${why}; 'token rotate ${taken.name}' gives the same person a new one`,
     );

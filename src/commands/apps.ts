@@ -4,16 +4,17 @@ import { type AppsSummary, refreshApps, showApps } from '../cli/apps/index.js';
 import { ClientCommand, pathFlag } from '../cli/command/index.js';
 
 export default class Apps extends ClientCommand {
-  static override summary = 'List the apps of the server, or describe one';
+  static override summary = "List the server's apps, or describe one";
   static override description =
-    'Without an app, lists the identifiers that --app takes; with one, shows what it needs and what it can do.';
+    'Without an argument, lists the app ids that --app accepts. With an app, shows what it needs and what it can ' +
+    'do.';
   static override examples = [
     '<%= config.bin %> apps',
     '<%= config.bin %> apps VBoussot/ImpactSynth:MR',
     '<%= config.bin %> apps tissue --config ./tissue-config',
     '<%= config.bin %> apps --refresh',
   ];
-  static override args = { app: Args.string({ ignoreStdin: true, description: 'Identifier of an app' }) };
+  static override args = { app: Args.string({ ignoreStdin: true, description: 'Id of an app' }) };
   static override flags = {
     config: pathFlag({
       helpValue: 'DIR',
@@ -21,11 +22,11 @@ export default class Apps extends ClientCommand {
     }),
     force: Flags.boolean({
       dependsOn: ['config'],
-      description: 'Write into that directory even if it already has files',
+      description: 'Write into the directory even if it already contains files',
     }),
     refresh: Flags.boolean({
       default: false,
-      description: 'Have the server check the repositories of its apps for new commits',
+      description: "Ask the server to check its apps' repositories for new commits",
     }),
   };
 

@@ -4,10 +4,11 @@ import { BaseCommand, pathFlag } from '../cli/command/index.js';
 import { type AppCheck, runTimeFlag, showAppCheck } from '../cli/serve/index.js';
 
 export default class Check extends BaseCommand {
-  static override summary = 'Check an app of your own, and try it';
+  static override summary = 'Check your own app and try it';
   static override description =
-    'Looks for what is wrong with an app.json, and for packages that are not installed. Then it runs the app once on a tiny ' +
-    'volume, on the CPU, in a temporary directory, as you and without a sandbox. Needs no server. Ends with 1 if there is a problem.';
+    'Looks for errors in app.json and for missing packages, then runs the app once on a tiny volume: on the CPU, ' +
+    'in a temporary directory, under your own account and without a sandbox. Needs no server. Exits with 1 if ' +
+    'there is a problem.';
   static override examples = [
     '<%= config.bin %> check my-app',
     '<%= config.bin %> check my-app --no-run --json',
@@ -21,19 +22,19 @@ export default class Check extends BaseCommand {
   static override flags = {
     run: Flags.boolean({ default: true, allowNo: true, description: 'Run the app once on a tiny volume' }),
     try: Flags.boolean({
-      description: 'Run it as a server would instead: in the sandbox, once on each GPU',
+      description: 'Run it as a server would: in the sandbox, once on each GPU',
     }),
     measure: Flags.boolean({
-      description: 'The same, and print what it used as `resources` for its app.json',
+      description: 'Like --try, and also print what it used, as `resources` for app.json',
     }),
     scan: pathFlag({
       helpValue: 'FILE',
-      description: 'Run it on this scan instead of a tiny volume',
+      description: 'Run it on this scan instead of the tiny volume',
     }),
     'time-limit': runTimeFlag({
       default: '60s',
       helpValue: 'TIME',
-      description: 'How long a run may take, such as 30s or 10m',
+      description: 'Time limit for a run, such as 30s or 10m',
     }),
   };
 

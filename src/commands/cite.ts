@@ -7,8 +7,8 @@ import { checkJobId } from '../client/connection/index.js';
 export default class Cite extends ClientCommand {
   static override summary = 'Print what to cite for a result';
   static override description =
-    "Prints the app's references, the versions of everything that ran, and one sentence for a methods section. A result on " +
-    'this machine needs no server: its record has all of it.';
+    "Prints the app's references, the versions of everything that ran, and a sentence for a methods section. For " +
+    'a result on this machine, everything comes from its record, so no server is needed.';
   static override examples = [
     '<%= config.bin %> cite 3f9a0c1b2d4e',
     '<%= config.bin %> cite ./Output',
@@ -18,7 +18,7 @@ export default class Cite extends ClientCommand {
     result: Args.string({
       ignoreStdin: true,
       description:
-        'A record, a directory with results, or the id of a job; by default the last one sent from this directory',
+        'A record, a directory of results, or a job id [default: the last job sent from this directory]',
     }),
   };
 

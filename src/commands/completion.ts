@@ -10,9 +10,10 @@ const maxWait = 2000;
 const shells = Object.keys(scripts) as Shell[];
 
 export default class Completion extends ClientCommand {
-  static override summary = 'Print the script that completes commands in a shell';
+  static override summary = 'Print a completion script for a shell';
   static override description =
-    'The Tab key then completes commands, flags, files, and what the server lists: apps and jobs. The server is taken from the flags typed so far, the environment or the profile.';
+    'The Tab key then completes commands, flags and files, and the apps and jobs on the server. The server comes ' +
+    'from the flags typed so far, the environment or the profile.';
   static override examples = [
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/remote-app',
     'source <(<%= config.bin %> completion zsh)',
@@ -22,7 +23,7 @@ export default class Completion extends ClientCommand {
     shell: Args.custom<Shell>({
       options: shells,
       ignoreStdin: true,
-      description: 'The shell that the script is for',
+      description: 'The shell to complete in',
     })(),
   };
   static override baseFlags = Object.fromEntries(
@@ -31,7 +32,7 @@ export default class Completion extends ClientCommand {
   static override flags = {
     offers: Flags.boolean({
       hidden: true,
-      description: 'For the scripts: list what can stand at the end of the command line after --',
+      description: 'For the scripts: list the completions for the command line that follows --',
     }),
   };
 

@@ -7,8 +7,8 @@ import { resultFormats } from '../client/result-formats.js';
 export default class Convert extends BaseCommand {
   static override summary = 'Convert a result for viewers: DICOM SEG, RTSTRUCT, 3D Slicer, NIfTI';
   static override description =
-    'Puts a label map into the study of its scan, with the names and colours of its labels: those of the record beside it, or of --labels. ' +
-    'A directory of masks, one for each structure, becomes one file with named segments. Needs no server.';
+    'Adds a label map to the study of its scan, with label names and colours from the record beside it or from ' +
+    '--labels. A directory of masks, one per structure, becomes one file with named segments. Needs no server.';
   static override examples = [
     '<%= config.bin %> convert Output/mask.nii.gz --like ./dicom --as dicom-seg -o seg.dcm',
     '<%= config.bin %> convert Output/segmentations --like ./dicom --as dicom-seg',
@@ -18,32 +18,34 @@ export default class Convert extends BaseCommand {
     file: Args.string({
       required: true,
       ignoreStdin: true,
-      description: 'The label map, or another volume; or a directory of masks',
+      description: 'A label map or other volume, or a directory of masks',
     }),
   };
   static override flags = {
     as: Flags.option({ options: resultFormats, multiple: true, multipleNonGreedy: true, required: true })({
       description:
-        'Format to write, several times for several: a DICOM segmentation (dicom-seg, or with all labels in one frame dicom-labelmap), ' +
-        'contours (rtstruct), a segmentation of 3D Slicer (nrrd), nifti, or of intensities a derived series (dicom)',
+        'Format to write (repeatable): a DICOM segmentation (dicom-seg; dicom-labelmap has all labels in one frame), ' +
+        'contours (rtstruct), a 3D Slicer segmentation (nrrd), NIfTI (nifti), or a derived series of an intensity ' +
+        'image (dicom)',
     }),
     like: pathFlag({
       helpValue: 'PATH',
-      description: 'The scan that it is of: a DICOM series. DICOM formats need it',
+      description: 'The scan it belongs to, as a DICOM series; required for DICOM formats',
     }),
     output: pathFlag({
       char: 'o',
       helpValue: 'FILE',
-      description: 'File to write [default: beside the given one, with the ending of the format]',
+      description: "File to write [default: beside the input, with the format's extension]",
     }),
     labels: pathFlag({
       helpValue: 'NAMES',
-      description: "Names of labels: '1=liver,2=tumour', an app.json, or a JSON object from values to names",
+      description: "Label names: '1=liver,2=tumour', an app.json, or a JSON object that maps values to names",
     }),
     strict: Flags.boolean({
-      description: 'Refuse a label map on another grid than its scan; otherwise the nearest labels are taken',
+      description:
+        "Refuse a label map whose grid differs from its scan's; by default it is resampled with the nearest labels",
     }),
-    force: Flags.boolean({ description: 'Replace a file that is there already' }),
+    force: Flags.boolean({ description: 'Replace an existing file' }),
   };
 
   async run(): Promise<ConvertDocument> {

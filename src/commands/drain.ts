@@ -4,11 +4,12 @@ import { describeDrain, describeDrainedGpus, drain } from '../cli/server/index.j
 import type { DrainState } from '../contract/index.js';
 
 export default class Drain extends ClientCommand {
-  static override summary = 'Stop accepting new jobs, before the server or its machine is stopped';
+  static override summary = 'Stop accepting new jobs, before stopping the server or its machine';
   static override description =
-    'Active jobs and uploads that have begun go on, and logs and results can still be fetched. New submissions are refused with ' +
-    'status 503. A server that is started again accepts jobs. With --gpu, only these GPUs are drained: running jobs finish, and ' +
-    'new jobs get other GPUs until --undo, even after a restart. Only an admin may do this.';
+    'Active jobs and uploads in progress continue, and logs and results stay available. New submissions are ' +
+    'refused with status 503. A restarted server accepts jobs again. With --gpu, only these GPUs are drained: ' +
+    "running jobs finish, and new jobs get other GPUs until --undo, even across a restart. Requires an admin's " +
+    'token.';
   static override examples = [
     '<%= config.bin %> drain --wait && systemctl restart remote-app',
     '<%= config.bin %> drain --undo',
@@ -17,14 +18,14 @@ export default class Drain extends ClientCommand {
   ];
   static override flags = {
     gpu: Flags.string({
-      description: 'Take only these GPUs out; the server accepts jobs',
+      description: 'Drain only these GPUs; the server still accepts jobs',
       helpValue: 'ID[,ID]',
     }),
     wait: Flags.boolean({
-      description: 'Return only once no job is active',
+      description: 'Wait until no job is active',
       exclusive: ['undo', 'gpu'],
     }),
-    undo: Flags.boolean({ description: 'Accept new jobs again, or give jobs these GPUs again' }),
+    undo: Flags.boolean({ description: 'Accept new jobs again, or put these GPUs back into use' }),
   };
 
   async run(): Promise<DrainState> {

@@ -4,11 +4,14 @@ import { describeForwarding, type Forwarding, forwardUntil } from '../cli/server
 import { defaultPort } from '../contract/index.js';
 
 export default class Forward extends ClientCommand {
-  static override summary = 'Let programs that speak plain HTTP, such as 3D Slicer, use the server';
+  static override summary = 'Let programs that only speak plain HTTP, such as 3D Slicer, use the server';
   static override description =
-    'Listens on this machine alone, at 127.0.0.1 and ::1, until Ctrl-C, and passes every request on to the server: with its token, \
-over TLS, ssh or a proxy. Prints the host, the port and a token to give to the other program. That token is made anew by each run. \
-A server that is away is answered for with status 502 and a sentence. It changes nothing in what is sent. Where the profile asks for --deidentify, it refuses uploads and passes on only requests such as those for logs and results, unless --no-deidentify is given. With --json, prints one document on one line when it listens.';
+    'Listens on 127.0.0.1 and ::1 until Ctrl-C, and forwards every request to the server with its token, over ' +
+    'TLS, ssh or a proxy. Prints the host, port and token to enter in the other program; each run makes a new ' +
+    'token. If the server cannot be reached, the response is a 502 with an explanation. Requests are forwarded ' +
+    'unchanged. If the profile asks for --deidentify, uploads are refused and only other requests, such as those ' +
+    'for logs and results, are forwarded, unless --no-deidentify is given. With --json, prints one document on ' +
+    'one line once it listens.';
   static override examples = [
     '<%= config.bin %> forward',
     '<%= config.bin %> forward --server ssh://gpu.example.org --port 8001',
@@ -19,11 +22,11 @@ A server that is away is answered for with status 502 and a sentence. It changes
       max: 65_535,
       default: defaultPort,
       helpValue: 'PORT',
-      description: 'Port to listen on; 0 for any free one',
+      description: 'Port to listen on; 0 picks a free one',
     }),
     'no-deidentify': Flags.boolean({
       description:
-        'Forward everything as it is, although the profile or the environment asks for --deidentify',
+        'Forward everything unchanged, even if the profile or the environment asks for --deidentify',
     }),
   };
 

@@ -4,8 +4,8 @@ import { describeMachine, type Machine } from '../cli/server/index.js';
 import { readMachine } from '../client/connection/index.js';
 
 export default class Gpus extends ClientCommand {
-  static override summary = 'Show the GPUs and the memory of the server';
-  static override description = 'Shows the ids that --gpu takes, and how much memory is used of the total.';
+  static override summary = "Show the server's GPUs and memory";
+  static override description = 'Shows the ids that --gpu accepts, and how much memory is in use.';
   static override examples = [
     '<%= config.bin %> gpus',
     '<%= config.bin %> gpus --json',

@@ -5,13 +5,15 @@ import { exitCodes } from '../contract/index.js';
 export default class Health extends ClientCommand {
   static override summary = 'Check that the server answers';
   static override description =
-    'Also says what keeps jobs waiting, such as a lost GPU or a full disk. Exits with 0 if nothing does, 6 if something does, 3 if the answer takes too long, 4 without a valid token, and 5 if nothing is there.';
+    'Also reports anything that keeps jobs waiting, such as a lost GPU or a full disk. Exits with 0 if all is ' +
+    'well, 6 if something keeps jobs waiting, 3 if the response takes too long, 4 without a valid token, and 5 ' +
+    'if there is no server.';
   static override examples = [
     '<%= config.bin %> health',
     '<%= config.bin %> health --server https://gpu.example.org --timeout 5',
   ];
   static override flags = {
-    timeout: seconds({ default: 2, description: 'Longest wait for the answer' }),
+    timeout: seconds({ default: 2, description: 'How long to wait for the response' }),
   };
 
   async run(): Promise<{ status: string; server: string; faults?: readonly string[] }> {

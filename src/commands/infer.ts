@@ -3,7 +3,7 @@ import { operations } from '../contract/index.js';
 
 export default class Infer extends SubmitCommand {
   static override summary = operations.infer.summary;
-  static override description = 'Uploads volumes, follows the log and saves the result in ./Output.';
+  static override description = 'Uploads volumes, follows the log, and saves the result in ./Output.';
   static override examples = [
     '<%= config.bin %> infer --gpu 0 ./scans',
     '<%= config.bin %> infer --app brain -i t1.nii.gz -i t2.nii.gz --tta 4 -o ./Segmentation',

@@ -11,10 +11,10 @@ import {
 import { BaseCommand, pathFlag } from '../cli/command/index.js';
 
 export default class Init extends BaseCommand {
-  static override summary = 'Write a new app that runs as it is';
+  static override summary = 'Create a new app that runs right away';
   static override description =
-    'Makes a directory with an app.json, a program and a README. The program copies its input until you put your model in its ' +
-    'place; with --from it runs the trained network that you name. Needs no server.';
+    'Creates a directory with an app.json, a program and a README. The program copies its input until you put ' +
+    'your model in its place; with --from, it runs the trained network that you name. Needs no server.';
   static override examples = [
     '<%= config.bin %> init my-app',
     "<%= config.bin %> init my-app --language shell --name 'My model'",
@@ -27,11 +27,11 @@ export default class Init extends BaseCommand {
     directory: Args.string({
       required: true,
       ignoreStdin: true,
-      description: 'Directory of the app, new or empty',
+      description: 'New or empty directory for the app',
     }),
     source: Args.string({
       ignoreStdin: true,
-      description: 'With --from: the folder of the trained network, which stays as it is',
+      description: 'With --from: the folder of the trained network, which is not changed',
     }),
   };
   static override flags = {
@@ -42,37 +42,39 @@ export default class Init extends BaseCommand {
     })(),
     resident: Flags.boolean({
       default: false,
-      description: 'Write an app that is started once and loads its model once (python or javascript)',
+      description: 'Create an app that stays loaded between jobs (python or javascript)',
     }),
     name: Flags.string({
       helpValue: 'NAME',
-      description: 'Display name of the app; by default the name of the directory',
+      description: 'Display name of the app [default: the name of the directory]',
     }),
     from: Flags.option({
       options: modelKinds,
       multiple: false,
       helpValue: 'KIND',
       description:
-        'Serve a trained network: nnunet is a results folder of nnU-Net v2, monai-bundle the folder of a bundle, totalsegmentator a --task of TotalSegmentator',
+        'Run a trained network: nnunet takes a results folder of nnU-Net v2, monai-bundle the folder of a bundle, ' +
+        'totalsegmentator a --task of TotalSegmentator',
     })(),
     task: Flags.string({
       dependsOn: ['from'],
       helpValue: 'TASK',
-      description: 'Task of TotalSegmentator, such as total_mr; by default total',
+      description: 'TotalSegmentator task, such as total_mr [default: total]',
     }),
     weights: pathFlag({
       dependsOn: ['from'],
       helpValue: 'DIR',
       description:
-        'Weights of the task, as TotalSegmentator keeps them; by default those of ~/.totalsegmentator, and --venv downloads what is missing',
+        "Directory with the task's weights, laid out as TotalSegmentator does [default: ~/.totalsegmentator]; --venv " +
+        'downloads missing ones',
     }),
     copy: Flags.boolean({
       dependsOn: ['from'],
-      description: 'Copy the weights; without it they are hard links where the file system allows it',
+      description: 'Copy the weights instead of hard-linking them',
     }),
     venv: Flags.boolean({
       dependsOn: ['from'],
-      description: "Also make the app's Python environment, with the packages of its requirements.txt",
+      description: "Also create the app's Python environment, with the packages from its requirements.txt",
     }),
   };
 

@@ -2,10 +2,10 @@ import { BaseCommand } from '../cli/command/index.js';
 import { type InputsDocument, loadShowInputs, sendingFlags, volumeArgs } from '../cli/submit/index.js';
 
 export default class Inputs extends BaseCommand {
-  static override summary = 'Show what would be sent of files and directories';
+  static override summary = 'Show what would be sent from files and directories';
   static override description =
-    'Reads the files as infer does, and lists the volumes with their names, formats and DICOM series, and what is left out. ' +
-    'Needs no server.';
+    'Reads the files as infer does, and lists the volumes with their names, formats and DICOM series, and what ' +
+    'would be left out. Needs no server.';
   static override examples = [
     '<%= config.bin %> inputs ./export',
     "<%= config.bin %> inputs ./export --series 'T1*'",

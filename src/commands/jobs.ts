@@ -10,7 +10,8 @@ const isState = (name: string): name is JobState => (jobStates as readonly strin
 export default class Jobs extends ClientCommand {
   static override summary = 'List your jobs on the server';
   static override description =
-    'Newest first; on a terminal newest last, with as many columns as fit. A job leaves the list when its result is removed. Your jobs are those submitted with the same token.';
+    'Newest first; on a terminal, newest last and with as many columns as fit. Your jobs are those submitted ' +
+    'with the same token. A job disappears from the list when its result is removed.';
   static override examples = [
     '<%= config.bin %> jobs',
     '<%= config.bin %> jobs --watch',
@@ -32,7 +33,7 @@ export default class Jobs extends ClientCommand {
     tag: tagFlag,
     all: Flags.boolean({
       default: false,
-      description: "Show the jobs of all owners; needs an admin's token",
+      description: "Show the jobs of all owners; requires an admin's token",
     }),
     limit: wholeNumber({ helpValue: 'N', min: 1, description: 'Show only the N newest' }),
     quiet: Flags.boolean({ char: 'q', description: 'Print only ids, one per line' }),

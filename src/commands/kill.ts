@@ -5,9 +5,9 @@ import { jobsToKill, type KillSummary, killJobs, optionalJobArgs } from '../cli/
 export default class Kill extends ClientCommand {
   static override summary = 'Kill jobs';
   static override description =
-    'A queued job never starts; a running job is gone when the command returns. Each job gets one line: what became of it on ' +
-    'stdout, or why it could not be killed on stderr. The other jobs are killed all the same. Exits with the highest code of all. ' +
-    '--tag, --owner and --all say how many they kill, and do not ask.';
+    'A queued job never starts, and a running job is gone when the command returns. Prints one line per job: its ' +
+    'outcome on stdout, or on stderr why it could not be killed; the other jobs are killed anyway. Exits with ' +
+    'the highest of their exit codes. --tag, --owner and --all print how many jobs they kill, without asking.';
   static override examples = [
     '<%= config.bin %> kill 3f9a0c1b2d4e',
     '<%= config.bin %> kill 3f9a0c1b2d4e 77aa01bc23de',
@@ -20,7 +20,7 @@ export default class Kill extends ClientCommand {
     tag: tagFlag,
     owner: Flags.string({
       helpValue: 'NAME',
-      description: "Kill every active job of this token's name; needs an admin's token",
+      description: "Kill every active job of the token with this name; requires an admin's token",
     }),
     timeout: killTimeoutFlag,
   };

@@ -4,7 +4,8 @@ import { type Login as LoginSummary, logIn } from '../cli/server/index.js';
 export default class Login extends ClientCommand {
   static override summary = "Save a server's address and token";
   static override description =
-    'Checks them, then writes a profile that only you can read. Without --token or --token-file it asks for the token, or reads it from stdin.';
+    'Checks them, then saves a profile that only you can read. Without --token or --token-file, asks for the ' +
+    'token or reads it from stdin.';
   static override examples = [
     '<%= config.bin %> login --server https://gpu.example.org',
     '<%= config.bin %> login --server https://gpu.example.org --profile lab < token.txt',
@@ -16,7 +17,7 @@ export default class Login extends ClientCommand {
       min: 1,
       default: 10,
       helpValue: 'SECONDS',
-      description: 'Longest wait for the answer',
+      description: 'How long to wait for the response',
     }),
   };
 

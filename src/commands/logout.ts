@@ -3,10 +3,10 @@ import { type Logout as LogoutSummary, logOut } from '../cli/server/index.js';
 import { tokenVariable } from '../contract/index.js';
 
 export default class Logout extends ClientCommand {
-  static override summary = 'Forget the token of a profile';
+  static override summary = "Forget a profile's token";
   static override description =
-    "Removes the token that 'login' saved on this machine; the address stays. The token itself remains valid: the server's " +
-    "admin revokes it with 'token revoke'.";
+    "Removes the token that 'login' saved on this machine; the address is kept. The token itself remains valid " +
+    "until the server's admin revokes it with 'token revoke'.";
   static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --profile lab'];
   static override baseFlags = {} as typeof ClientCommand.baseFlags;
   static override flags = { profile: connectionFlags.profile };

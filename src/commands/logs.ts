@@ -6,11 +6,11 @@ import type { ErrorDocument } from '../cli/terminal/index.js';
 export default class Logs extends ClientCommand {
   static override summary = "Follow a job's log to its end";
   static override description =
-    'Prints the log from its first line, then follows it. Where another command follows it, what is new comes about once a second. \
-Ends with 1 where the job failed. Of a progress bar, which is \
-redrawn in place on a terminal, the last state is printed. With --json each line is a document, {"line": 1, "text": "..."}, as \
-it comes ("redraw": true for a state of a progress bar that another one follows), and the last one has the status of the \
-job, or an error.';
+    'Prints the log from its first line, then follows it. If another command is already following it, new lines ' +
+    'arrive about once a second. A progress bar is redrawn in place on a terminal; elsewhere only its last state ' +
+    'is printed. Exits with 1 if the job failed. With --json, each line is a document, {"line": 1, "text": ' +
+    '"..."}, printed as it arrives ("redraw": true marks a state of a progress bar that is followed by another), ' +
+    "and the last document has the job's status or an error.";
   static override examples = [
     '<%= config.bin %> logs 3f9a0c1b2d4e',
     '<%= config.bin %> logs 3f9a0c1b2d4e --tail 20',
@@ -28,9 +28,9 @@ job, or an error.';
     tail: wholeNumber({
       min: 0,
       helpValue: 'N',
-      description: 'Begin with the last N lines; each state of a progress bar counts as one',
+      description: 'Start with the last N lines; each state of a progress bar counts as a line',
     }),
-    all: Flags.boolean({ description: 'Print every state of a progress bar, each on its own line' }),
+    all: Flags.boolean({ description: 'Print every state of a progress bar on a line of its own' }),
   };
   protected override jsonLines = true;
 

@@ -3,7 +3,7 @@ import { operations } from '../contract/index.js';
 
 export default class Pipeline extends SubmitCommand {
   static override summary = operations.pipeline.summary;
-  static override description = 'Inference, then evaluation, then uncertainty estimation, in one job.';
+  static override description = 'Runs inference, evaluation and uncertainty estimation in one job.';
   static override examples = [
     '<%= config.bin %> pipeline --gpu 0 ./scans --gt ./labels',
     '<%= config.bin %> pipeline ./scans --gt ./labels --no-uncertainty -o ./Report',

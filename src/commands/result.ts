@@ -5,8 +5,8 @@ import { fetchJobResult, namedOrLast, optionalJobArg, type ResultSummary } from 
 export default class Result extends ClientCommand {
   static override summary = "Download a job's result";
   static override description =
-    'Waits for the job to end, saves result.zip and extracts it. With -o - the zip goes to stdout. Exits with 1 if the job ' +
-    'failed or was killed, unless --partial asks for what it left.';
+    'Waits for the job to end, saves result.zip and extracts it. With -o -, the zip goes to stdout. Exits with 1 ' +
+    'if the job failed or was killed, unless --partial asks for what it left.';
   static override examples = [
     '<%= config.bin %> result 3f9a0c1b2d4e -o ./Output',
     '<%= config.bin %> result 3f9a0c1b2d4e -o - > result.zip',
@@ -19,11 +19,11 @@ export default class Result extends ClientCommand {
     'no-zip': noZipFlag,
     wait: waitFlag,
     partial: Flags.boolean({
-      description: 'Also fetch what a failed or killed job left in its output',
+      description: 'Also fetch the output that a failed or killed job left behind',
     }),
     'no-wait': Flags.boolean({
       exclusive: ['wait'],
-      description: 'Exit with 3 at once if the result is not ready yet',
+      description: 'Exit with 3 immediately if the result is not ready yet',
     }),
   };
 

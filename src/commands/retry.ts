@@ -5,8 +5,9 @@ import { commandAgain, runFlags } from '../cli/submit/index.js';
 export default class Retry extends ClientCommand {
   static override summary = 'Submit a job again';
   static override description =
-    'Gives the command that submitted the job once more, in the directory where it was given: the same files as they are now, ' +
-    'the same options. Commands of the last 200 jobs of this machine are known, without their tokens. The old job stays as it is.';
+    'Repeats the command that submitted the job, in the same directory, with the same options and the same files ' +
+    'as they are now. This machine remembers the commands of its last 200 jobs, without tokens. The old job is ' +
+    'not changed.';
   static override examples = [
     '<%= config.bin %> retry 3f9a0c1b2d4e',
     '<%= config.bin %> retry 3f9a0c1b2d4e -o ./Again',

@@ -2,9 +2,9 @@ import { ClientCommand, tagFlag } from '../cli/command/index.js';
 import { jobsToRemove, optionalJobArgs, type RemovalSummary, removeJobs } from '../cli/jobs/index.js';
 
 export default class Rm extends ClientCommand {
-  static override summary = 'Remove jobs that have ended, and their results';
+  static override summary = 'Remove finished jobs and their results';
   static override description =
-    'Frees the space that jobs take on the server before their time is over. A download in progress is not cut off. ' +
+    'Frees the space that jobs take on the server before they expire. A download in progress is not interrupted. ' +
     'An active job must be killed first; a job that is already gone counts as removed.';
   static override examples = [
     '<%= config.bin %> rm 3f9a0c1b2d4e',

@@ -14,8 +14,8 @@ import { tokenVariable } from '../contract/index.js';
 export default class Serve extends BaseCommand {
   static override summary = 'Serve apps as remote jobs';
   static override description =
-    'Starts the job service. Whoever holds the token can run the apps named with --apps, and no others. ' +
-    'Traffic is plain HTTP: put a reverse proxy with TLS in front before other machines reach it.';
+    'Starts the job service. Anyone with the token can run the apps named with --apps, and nothing else. Traffic ' +
+    'is plain HTTP: before other machines connect to it, put a reverse proxy with TLS in front.';
   static override examples = [
     '<%= config.bin %> <%= command.id %> --apps ./examples/apps/tissue',
     '<%= config.bin %> <%= command.id %> --config /etc/remote-app/serve.yaml --check',

@@ -5,10 +5,10 @@ import { loadShowCases, type ShowDocument } from '../cli/show/index.js';
 import { app } from '../client/connection/index.js';
 
 export default class Show extends ClientCommand {
-  static override summary = 'Look at scans and at what came back of them';
+  static override summary = 'Look at scans and results';
   static override description =
-    'Draws the slices with most of the labels, and counts the labels. Finds by names and folders which scans and results ' +
-    'belong together. Needs no server.';
+    'Draws the slices that show most of the labels, and lists the labels. Matches scans and results by their ' +
+    'names and folders. Needs no server.';
   static override examples = [
     '<%= config.bin %> show ./Output',
     '<%= config.bin %> show scan.nii.gz mask.nii.gz',
@@ -21,41 +21,40 @@ export default class Show extends ClientCommand {
       multiple: true,
       ignoreStdin: true,
       description:
-        'Results, scans and segmentations in any order: files, patterns, directories, DICOM series',
+        'Results, scans and segmentations, in any order: files, patterns, directories or DICOM series',
     }),
   };
   static override flags = {
     png: pathFlag({
       helpValue: 'FILE',
-      description: "Draw all cases on a contact sheet, a PNG; '-' writes it to stdout",
+      description: "Draw all cases on a contact sheet, as a PNG; '-' writes it to stdout",
     }),
     html: pathFlag({
       helpValue: 'FILE',
-      description:
-        'Write a page to look through all cases and to mark each as pass or fail: one file, without a server',
+      description: 'Write a self-contained web page for reviewing the cases and marking each as pass or fail',
     }),
     volumes: Flags.boolean({
       dependsOn: ['html'],
-      description: 'Put the volumes themselves into the page, for a few cases: they can be turned and zoomed',
+      description: 'Include the volumes in the page, to rotate and zoom them; for a few cases',
     }),
-    force: Flags.boolean({ description: 'Replace a file that is there already' }),
+    force: Flags.boolean({ description: 'Replace an existing file' }),
     slices: wholeNumber({
       helpValue: 'N',
       min: 1,
       max: 50,
-      description: 'Slices of each plane [default: 5 on a sheet, 7 on a page]',
+      description: 'Number of slices per plane [default: 5 on a sheet, 7 on a page]',
     }),
     frame: wholeNumber({
       helpValue: 'N',
       default: 1,
       min: 1,
-      description: 'Which volume of a file that holds several',
+      description: 'Which volume of a file that contains several',
     }),
     labels: pathFlag({
       helpValue: 'FILE',
-      description: 'Names of labels: an app.json, or a JSON object from values to names',
+      description: 'Label names: an app.json, or a JSON object that maps values to names',
     }),
-    app: { ...appFlag, description: 'App whose server is asked for the names of labels' },
+    app: { ...appFlag, description: 'App to ask the server about for label names' },
   };
 
   async run(): Promise<ShowDocument> {

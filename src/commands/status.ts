@@ -5,7 +5,7 @@ import { type JobAnswer, job } from '../client/connection/index.js';
 export default class Status extends ClientCommand {
   static override summary = 'Show the state of a job';
   static override description =
-    'Shows what the job is doing, what it is waiting for, and until when its result is kept.';
+    'Shows what the job is doing, what it is waiting for, and how long its result is kept.';
   static override examples = [
     '<%= config.bin %> status 3f9a0c1b2d4e',
     '<%= config.bin %> status',

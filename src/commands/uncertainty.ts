@@ -3,7 +3,7 @@ import { operations } from '../contract/index.js';
 
 export default class Uncertainty extends SubmitCommand {
   static override summary = operations.uncertainty.summary;
-  static override description = 'Takes the stacks that an inference with --uncertainty wrote.';
+  static override description = 'Takes the stacks written by an inference with --uncertainty.';
   static override examples = ['<%= config.bin %> uncertainty --gpu 0 "./Output/*_stack.nii.gz"'];
   static override args = volumeArgs;
   static override flags = submitFlags('uncertainty');

@@ -18,9 +18,9 @@ function readSince(input: string): Since | null {
 }
 
 export default class Usage extends ClientCommand {
-  static override summary = 'Show what jobs have used: GPU hours and bytes, by owner and app';
+  static override summary = 'Show what jobs have used, in GPU hours and bytes, by owner and app';
   static override description =
-    'Counts jobs that have ended, including those that have been removed. An admin sees the usage of everybody, a user their own.';
+    "Counts finished jobs, including removed ones. Admins see everybody's usage, users only their own.";
   static override examples = [
     '<%= config.bin %> usage --since 30d',
     '<%= config.bin %> usage --since 2026-11-01 --json',
@@ -29,7 +29,8 @@ export default class Usage extends ClientCommand {
     since: Flags.custom<Since>({
       helpValue: 'TIME',
       description:
-        'Count only jobs that ended since then: in the last 12h or 30d, or since a date such as 2026-11-01 (local midnight)',
+        'Count only jobs that ended in this period, such as 12h or 30d, or since a date such as 2026-11-01 (local ' +
+        'midnight)',
       parse: async (input, _, { name }) => {
         const since = readSince(input);
         if (since === null) throw new FlagValueError(name, 'a time such as 30d or 2026-11-01', input);

@@ -8,11 +8,12 @@ import {
 } from '../cli/jobs/index.js';
 
 export default class Wait extends ClientCommand {
-  static override summary = 'Wait for the end of jobs';
+  static override summary = 'Wait for jobs to end';
   static override description =
-    'Prints a line when a job ends: its id and its state. Exits with the highest code of all: 0 done, 1 failed or killed, ' +
-    '2 unknown or expired, 3 still active after --timeout, 5 server not reached. A server that restarts is waited for. ' +
-    'Interrupting the command does not affect the jobs. With --tag, jobs that have ended count too.';
+    'Prints a line with the id and state of each job as it ends. Exits with the highest of their exit codes: 0 ' +
+    'done, 1 failed or killed, 2 unknown or expired, 3 still active after --timeout, 5 server not reached. The ' +
+    'command waits for a server that restarts. Interrupting it does not affect the jobs. With --tag, jobs that ' +
+    'have already ended count too.';
   static override examples = [
     '<%= config.bin %> wait 3f9a0c1b2d4e',
     '<%= config.bin %> wait 3f9a0c1b2d4e 77aa01bc23de --timeout 3600',
@@ -22,7 +23,7 @@ export default class Wait extends ClientCommand {
   static override args = { jobs: optionalJobArgs };
   static override flags = {
     tag: tagsFlag,
-    timeout: seconds({ description: 'Longest wait for all of them; as long as it takes by default' }),
+    timeout: seconds({ description: 'How long to wait for all of them [default: no limit]' }),
   };
 
   async run(): Promise<WaitSummary> {

@@ -75,48 +75,40 @@ const required = <Optional>(parameter: Optional) => ({ ...parameter, required: t
 
 /** Parameters that a request may have in its query or its headers. */
 export const parameters = {
-  since: query('since', 'integer', 'Lines to skip; adds ids to the events'),
+  since: query('since', 'integer', 'Number of lines to skip; adds ids to the events'),
   tail: query(
     'tail',
     'integer',
-    "That many last lines, then what comes; adds ids to the events. 'since' wins over it",
+    "Start with this many last lines; adds ids to the events. Ignored if 'since' is given",
   ),
   redraws: query(
     'redraws',
     'boolean',
-    "Adds 'event: redraw' to lines that a carriage return ended, as progress bars print them",
+    "Adds 'event: redraw' to lines that end in a carriage return, as progress bars print them",
   ),
-  partial: query('partial', 'boolean', 'Of a job that failed or was killed: what it left in its output'),
+  partial: query('partial', 'boolean', 'For a job that failed or was killed: the output it left behind'),
   lastEventId: header('Last-Event-ID', 'integer', "The same as 'since', as browsers send it"),
   usedSince: query(
     'since',
     'text',
-    'Jobs that ended since then: a time with its zone, as 2026-11-01T00:00:00Z, or a date, in UTC; without it all',
+    'Only jobs that ended since then: a time with its zone, such as 2026-11-01T00:00:00Z, or a date in UTC',
   ),
-  all: query(
-    'all',
-    'boolean',
-    "The jobs of all owners, and not one's own alone; refused to whoever is no admin",
-  ),
-  tag: query('tag', 'text', 'Jobs of this tag alone'),
+  all: query('all', 'boolean', "The jobs of all owners instead of one's own; admins only"),
+  tag: query('tag', 'text', 'Only jobs with this tag'),
   limit: query('limit', 'integer', `At most this many jobs, 1 to ${maxListed}, which is the default`),
-  before: query(
-    'before',
-    'text',
-    'The id of a job: only those that come after it in the list, which are older',
-  ),
+  before: query('before', 'text', 'Id of a job: only jobs that follow it in the list, which are older'),
   devices: required(query('devices', 'integers', 'GPU ids: the parameter repeated, or separated by commas')),
-  app: query('app', 'text', 'The app of a submission that is to come'),
+  app: query('app', 'text', 'App of the planned submission'),
   operation: query('operation', 'text', 'Its operation, such as infer'),
   gpu: query('gpu', 'integers', 'Its GPUs'),
-  cpu: query('cpu', 'integer', 'Its CPU workers, for a submission without GPUs'),
+  cpu: query('cpu', 'integer', 'Its number of CPU workers, for a submission without GPUs'),
   drainedGpus: query(
     'gpu',
     'integers',
-    'Only these GPUs, by id: the parameter repeated, or separated by commas; without it the whole server',
+    'Only these GPUs, by id: the parameter repeated, or separated by commas; by default the whole server',
   ),
   tusResumable: required(header(tus.headers.resumable, 'text', `The version of tus: ${tus.version}`)),
-  uploadLength: required(header(tus.headers.length, 'integer', 'Bytes of the whole upload')),
+  uploadLength: required(header(tus.headers.length, 'integer', 'Size of the whole upload in bytes')),
   uploadMetadata: required(
     header(
       tus.headers.metadata,
@@ -125,7 +117,7 @@ export const parameters = {
     ),
   ),
   uploadOffset: required(
-    header(tus.headers.offset, 'integer', 'Where the bytes belong: what is there already'),
+    header(tus.headers.offset, 'integer', 'Position of the bytes: how much of the upload exists already'),
   ),
   uploadChecksum: header(
     tus.headers.checksum,
@@ -135,7 +127,7 @@ export const parameters = {
   idempotencyKey: header(
     'Idempotency-Key',
     'text',
-    "A repeat with the same key answers with the first one's job for as long as the server keeps that job",
+    'A repeated request with the same key is answered with the job of the first, for as long as the server keeps that job',
   ),
 } as const;
 export type RequestParameter = (typeof parameters)[keyof typeof parameters];

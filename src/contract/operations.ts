@@ -52,7 +52,9 @@ const inputs: Field = {
   required: true,
   argument: '--inputs',
   char: 'i',
-  help: 'Input files or directories of one group, such as one channel; give the flag again for each further group, and quote a pattern',
+  help:
+    'Input files or directories of one group, such as one channel. Repeat the flag for each further group; quote ' +
+    'patterns',
 };
 const gt: Field = {
   name: 'gt',
@@ -65,7 +67,7 @@ const mask: Field = {
   name: 'mask',
   kind: 'files',
   argument: '--mask',
-  help: 'Masks that limit where the evaluation looks, in the same order as the inputs',
+  help: 'Masks that restrict the evaluation to a region, in the same order as the inputs',
 };
 const ensemble: Field = {
   name: 'ensemble',
@@ -82,7 +84,7 @@ const ensembleModels: Field = {
   kind: 'paths',
   argument: '--ensemble_models',
   bound: 'checkpointNames',
-  help: 'Names of the checkpoints of the ensemble',
+  help: 'Names of the checkpoints to use as an ensemble',
 };
 const tta: Field = {
   name: 'tta',
@@ -137,7 +139,7 @@ const patchSize: Field = {
   argument: '--patch_size',
   option: true,
   bound: 'patchSize',
-  help: 'Patch size in voxels, such as 96,96,96; 0 leaves an axis whole',
+  help: 'Patch size in voxels, such as 96,96,96; 0 does not split that axis',
 };
 const maxVoxels: Field = {
   name: 'max_voxels',
@@ -145,7 +147,7 @@ const maxVoxels: Field = {
   min: 1,
   argument: '--max_voxels',
   option: true,
-  help: 'Largest number of voxels processed at once',
+  help: 'Maximum number of voxels processed at once',
 };
 const batchSize: Field = {
   name: 'batch_size',
@@ -153,7 +155,7 @@ const batchSize: Field = {
   min: 0,
   argument: '--batch_size',
   option: true,
-  help: 'Number of patches processed at once; 0 lets the app find out what fits',
+  help: 'Number of patches processed at once; 0 lets the app choose what fits',
 };
 const configOverrides: Field = {
   name: 'config_overrides',
@@ -162,14 +164,14 @@ const configOverrides: Field = {
   option: true,
   flag: 'set',
   bound: 'parameters',
-  help: "Replaces one value of the app's configuration: NAME=VALUE",
+  help: "Override a value of the app's configuration: NAME=VALUE",
 };
 const gpu: Field = {
   name: 'gpu',
   kind: 'gpus',
   role: 'gpus',
   argument: '--gpu',
-  help: 'GPU ids, such as 0 or 0,1; any free GPU by default',
+  help: 'GPU ids, such as 0 or 0,1 [default: any free GPU]',
 };
 const cpu: Field = {
   name: 'cpu',
@@ -179,39 +181,43 @@ const cpu: Field = {
   default: 1,
   min: 1,
   argument: '--cpu',
-  help: 'Run on the CPU with this many workers',
+  help: 'Run on the CPU, with this many workers',
 };
 const keep: Field = {
   name: 'keep',
   kind: 'duration',
   role: 'keep',
-  help: "How long the server keeps the job once it has ended, such as 12h or 7d; 'max' for as long as it allows; a command that waits for the job asks for a day",
+  help:
+    "How long the server keeps the finished job, such as 12h or 7d; 'max' is the longest it allows. Commands " +
+    'that wait for the job ask for one day',
 };
 const timeLimit: Field = {
   name: 'time_limit',
   kind: 'duration',
   role: 'timeLimit',
-  help: "Longest run time, such as 30m, after which the job is ended; 'max', the default, is as long as the server allows",
+  help: "Time limit, such as 30m, after which the job is stopped; 'max', the default, is the longest the server allows",
 };
 const retryAlone: Field = {
   name: 'retry_alone',
   kind: 'boolean',
   role: 'retryAlone',
   default: false,
-  help: 'If the job runs out of memory, run it once more, with its GPUs to itself',
+  help: 'If the job runs out of memory, run it once more with its GPUs to itself',
 };
 const tag: Field = {
   name: 'tag',
   kind: 'text',
   role: 'tag',
-  help: "Your own word for the job, or for a set of jobs, such as a study's name: 'jobs', 'wait' and 'kill' select by it",
+  help:
+    "A label of your own for the job or a group of jobs, such as the name of a study; 'jobs', 'wait' and 'kill' " +
+    'can select by it',
 };
 const quiet: Field = {
   name: 'quiet',
   kind: 'boolean',
   default: false,
   argument: '--quiet',
-  help: 'Ask the app to print less',
+  help: 'Make the app print less',
 };
 
 const deidentified: Field = {
@@ -220,7 +226,7 @@ const deidentified: Field = {
   role: 'deidentified',
   default: false,
   flag: 'deidentify',
-  help: 'Says that nothing in the files and their names tells who somebody is; stands before the files',
+  help: 'Declares that nothing in the files or their names identifies a person; comes before the files',
 };
 
 /** The last fields of every operation. */
@@ -281,7 +287,7 @@ export const operations = {
       uncertaintyFile,
       gpu,
       cpu,
-      { ...inputs, help: 'Multi-component stacks that an inference wrote' },
+      { ...inputs, help: 'Multi-component stacks written by an inference' },
       ...common,
     ],
   },
@@ -347,7 +353,7 @@ export const operations = {
         default: 1000,
         min: 1,
         argument: '--it_validation',
-        help: 'Number of iterations between two validations',
+        help: 'Number of iterations between validations',
       },
       {
         name: 'models',
@@ -364,7 +370,7 @@ export const operations = {
         required: true,
         argument: '--dataset',
         char: 'd',
-        help: 'The data set: a directory, or a zip archive of one',
+        help: 'The data set: a directory, or a zip archive of it',
       },
       batchSize,
       configOverrides,

@@ -136,57 +136,55 @@ const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
  * derived from it.
  */
 export const routes = {
-  health: get('/health', 'Whether the server answers', { 200: 'Health' }),
+  health: get('/health', 'Health check; also lists what keeps jobs waiting', { 200: 'Health' }),
   devices: get('/available_devices', 'The GPUs', { 200: 'DeviceList' }, ['gpusUnknown']),
   ram: get('/ram', 'RAM', { 200: 'MemoryUse' }),
   vram: get(
     '/vram',
-    'VRAM, summed over the GPUs that are asked for',
+    'VRAM, summed over the requested GPUs',
     { 200: 'MemoryUse' },
     ['unknownGpu', 'invalidField', 'gpusUnknown', 'memoryUnknown'],
     [parameters.devices],
   ),
   limits: get(
     '/limits',
-    'The limits for a submission. With a query, 422 if the app needs more than the server has',
+    'Limits for submissions; with a query, answers 422 if the app needs more than the server has',
     { 200: 'Limits' },
     ['unknownApp', 'invalidField', 'unknownGpu', 'noGpu'],
     [parameters.app, parameters.operation, parameters.gpu, parameters.cpu],
   ),
-  metrics: get(
-    '/metrics',
-    "What there is and what has happened, in Prometheus' text format; for an admin",
-    { 200: 'Metrics' },
-    ['adminOnly', 'notFound'],
-  ),
+  metrics: get('/metrics', "Metrics in Prometheus' text format; admins only", { 200: 'Metrics' }, [
+    'adminOnly',
+    'notFound',
+  ]),
   apps: get('/repo_apps_list', 'The apps', { 200: 'AppList' }),
-  app: get('/repo_apps/{app}', 'What an app is', { 200: 'AppView' }, ['unknownApp']),
-  appConfig: get('/repo_apps_config/{app}', "An app's files without its weights", { 200: 'Archive' }, [
+  app: get('/repo_apps/{app}', 'Description of an app', { 200: 'AppView' }, ['unknownApp']),
+  appConfig: get('/repo_apps_config/{app}', "An app's files, without its weights", { 200: 'Archive' }, [
     'unknownApp',
     'notFound',
   ]),
   refresh: {
     method: 'POST',
     path: '/repo_apps_refresh',
-    summary: 'Looks for new commits of the repositories that apps come from; answers at once',
+    summary: "Starts checking the apps' repositories for new commits",
     answers: { 200: 'RefreshView' },
     errors: [],
   },
-  refreshed: get('/repo_apps_refresh', 'What is known of the apps that come from repositories', {
+  refreshed: get('/repo_apps_refresh', 'State of the apps that come from repositories', {
     200: 'RefreshView',
   }),
   ...eachOperation(submission),
   uploadTerms: {
     method: 'OPTIONS',
     path: '/uploads',
-    summary: 'What the server can do of tus 1.0, by headers',
+    summary: 'Which parts of tus 1.0 the server supports, as headers',
     answers: { 204: null },
     errors: ['notFound'],
   },
   beginUpload: {
     method: 'POST',
     path: '/uploads',
-    summary: 'Begins an upload that is named by its content, with its first bytes if there are any',
+    summary: 'Creates an upload, named by its content, optionally with its first bytes',
     bytes: true,
     parameters: [
       parameters.tusResumable,
@@ -200,7 +198,7 @@ export const routes = {
   upload: {
     method: 'HEAD',
     path: uploadRoute,
-    summary: 'How much of an upload is there',
+    summary: 'Offset of an upload',
     parameters: [parameters.tusResumable],
     answers: { 200: null },
     errors: uploadErrors,
@@ -208,7 +206,7 @@ export const routes = {
   appendUpload: {
     method: 'PATCH',
     path: uploadRoute,
-    summary: 'Goes on with an upload',
+    summary: 'Appends to an upload',
     bytes: true,
     parameters: [parameters.tusResumable, parameters.uploadOffset, parameters.uploadChecksum],
     answers: { 204: null },
@@ -224,7 +222,7 @@ export const routes = {
   },
   usage: get(
     '/usage',
-    'What jobs that have ended used, by owner and app: of all for an admin, else your own',
+    "What finished jobs used, by owner and app; your own jobs, or everybody's for an admin",
     { 200: 'Usage' },
     ['invalidField'],
     [parameters.usedSince, parameters.all],
@@ -246,13 +244,13 @@ export const routes = {
   ),
   log: get(
     '/jobs/{id}/log',
-    "A job's log so far as text, whole or by ranges",
+    "A job's log so far, as text, whole or by ranges",
     { 200: 'LogText', 206: 'LogText' },
     [...jobErrors, 'noSuchRange'],
   ),
   result: get(
     '/jobs/{id}/result',
-    'The result, whole or by ranges',
+    "A job's result, whole or by ranges",
     {
       200: 'Archive',
       206: 'Archive',
@@ -268,35 +266,35 @@ export const routes = {
   kill: {
     method: 'POST',
     path: '/jobs/{id}/kill',
-    summary: 'Ends a job',
+    summary: 'Kills a job',
     answers: { 200: 'KillReply' },
     errors: jobErrors,
   },
   remove: {
     method: 'DELETE',
     path: '/jobs/{id}',
-    summary: 'Removes a job that has ended, and its result',
+    summary: 'Removes a finished job and its result',
     answers: { 200: 'RemovedJob' },
     errors: [...jobErrors, 'jobActive'],
   },
   drain: {
     method: 'POST',
     path: '/drain',
-    summary: 'Accepts no new jobs from now on, or gives them no more of these GPUs; for an admin',
+    summary: 'Stops accepting new jobs, or stops giving them these GPUs; admins only',
     parameters: [parameters.drainedGpus],
     answers: { 200: 'DrainState' },
     errors: drainErrors,
   },
   draining: get(
     '/drain',
-    'Whether new jobs are accepted, how many are active, and which GPUs are drained; for an admin',
+    'Whether new jobs are accepted, how many are active, and which GPUs are drained; admins only',
     { 200: 'DrainState' },
     ['adminOnly'],
   ),
   undrain: {
     method: 'DELETE',
     path: '/drain',
-    summary: 'Accepts new jobs again, or gives them these GPUs again; for an admin',
+    summary: 'Accepts new jobs again, or gives them these GPUs again; admins only',
     parameters: [parameters.drainedGpus],
     answers: { 200: 'DrainState' },
     errors: drainErrors,

@@ -21,7 +21,7 @@ export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
 /** Why a job that used more memory than it may was ended. */
 export const memoryExcess = (limit: number): Excess => ({
-  error: `It was ended with more than the ${formatBytes(limit)} of memory that a job may use on this server`,
+  error: `It was stopped for using more than the ${formatBytes(limit)} of memory that a job may use on this server`,
   fault: 'outOfMemory',
 });
 
@@ -129,7 +129,7 @@ export class UsageWatch {
     this.#peak = Math.max(this.#peak ?? 0, memory);
     this.#ticks = Math.max(this.#ticks, ticks);
     if (processes !== null && sum(all.map(({ threads }) => threads)) > processes) {
-      const error = `It was ended with more than the ${processes} processes and threads that a job may have on this server`;
+      const error = `It was stopped for using more than the ${processes} processes and threads that a job may have on this server`;
       this.excess ??= { error, fault: null };
     } else if (most !== null && memory > most) {
       this.excess ??= memoryExcess(most);

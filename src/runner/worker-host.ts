@@ -138,10 +138,7 @@ export class WorkerHost {
         for (const answer of answers.push(chunk)) this.#handleAnswer(worker, answer);
         if (answers.hasBegun) this.#checkThatAwaitsAnswer();
       } catch (cause) {
-        this.#blame(
-          worker,
-          cause instanceof WrongAnswer ? cause.message : 'gave an answer that cannot be read',
-        );
+        this.#blame(worker, cause instanceof WrongAnswer ? cause.message : 'gave an unreadable answer');
       }
     });
     worker.answers.once('end', () => void this.#endMute(worker).catch(() => {}));
@@ -154,7 +151,7 @@ export class WorkerHost {
    */
   async #endMute(worker: WorkerProcess): Promise<void> {
     await delay(mutePatience, undefined, { ref: false });
-    if (isAlive(worker.identity)) this.#blame(worker, 'closed the pipe of its answers');
+    if (isAlive(worker.identity)) this.#blame(worker, 'closed its answer pipe');
   }
 
   /** Sends what the worker prints to the runner of its job; drops it without a job. */
@@ -208,7 +205,7 @@ export class WorkerHost {
   #handleAnswer(worker: WorkerProcess, answer: Answer): void {
     const job = this.#job;
     if (answer.kind === 'ready') {
-      if (this.#hasSaidReady) throw new WrongAnswer('said a second time that it is ready');
+      if (this.#hasSaidReady) throw new WrongAnswer('said that it is ready a second time');
       void this.#becomeReady(worker);
     } else if (job?.isSent && answer.job === job.call.job) {
       if (job.isAnswered) throw new WrongAnswer('answered twice');
@@ -228,8 +225,7 @@ export class WorkerHost {
    */
   #checkThatAwaitsAnswer(): void {
     const hasJob = this.#job?.isSent && !this.#job.isAnswered;
-    if (this.#hasSaidReady && !hasJob)
-      throw new WrongAnswer('wrote into the pipe of its answers when it had nothing to answer');
+    if (this.#hasSaidReady && !hasJob) throw new WrongAnswer('wrote an answer without having a job');
   }
 
   async #becomeReady(worker: WorkerProcess): Promise<void> {
@@ -251,7 +247,7 @@ export class WorkerHost {
     let note = isLast ? lastNote : null;
     if (left.length > 0) {
       const processes = left.length === 1 ? 'a process' : `${left.length} processes`;
-      note = `The app left ${processes} behind: it was ended, and is loaded again for the next job`;
+      note = `The app left ${processes} running: it was stopped, and is loaded again for the next job`;
       for (const pid of left) signal(pid, 'SIGKILL');
       this.#end(0);
     }

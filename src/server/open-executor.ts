@@ -51,7 +51,7 @@ async function openCluster(
   const given = { environment, passEnvironment, killGrace, maxLogBytes, report };
   const opened = await openSlurm({ ...given, ...limits, options: slurm });
   const problem =
-    'there is none with --executor slurm, because only the node knows which GPUs a job has, and a sandbox must show only these';
+    'not available with --executor slurm, because only the node knows which GPUs a job has, and a sandbox must show only these';
   return { ...opened, local: null, gpus: null, found: { sandbox: null, problem } };
 }
 

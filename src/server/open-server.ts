@@ -59,7 +59,7 @@ function upgradeWatch(report: Report): () => boolean {
     if (!areReplaced()) return false;
     if (!isReported) {
       const until = 'until then running jobs continue, waiting jobs wait, and new jobs are refused';
-      report('The program was upgraded while the server runs: restart the server', until);
+      report('The program was upgraded while the server was running: restart the server', until);
     }
     isReported = true;
     return true;

@@ -103,7 +103,7 @@ test('Existing files are replaced only with --force', async () => {
   const words = ['--like', like, '--as', 'dicom-seg', '-o', 'seg.dcm'];
   const refused = await run(...words);
   expect(refused.code, refused.stderr).toBe(2);
-  expect(refused.stderr).toContain('is there already; replace it with --force');
+  expect(refused.stderr).toContain('already exists; replace it with --force');
   expect(readFileSync(at('seg.dcm'), 'utf8')).toBe('mine');
   expect((await run(...words, '--force')).code).toBe(0);
   expect(await namesIn(at('seg.dcm'))).toHaveLength(3);
@@ -133,9 +133,9 @@ test.each<[string, (like: string) => string[], RegExp]>([
   [
     'the ending of another format',
     () => ['--as', 'nrrd', '-o', 'x.nii'],
-    /'x\.nii' has not the ending of nrrd/,
+    /'x\.nii' does not have the extension of nrrd/,
   ],
-  ['a format that it is in', () => ['--as', 'nifti'], /is in that format already/],
+  ['a format that it is in', () => ['--as', 'nifti'], /is already in that format/],
 ])('convert says what is wrong with %s and writes nothing', async (_, words, message) => {
   const { at, like, run } = await withMask();
   const ended = await run(...words(like));

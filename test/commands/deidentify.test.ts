@@ -336,14 +336,14 @@ describe('what a person is told', () => {
   });
 });
 
-describe('a server that takes de-identified files alone', () => {
+describe('a server that accepts only de-identified files', () => {
   const server = sharedServer({ flags: ['--require-deidentified'] });
 
   test('Files are de-identified without being asked, and the form says so', async () => {
     await using here = await machine(server);
     const done = await here.run('infer', directory, '--yes', '--set', 'print=x');
     expect(done.code, done.stderr).toBe(0);
-    expect(done.stderr).toContain('takes de-identified files alone: they are de-identified here');
+    expect(done.stderr).toContain('accepts only de-identified files: they are de-identified here');
     expect(here.tap.everything).toMatch(/name="deidentified"\r\n\r\ntrue/);
     expect(here.tap.everything).not.toContain(word);
     const record = JSON.parse(here.read('Output', 'remote-app-record.json'));

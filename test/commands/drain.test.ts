@@ -14,7 +14,7 @@ import { until } from '../support/until.mjs';
 const drained = 'The server is draining and accepts no new jobs; submit again later';
 
 describe('remote-app drain', () => {
-  test('remote-app drain lets active jobs go on, refuses new ones in words, and is taken back', async () => {
+  test('remote-app drain lets active jobs continue, refuses new ones in words, and is taken back', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'ct' });
@@ -22,7 +22,7 @@ describe('remote-app drain', () => {
     const { id, gate } = await server.heldJob();
 
     const asked = await cli.run(['drain'], env);
-    expect([asked.code, asked.stdout]).toEqual([0, 'No new job is accepted; 1 active job goes on.\n']);
+    expect([asked.code, asked.stdout]).toEqual([0, 'No new job is accepted; 1 active job continues.\n']);
     const refusal = await server.api.submit('infer', { inputs: file('ct.nii') });
     expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([503, '60']);
     expect(await refusal.json()).toEqual({ detail: drained });
@@ -30,7 +30,7 @@ describe('remote-app drain', () => {
     expect([refused.code, refused.stderr]).toEqual([6, expect.stringContaining(drained)]);
     expect(refused.stderr).toContain('Try again in 60 seconds');
     expect((await server.api.job(id)).status).toBe('running');
-    expect(server.stderr).toMatch(/^\S+Z No new job is accepted from now on; 1 active job goes on$/m);
+    expect(server.stderr).toMatch(/^\S+Z New jobs are no longer accepted; 1 active job continues$/m);
 
     const undone = await cli.run(['drain', '--undo'], env);
     expect([undone.code, undone.stdout]).toEqual([0, 'New jobs are accepted again.\n']);
@@ -53,7 +53,7 @@ describe('remote-app drain', () => {
     waiting.stderr.on('data', (chunk: Buffer) => {
       said += chunk;
     });
-    await until('it waits', () => said.includes('2 active jobs go on. Waiting for the end.'));
+    await until('it waits', () => said.includes('2 active jobs continue. Waiting for the end.'));
     first.gate.open();
     await until('one is left', () => said.includes('1 active job left'));
     expect(isOver).toBe(false);
@@ -61,7 +61,7 @@ describe('remote-app drain', () => {
     const { code, stdout } = await waiting.ended;
     expect([code, stdout]).toEqual([0, 'No new job is accepted; no job is active.\n']);
     expect(said).toBe(
-      'No new job is accepted; 2 active jobs go on. Waiting for the end.\n1 active job left\n',
+      'No new job is accepted; 2 active jobs continue. Waiting for the end.\n1 active job left\n',
     );
     await server.stop();
     await server.start();
@@ -82,8 +82,8 @@ describe('remote-app drain', () => {
     const waited = await run('--wait');
     expect([waited.code, waited.stderr]).toEqual([
       1,
-      'No new job is accepted; 1 active job goes on. Waiting for the end.\n' +
-        `Error: ${server.url} accepts new jobs again: somebody has undone the drain; drain it again\n`,
+      'No new job is accepted; 1 active job continues. Waiting for the end.\n' +
+        `Error: ${server.url} accepts new jobs again: somebody has ended the drain; drain it again\n`,
     ]);
     expect((await run('--undo')).stderr).toContain('answered that it still accepts no new job');
     draining = false;
@@ -118,7 +118,7 @@ describe('remote-app drain', () => {
     const why = 'a free GPU; an admin has drained GPU 0, 1';
     expect((await api.reaches(any, 'waiting')).waiting_for).toBe(why);
 
-    expect((await run('drain', '--gpu', '0,1', '--undo')).stdout).toBe('All GPUs are in use again.\n');
+    expect((await run('drain', '--gpu', '0,1', '--undo')).stdout).toBe('No GPU is drained.\n');
     expect((await api.ended(named)).view).toMatchObject({ status: 'done', assigned_gpus: [1] });
     expect((await api.ended(any)).view.status).toBe('done');
     expect((await run('drain', '--gpu', '7')).stderr).toContain(

@@ -126,9 +126,7 @@ describe('what a failed job left', () => {
 
     const fetched = await run('result', id, '--partial', '-o', 'left');
     expect([fetched.code, fetched.stdout]).toEqual([0, '']);
-    expect(fetched.stderr).toContain(
-      `Job ${id} did not get to its end (error): what it left may be incomplete`,
-    );
+    expect(fetched.stderr).toContain(`Job ${id} did not finish (error): its output may be incomplete`);
     expect(await readFile(path.join(cli.directory, 'left', 'half.txt'), 'utf8')).toBe('half');
     const { bytes } = await run('result', id, '--partial', '-o', '-');
     expect([...(await unzip(bytes)).keys()].sort()).toEqual(['half.txt', 'probe.json']);

@@ -76,7 +76,7 @@ describe('the log of KonfAI', () => {
     const { code, stdout, stderr } = await here.run('logs', id);
     expect([code, stdout]).toEqual([6, '']);
     expect(stderr).toContain(
-      `Error: The log of job ${id} is being read already, and ${here.server.url} gives it to one reader at a time; ` +
+      `Error: The log of job ${id} is already being read, and ${here.server.url} allows one reader at a time; ` +
         `'remote-app status ${id} --server ${here.server.url}' shows the state of the job`,
     );
   });
@@ -105,7 +105,7 @@ describe('the log of KonfAI', () => {
     const { code, stdout, stderr } = await here.run(...args);
     expect([code, stdout]).toEqual([1, `${connected}one\n`]);
     expect(stderr.match(/^Error: .*$/gm)).toEqual([
-      `Error: ${here.server.url} does not know job ${id} any more: it was started again, and has forgotten its jobs and their results; submit the job again`,
+      `Error: ${here.server.url} does not know job ${id} any more: it was started again, and has lost its jobs and their results; submit the job again`,
     ]);
   });
 });

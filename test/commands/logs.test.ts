@@ -120,7 +120,7 @@ describe('a log that another command follows', () => {
     });
     const { code, stderr } = await cli.run(['logs', jobId, '--server', old.url, '--patience', '2']);
     const told =
-      `Error: The log of job ${jobId} is being read already, and ${old.url} gives it to one reader at a time; ` +
+      `Error: The log of job ${jobId} is already being read, and ${old.url} allows one reader at a time; ` +
       `'remote-app status ${jobId} --server ${old.url}' shows the state of the job`;
     expect([code, stderr]).toEqual([6, expect.stringContaining(told)]);
     expect(stderr).not.toContain('remote-app logs');

@@ -239,9 +239,7 @@ describe('a server that was never there', () => {
     const proxy = http.createServer((_request, response) => response.writeHead(502).end('Bad gateway'));
     if (isBehindProxy) await listen(proxy, port);
     const running = cli.begin(['infer', '--app', 'tissue', 'ct.nii', '-o', 'out', '--server', url]);
-    const reason = isBehindProxy
-      ? `${url} is not there yet`
-      : `${url} cannot be reached: nothing listens there`;
+    const reason = isBehindProxy ? `${url} is not up yet` : `${url} cannot be reached: nothing listens there`;
     let said = '';
     running.stderr.on('data', (chunk) => {
       said += chunk;
@@ -397,7 +395,7 @@ test('The command visibly waits for a busy server as long as --patience says, an
   const impatient = await cli.run(['infer', 'ct.nii', '--patience', '1'], env);
   expect(impatient.code, impatient.stderr).toBe(6);
   expect(impatient.stderr).toMatch(
-    /Server busy: .*; trying again for another 1 s\n[\s\S]*Error: Server busy: .*; no place was free for 1 s, and no job was made: run the command again later, or have it wait for longer with --patience\n/,
+    /Server busy: .*; trying again for another 1 s\n[\s\S]*Error: Server busy: .*; the server stayed full for 1 s, and no job was created: run the command again later, or have it wait for longer with --patience\n/,
   );
   const patient = cli.begin(['infer', 'ct.nii'], env);
   let told = '';

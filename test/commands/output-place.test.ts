@@ -47,7 +47,7 @@ describe('--output', () => {
     const { code, stderr } = await cli.from('/proc').run(['result', jobId, '--server', server.url]);
     expect(code, stderr).toBe(2);
     expect(stderr).toMatch(
-      /^Error: Results cannot be saved in '\/proc\/Output': it cannot be made in '\/proc'/,
+      /^Error: Results cannot be saved in '\/proc\/Output': it cannot be created in '\/proc'/,
     );
     expect(server.received).toEqual([]);
   });
@@ -196,7 +196,10 @@ describe('where results go', () => {
       ['result', jobId],
     ]) {
       const { code, stderr } = await here.run(...args, '-o', 'Seg');
-      expect([code, stderr]).toEqual([2, expect.stringMatching(/^Error: 'Seg' has files .*--force.*\n$/)]);
+      expect([code, stderr]).toEqual([
+        2,
+        expect.stringMatching(/^Error: 'Seg' already contains files.*--force.*\n$/),
+      ]);
     }
     expect(here.server.received).toEqual([]);
     expect((await here.run('infer', 'ct.nii', '-o', 'Seg', '--force')).code).toBe(0);

@@ -258,7 +258,7 @@ describe('show', () => {
     [['show'], /No path given/],
     [['show', 'none.nii'], /No such file or directory: 'none\.nii'/],
     [['show', 'text.nii'], /text\.nii cannot be read as a volume/],
-    [['show', 'scan.nii.gz', '--png', '-', '--json'], /both want stdout/],
+    [['show', 'scan.nii.gz', '--png', '-', '--json'], /both write to stdout/],
     [['show', 'scan.nii.gz', '--html', '-'], /--html needs the name of a file/],
     [['show', 'scan.nii.gz', '--png', ''], /--png needs the name of a file/],
     [['show', 'scan.nii.gz', '--slices', '0'], /--slices must be at least 1, got '0'/],

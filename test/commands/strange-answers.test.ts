@@ -110,7 +110,10 @@ describe('apps APP --config', () => {
     const args = ['apps', 'tissue', '--config', 'mine', '--server', server.url];
     const bashrc = path.join(cli.directory, 'mine/.bashrc');
     const refused = await cli.run(args);
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("'mine' has files already")]);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining("'mine' already contains files"),
+    ]);
     expect(readFileSync(bashrc, 'utf8')).toBe('mine');
     expect((await cli.run([...args, '--force'])).code).toBe(0);
     expect(readFileSync(bashrc, 'utf8')).toBe('planted');

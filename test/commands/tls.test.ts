@@ -65,7 +65,7 @@ describe('a certificate', () => {
     const words = "shows the certificate 'gpu', issued by 'authority', which this machine does not know";
     expect((await health(cli, url)).stderr).toContain(`${words}; get the issuer's certificate`);
     const { stderr } = await health(cli, url, '--ca', other.file);
-    expect(stderr).toContain(`${words}, and the certificates in '${other.file}' do not vouch for it; `);
+    expect(stderr).toContain(`${words}, and the certificates in '${other.file}' do not cover it; `);
     expect((await health(cli, url, '--ca', authority.file)).code).toBe(0);
   });
 

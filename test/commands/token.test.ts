@@ -70,7 +70,7 @@ describe('token create', () => {
   test('token create refuses a name that is taken, also by one that was revoked, whatever its case', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
-    expect((await tokens.token('create', 'Ana')).stderr).toContain("The token 'ana' is there already");
+    expect((await tokens.token('create', 'Ana')).stderr).toContain("The token 'ana' already exists");
     await tokens.token('revoke', 'ana');
     const { code, stderr } = await tokens.token('create', 'ana');
     expect([code, stderr]).toEqual([2, expect.stringContaining("'token rotate ana'")]);

@@ -39,7 +39,7 @@ describe('a command whose files are on the server already', () => {
     const first = await run(...words, '--json');
     expect(tap.length).toBeGreaterThan(3 * size);
     const second = await run(...words, '--json');
-    expect(second.stderr).toContain('3 of 3 files are there already (3.8 MiB not sent)\n');
+    expect(second.stderr).toContain('3 of 3 files are already on the server (3.8 MiB not sent)\n');
     expect(tap.length).toBeLessThan(next);
     const { job_id: _, ...document } = JSON.parse(second.stdout);
     expect(Object.keys(document)).toEqual(Object.keys(JSON.parse(first.stdout)).slice(1));
@@ -73,7 +73,7 @@ describe('a command whose files are on the server already', () => {
     await run(...words);
     expect(tap.length).toBeGreaterThan(2 * size);
     const { stderr } = await run(...words);
-    expect(stderr).toContain('1 of 1 file is there already');
+    expect(stderr).toContain('1 of 1 file is already on the server');
     expect(tap.length).toBeLessThan(next);
   });
 

@@ -11,7 +11,7 @@ test.each([
   [['logs', id, '--since', 'x'], "--since takes a whole number, got 'x'"],
   [['logs', id, '--since=-1'], "--since must be at least 0, got '-1'"],
   [['logs', id, '--since'], 'Flag --since expects a value'],
-  [['retry'], "Missing: JOB (The job's id, as a submission printed it)"],
+  [['retry'], 'Missing: JOB (Job id, as printed on submission)'],
   [['logs', id, 'more\nwords'], 'Unexpected argument: more\\x0awords'],
   [['serve', '--port', '70000'], "--port must be at most 65535, got '70000'"],
   [['infer', 'a', '--each', '--at-most', '0'], "--at-most must be at least 1, got '0'"],
@@ -69,7 +69,7 @@ test.each([
   [['kill', '--tag', 'a', '--owner', 'ana'], 'Name jobs, or give --tag, --owner or --all: one of these'],
   [['inputs'], 'No path given: name files, patterns or directories'],
   [['result', id, '-o', '-', '--no-zip'], '-o - writes the zip that --no-zip leaves out; choose one'],
-  [['result', id, '-o', '-', '--json'], '-o - and --json both want stdout; choose one'],
+  [['result', id, '-o', '-', '--json'], '-o - and --json both write to stdout; choose one'],
   [['result', id, '-o', ''], '--output is empty; name a directory'],
   [['infer', 'a', '--each', '-o', '-'], 'With --each there are many results: name a directory with -o'],
   [

@@ -121,7 +121,7 @@ test('A corrected mask keeps its name, and stays beside the result of a rescan',
   await run(study);
   appendFileSync(at(study, `${first}_mask.nii`), ', corrected');
   expect((await run(study)).stderr).toContain('3 cases: 3 done (3 of them before)\n');
-  expect(tableOf(study)[1]?.[2]).toBe("A person has changed 'sub-01_ses-1_desc-maskerT1w_mask.nii'");
+  expect(tableOf(study)[1]?.[2]).toBe("Edited by a person: 'sub-01_ses-1_desc-maskerT1w_mask.nii'");
   writeFileSync(study.at('bids/sub-01/ses-1/anat/sub-01_ses-1_T1w.nii'), 'rescan');
   const { code, stderr } = await run(study);
   expect(code, stderr).toBe(0);

@@ -151,7 +151,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(same.stderr).toContain(`  ${name('A')}: changed by a person: mask.nii\n`);
     expect([read('mask.nii'), reasonOf(study, name('A'))]).toEqual([
       'mask of one, corrected',
-      "A person has changed 'mask.nii'",
+      "Edited by a person: 'mask.nii'",
     ]);
     writeFileSync(study.at(scan('A')), 'rescan');
     const changed = await study.run();

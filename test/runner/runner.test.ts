@@ -58,7 +58,7 @@ describe('a runner', () => {
     await using job = await RunnerJob.create(shell(kernel), { cgroup, limits });
     expect(await job.run()).toMatchObject({
       ...{ exitCode: null, signal: 'SIGKILL', fault: 'outOfMemory', peakMemory: 64 << 20 },
-      error: 'It was ended with more than the 64.0 MiB of memory that a job may use on this server',
+      error: 'It was stopped for using more than the 64.0 MiB of memory that a job may use on this server',
     });
     expect(job.log).toMatch(/^0\n67108864\n/);
   });

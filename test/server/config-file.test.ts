@@ -58,7 +58,7 @@ describe('serve --config', () => {
       'data-dir: ~ana/jobs\n',
       "line 1: --data-dir takes a path; only '~/' stands for a home directory, got '~ana/jobs'",
     ],
-    ['config: other.yaml\n', "line 1: 'config' can only be typed"],
+    ['config: other.yaml\n', "line 1: 'config' can only be given on the command line"],
     ['port: 1\nport: 2\n', 'line 2: it is not YAML: Map keys must be unique'],
     ['- port\n', "serve.yaml: it must have one flag a line, such as 'port: 8000'"],
   ] as const)('serve --config refuses %j, and says where', async ([text, sentence]) => {
@@ -84,7 +84,7 @@ describe('serve --config', () => {
       ],
       ['--port: 3\n', "line 1: there is no flag '--port'; did you mean port?"],
       ['zzz: 3\n', "line 1: there is no flag 'zzz'; the keys are the flags that serve --help lists"],
-      ['check: true\n', "line 1: 'check' can only be typed"],
+      ['check: true\n', "line 1: 'check' can only be given on the command line"],
       ['download: 1\n', "line 1: 'download' takes true or false"],
       ['apps: [a, [b]]\n', "line 1: 'apps' has no value"],
     ] as const)
@@ -152,9 +152,9 @@ describe('the token of serve', () => {
   });
 
   test.for([
-    [0o644, 'secret', 'can be read by others than its owner'],
-    [0o602, 'secret', 'can be read by others than its owner'],
-    [0o660, 'secret', 'can be read by others than its owner'],
+    [0o644, 'secret', 'can be read by users other than its owner'],
+    [0o602, 'secret', 'can be read by users other than its owner'],
+    [0o660, 'secret', 'can be read by users other than its owner'],
     [0o600, '\n', 'is empty'],
     [0o600, 'two words', 'contains characters that are not allowed'],
   ] as const)('The token of serve is refused in a file of mode %o: %j', async ([mode, text, sentence]) => {

@@ -82,7 +82,7 @@ test('SIGHUP reads the list of apps again, and touches no job', async () => {
   expect(await idsOf(server)).toEqual(['probe']);
   server.signal('SIGHUP');
   await serves(server, 'probe', 'second');
-  const said = /^\S+Z SIGHUP: read again: 2 apps\. The jobs go on\.$/m;
+  const said = /^\S+Z SIGHUP: reloaded: 2 apps\. The jobs go on\.$/m;
   await until('it is said', () => said.test(server.stderr));
 
   writeFileSync(list, '{');

@@ -88,7 +88,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(end).toBe('SIGKILL');
     expect(milliseconds).toBeLessThan(limit);
     expect(server.stderr).toContain('Stopping; no job is active.\n');
-    expect(server.stderr).toMatch(/The stop took too long; ending now\. Still open: .*Timeout/);
+    expect(server.stderr).toMatch(/Stopping took too long; exiting now\. Still open: .*Timeout/);
   });
 
   test('Serve, asked to stop, has ended in ten seconds with a thread that waits for the file system', async () => {

@@ -117,10 +117,12 @@ test('Jobs and downloads end with their results when the program is replaced und
   expect(status).toBe(200);
   await api.reaches(JSON.parse(envelope).job_id, 'waiting');
   expect((await api.job(JSON.parse(envelope).job_id)).waiting_for).toContain('the next start of the server');
-  const upgraded = [503, expect.stringMatching(/^The program was upgraded under the running server/)];
+  const upgraded = [503, expect.stringMatching(/^The program was upgraded while the server was running/)];
   for (let count = 0; count < 2; count += 1)
     expect(await refusal(await api.submit('infer', least.infer))).toEqual(upgraded);
-  const told = server.stderr.match(/The program was upgraded while the server runs: restart the server/g);
+  const told = server.stderr.match(
+    /The program was upgraded while the server was running: restart the server/g,
+  );
   expect(told).toHaveLength(1);
 
   for (const where of list`/repo_apps/probe /repo_apps_config/probe /repo_apps_list /metrics /usage /jobs`)

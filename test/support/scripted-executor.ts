@@ -298,7 +298,7 @@ export class ScriptedExecutor implements Executor {
 
   async *#events(order: RunOrder, ticket: Ticket, settle: () => void): AsyncGenerator<RunEvent, void> {
     const { directory } = order;
-    let end = this.built.unrecordedEnd(null, 'It was stopped before it had started');
+    let end = this.built.unrecordedEnd(null, 'It was stopped before it started');
     const grant = (yield* this.#wait(ticket)) ?? null;
     if (grant) {
       end = (yield* this.#execute(order, grant)) ?? end;

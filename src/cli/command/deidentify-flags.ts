@@ -17,7 +17,7 @@ export const deidentifyFlag = Flags.custom<Mode | 'no'>({
   helpValue: '[=full|names]',
   env: 'REMOTE_APP_DEIDENTIFY',
   description:
-    "Leave out what identifies a person before anything is sent; '--deidentify=names' makes only the names of files neutral",
+    "Remove identifying information before anything is sent; '--deidentify=names' only gives files neutral names",
   parse: async (input, _, { name }) => {
     const mode = Object.hasOwn(modes, input.toLowerCase()) ? modes[input.toLowerCase()] : undefined;
     if (mode === undefined) throw new FlagValueError(name, "'full' or 'names'", input);
@@ -30,7 +30,7 @@ export const deidentifyFlags = {
   deidentify: deidentifyFlag,
   'no-deidentify': Flags.boolean({
     helpGroup: 'PRIVACY',
-    description: 'Send files as they are, whatever the profile and the environment say',
+    description: 'Send files unchanged, even if the profile or the environment asks for --deidentify',
   }),
   'allow-identifying': Flags.string({
     helpGroup: 'PRIVACY',
@@ -38,7 +38,8 @@ export const deidentifyFlags = {
     multiple: true,
     multipleNonGreedy: true,
     description:
-      'Send a kind of image that --deidentify refuses, by the name that its sentence gives: burned-in, secondary-capture',
+      'Send a kind of image that --deidentify would refuse, by the name in its message: burned-in or ' +
+      'secondary-capture',
   }),
 };
 

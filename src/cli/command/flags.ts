@@ -40,48 +40,51 @@ export const connectionFlags = {
     helpGroup: 'SERVER',
     helpValue: 'URL',
     env: 'REMOTE_APP_SERVER',
-    description: `Address of the server: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel; ${defaultServer} by default`,
+    description:
+      'Server address: http://, https://, or ssh://[USER@]HOST[:PORT][/[HOST:]PORT] for a tunnel [default: ' +
+      `${defaultServer}]`,
   }),
   token: Flags.string({
     helpGroup: 'SERVER',
     env: tokenVariable,
     helpValue: 'TOKEN',
     noCacheDefault: true,
-    description: 'Token of the server; --token-file or the environment keeps it out of the process list',
+    description:
+      'Token for the server; use --token-file or the environment to keep it out of the process list',
   }),
   'token-file': pathFlag({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
-    description: 'File that holds the token; takes precedence over --token',
+    description: 'File containing the token; takes precedence over --token',
   }),
   profile: Flags.string({
     helpGroup: 'SERVER',
     helpValue: 'NAME',
     env: 'REMOTE_APP_PROFILE',
     description:
-      "Profile saved by 'remote-app login'; as a flag it overrides the server and the token of the environment",
+      "Profile saved by 'remote-app login'; as a flag, it overrides the server and token from the environment",
   }),
   ca: pathFlag({
     helpGroup: 'SERVER',
     helpValue: 'FILE',
     env: 'REMOTE_APP_CA',
-    description: 'PEM file of certificates to trust in addition to those that Node trusts',
+    description: "PEM file with certificates to trust in addition to Node's own",
   }),
   'connect-timeout': seconds({
     helpGroup: 'SERVER',
     default: 60,
-    description: 'Longest wait for a connection',
+    description: 'How long to wait for a connection',
   }),
   'read-timeout': seconds({
     helpGroup: 'SERVER',
     default: 600,
-    description: 'Longest wait for the next byte of an answer',
+    description: 'How long to wait for the next byte of a response',
   }),
   patience: seconds({
     helpGroup: 'SERVER',
     default: 600,
     description:
-      'How long a server that has answered, and then is gone, is tried again; one that has not answered yet, for 20 s of it',
+      'How long to keep retrying if the server stops responding; at most 20 s if it has never responded',
   }),
 };
 
@@ -93,7 +96,7 @@ export const appFlag = Flags.string({
   char: 'a',
   helpValue: 'APP',
   env: appVariable,
-  description: 'App to run; may be left out if the server has only one',
+  description: 'App to run; optional if the server has only one',
 });
 
 /** Where a result goes. Existing files are replaced only with `--force`. */
@@ -102,22 +105,22 @@ export const outputFlags = {
     char: 'o',
     helpValue: 'DIR',
     description:
-      `Directory for ${resultName} and its extracted files, empty or new; '-' writes the zip to stdout ` +
-      `[default: ${defaultOutput}; if that has files, ${defaultOutput}-2, ${defaultOutput}-3 and so on]`,
+      `New or empty directory for ${resultName} and its extracted files; '-' writes the zip to stdout [default: ` +
+      `${defaultOutput}, or ${defaultOutput}-2, ${defaultOutput}-3 and so on if that contains files]`,
   }),
   force: Flags.boolean({
-    description: 'Write into a directory that already has files, replacing those of the same names',
+    description: 'Write into a directory that already contains files, replacing files with the same names',
   }),
 };
 
 /** Saves the extracted files of a result alone. */
 export const noZipFlag = Flags.boolean({
-  description: `Leave out ${resultName} once it is extracted`,
+  description: `Do not keep ${resultName} after extracting it`,
 });
 
 const customTag = Flags.custom<string>({
   helpValue: 'TEXT',
-  description: "Jobs that were submitted with this '--tag'",
+  description: 'Only jobs submitted with this --tag',
   parse: async (input, _, { name }) => {
     const tag = input.trim();
     if (tag === '') throw new FlagValueError(name, 'a tag', input);
@@ -135,11 +138,11 @@ export const tagsFlag = customTag({ multiple: true, multipleNonGreedy: true });
 export const waitFlag = seconds({
   default: 600,
   description:
-    'Longest wait for the result once the job has ended; the job itself is waited for as long as it runs',
+    'How long to wait for the result after the job has ended; the wait for the job itself has no limit',
 });
 
 /** How long a kill may take. */
 export const killTimeoutFlag = seconds({
   default: 60,
-  description: 'Longest wait for a kill to take effect',
+  description: 'How long to wait for a kill to take effect',
 });

@@ -43,7 +43,7 @@ export async function readDestination(
 ): Promise<Destination> {
   if (isToStdout(flags)) {
     if (flags['no-zip']) throw new UsageError('-o - writes the zip that --no-zip leaves out; choose one');
-    if (json) throw new UsageError('-o - and --json both want stdout; choose one');
+    if (json) throw new UsageError('-o - and --json both write to stdout; choose one');
     if (io.stdout.isTTY) {
       throw new UsageError(
         'A zip cannot be shown on a terminal; name a directory with -o, or redirect stdout',
@@ -99,7 +99,7 @@ export async function fetchJobResult(
   });
   const view = await tellKept(connection, jobId, reporter, false);
   if (isPartial && view && view.status !== 'done') {
-    reporter.note(`Job ${jobId} did not get to its end (${view.status}): what it left may be incomplete`);
+    reporter.note(`Job ${jobId} did not finish (${view.status}): its output may be incomplete`);
   }
   return { job_id: jobId, status: view?.status ?? null, ...fetched, ...keptOf(view) };
 }

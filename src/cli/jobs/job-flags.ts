@@ -6,7 +6,7 @@ import { seconds } from '../command/index.js';
 const one = {
   ignoreStdin: true,
   parse: async (input: string) => checkJobId(input),
-  description: "The job's id, as a submission printed it",
+  description: 'Job id, as printed on submission',
 } as const;
 
 /** The job that a command is about. */
@@ -15,11 +15,11 @@ export const jobArg = Args.string({ ...one, required: true });
 /** The same for a command that takes the last job sent from this directory if none is named. */
 export const optionalJobArg = Args.string({
   ...one,
-  description: `${one.description}; by default the last one sent from this directory`,
+  description: `${one.description} [default: the last job sent from this directory]`,
 });
 
 /** The jobs that a command is about, if they are not selected otherwise. */
-export const optionalJobArgs = Args.string({ ...one, multiple: true, description: 'Ids of the jobs' });
+export const optionalJobArgs = Args.string({ ...one, multiple: true, description: 'Job ids' });
 
 /** Seconds between two requests of a watch. */
 export const defaultInterval = 2;
@@ -28,8 +28,8 @@ export const defaultInterval = 2;
 export const watchFlags = {
   watch: Flags.boolean({
     description:
-      'Show every change: in place on a terminal, as blocks elsewhere, as one JSON document per line with --json. Ctrl-C ' +
-      'ends it, with exit code 0',
+      'Keep showing changes until Ctrl-C (exit code 0): in place on a terminal, as blocks otherwise, or with ' +
+      '--json as one document per line',
   }),
   every: seconds({
     min: 0.1,

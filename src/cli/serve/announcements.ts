@@ -11,16 +11,16 @@ function sayCluster({ version, size, problem }: NonNullable<RunningServer['clust
   log.say(`Jobs run on a Slurm cluster (${version})${found === null ? '' : `: ${found}`}.`);
   if (size?.gpus === 0) log.say('Jobs run on the CPU of its nodes.');
   if (problem === null) return;
-  log.warn(`Slurm does not take jobs at the moment: ${problem}.`);
-  log.warn('New jobs wait until it does; jobs that run go on.');
+  log.warn(`Slurm does not accept jobs at the moment: ${problem}.`);
+  log.warn('New jobs wait until it does; running jobs continue.');
 }
 
 /** Tells the admin how jobs are isolated from each other, or why they are not. */
 function saySandbox(found: SandboxReport, log: ServerLog): void {
   if (found.version === null) {
     log.warn(`jobs run without a sandbox: ${found.problem}.`);
-    log.warn('An app can read the files of every job, and all that this user can read.');
-    if (found.limits.memory !== null) log.warn('--memory-per-job is not held without a sandbox.');
+    log.warn('An app can read the files of every job, and everything else this user can read.');
+    if (found.limits.memory !== null) log.warn('--memory-per-job has no effect without a sandbox.');
     return;
   }
   const seen = found.binds.map(({ path, isWritable }) => `${path}${isWritable ? ' (writable)' : ''}`);
@@ -36,10 +36,10 @@ function saySandbox(found: SandboxReport, log: ServerLog): void {
     ...(processes === null ? [] : [`${processes} processes and threads`]),
     ...(memory === null ? [] : [`${formatBytes(memory)} of memory`]),
   ];
-  if (limits.length > 0) log.say(`A job may use ${limits.join(' and ')}; it is ended when it uses more.`);
+  if (limits.length > 0) log.say(`A job may use ${limits.join(' and ')}; it is stopped if it uses more.`);
   for (const variable of found.blindSpots) {
     log.warn(
-      `${variable}: jobs do not see that place in their sandbox; show it to them with --bind or --bind-rw.`,
+      `${variable}: sandboxed jobs cannot see that directory; make it visible with --bind or --bind-rw.`,
     );
   }
   for (const app of found.offline) {
@@ -72,7 +72,7 @@ export function warnOfLocalProxy({ trustedProxies, proxySecret }: ServerSettings
 
 /** Warns the admin about GPUs that are listed but do not work. */
 function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
-  for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out, and gets no jobs.`);
+  for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out and gets no jobs.`);
 }
 
 /** Tells the admin which GPUs there are and which do not work, or that they are not known. */
@@ -87,14 +87,14 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   }
   const { firstPause, longestPause } = gpus.times;
   log.warn(`the GPUs of this machine are not known: ${gpus.problem}.`);
-  log.warn('Jobs that need a GPU wait until they are; jobs on the CPU run.');
-  log.warn(`nvidia-smi is asked again every ${firstPause / 1000} to ${longestPause / 1000} seconds.`);
+  log.warn('Jobs that need a GPU wait until they are known; jobs on the CPU run.');
+  log.warn(`nvidia-smi is run again every ${firstPause / 1000} to ${longestPause / 1000} seconds.`);
   log.warn('If this machine has no GPU, set CUDA_VISIBLE_DEVICES= (empty) and start the server again.');
   gpus.once('known', () => {
     const ids = gpus.current?.map(({ id }) => id) ?? [];
     log.say(
       ids.length > 0
-        ? `nvidia-smi answers now: GPU ${ids.join(', ')}. Jobs that waited for one go on.`
+        ? `nvidia-smi answers now: GPU ${ids.join(', ')}. Jobs that waited for a GPU start now.`
         : 'nvidia-smi answers now: this machine has no GPU. Jobs run on the CPU.',
     );
   });
@@ -106,7 +106,7 @@ const maxNamed = 20;
 /** Tells the admin which apps are served, and where their jobs are kept. */
 function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog): void {
   // A server without apps can do nothing.
-  if (apps.length === 0) log.say('No app is allowed: name at least one with --apps.');
+  if (apps.length === 0) log.say('No app is allowed: give at least one with --apps.');
   else {
     const more = apps.length > maxNamed ? ` and ${apps.length - maxNamed} more` : '';
     log.say(`Serving ${counted(apps.length, 'app')}: ${apps.slice(0, maxNamed).join(', ')}${more}.`);

@@ -90,7 +90,7 @@ export function readConfig(file: string, flags: Interfaces.FlagInput): readonly 
 }
 
 function unknownKey(place: string, name: string, names: readonly string[]): string {
-  if (notInFiles.includes(name)) return `${place}: ${quoteName(name)} can only be typed`;
+  if (notInFiles.includes(name)) return `${place}: ${quoteName(name)} can only be given on the command line`;
   const near = nearest(name.replaceAll('_', '-').replace(/^-+/, ''), names);
   const end = near === null ? '; the keys are the flags that serve --help lists' : `; did you mean ${near}?`;
   return `${place}: there is no flag ${quoteName(name)}${end}`;

@@ -35,7 +35,7 @@ function describeEnd({ state, error, isRefused, seconds, bytes }: EndedJob): str
   const when = seconds === null ? 'before it ran' : `after ${formatDuration(seconds, true)}`;
   if (state === 'done') return `done ${when}${bytes === null ? '' : `, result ${formatBytes(bytes)}`}`;
   // The message of an app may contain file names, and these may identify patients.
-  const why = isRefused ? 'its app did not accept the input' : error;
+  const why = isRefused ? 'its app refused the input' : error;
   return `${state === 'killed' ? 'killed' : 'failed'} ${when}: ${why}`;
 }
 
@@ -73,7 +73,7 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
 
   // There may be thousands for one job.
   events.on('uploaded', ({ owner, bytes }) =>
-    log.note('debug', `An upload${of(owner)} is whole: ${formatBytes(bytes)}`, {
+    log.note('debug', `An upload${of(owner)} is complete: ${formatBytes(bytes)}`, {
       event: 'uploaded',
       owner,
       bytes,
@@ -81,8 +81,8 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
   );
 
   events.on('evicted', ({ owner, id, bytes, requester }) => {
-    const what = id === null ? 'An upload' : `What job ${id} had left`;
-    const line = `${what}${of(owner)} is removed, ${formatBytes(bytes)}: the disk is short`;
+    const what = id === null ? 'An upload' : `The output left by job ${id}`;
+    const line = `${what}${of(owner)} is removed, ${formatBytes(bytes)}: the disk is almost full`;
     log.note('info', line, { event: 'evicted', owner, job_id: id, bytes, for: requester });
   });
 
@@ -93,14 +93,14 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
   });
 
   events.on('drained', ({ isDraining, active }) => {
-    const jobs = `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
-    const line = isDraining ? `No new job is accepted from now on; ${jobs}` : 'New jobs are accepted again';
+    const jobs = `${counted(active, 'active job')} ${active === 1 ? 'continues' : 'continue'}`;
+    const line = isDraining ? `New jobs are no longer accepted; ${jobs}` : 'New jobs are accepted again';
     log.note('info', line, { event: 'drained', draining: isDraining, active });
   });
 
   events.on('gpusDrained', ({ gpus, isDrained }) => {
     const ids = `GPU ${gpus.join(', ')}`;
-    const line = isDrained ? `No new job gets ${ids} from now on` : `Jobs get ${ids} again`;
+    const line = isDrained ? `New jobs no longer get ${ids}` : `Jobs get ${ids} again`;
     log.note('info', line, { event: 'drained', draining: isDrained, gpus });
   });
 
@@ -110,14 +110,10 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
   });
 
   events.on('tokensMended', ({ tokens }) =>
-    log.note(
-      'info',
-      `The file of the tokens can be used again: ${counted(tokens, 'token')}, as it has them now`,
-      {
-        event: 'tokens',
-        tokens,
-      },
-    ),
+    log.note('info', `The token file can be used again: ${counted(tokens, 'token')}`, {
+      event: 'tokens',
+      tokens,
+    }),
   );
 
   const admits = floodGate(refusals.max, refusals.interval, (count) =>

@@ -14,7 +14,7 @@ import { DirectOutput, leadsToJournal, replaceStream, ServerLog } from './server
 /** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
 function reload(server: RunningServer, log: ServerLog): void {
   try {
-    log.note('info', `SIGHUP: read again: ${counted(server.reload(), 'app')}. The jobs go on.`);
+    log.note('info', `SIGHUP: reloaded: ${counted(server.reload(), 'app')}. The jobs go on.`);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     log.warn(`SIGHUP: the apps stay as they were: ${why}`);
@@ -86,7 +86,7 @@ class StopSignals {
   #timer: NodeJS.Timeout | null = null;
 
   constructor(private readonly say: (line: string) => void) {
-    const goOn = (name: NodeJS.Signals) => this.say(`${name}: the server goes on; SIGTERM stops it.`);
+    const goOn = (name: NodeJS.Signals) => this.say(`${name}: the server keeps running; SIGTERM stops it.`);
     for (const name of survived) process.on(name, goOn);
     process.on('SIGHUP', () => {
       if (this.onHangUp) this.onHangUp();
@@ -116,7 +116,7 @@ class StopSignals {
     // Referenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
     this.#timer = setTimeout(() => {
       const open = [...new Set(process.getActiveResourcesInfo())].join(', ');
-      this.say(`The stop took too long; ending now. Still open: ${open || 'nothing'}.`);
+      this.say(`Stopping took too long; exiting now. Still open: ${open || 'nothing'}.`);
       // Not `process.exit`, which waits for threads, and one may be blocked by a file system.
       process.kill(process.pid, 'SIGKILL');
     }, deadline);

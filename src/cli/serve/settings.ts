@@ -26,7 +26,7 @@ function checkSecrecy(file: string, what: string): void {
   // No access for others, and for the group at most reading.
   if ((mode & (uid === 0 ? 0o037 : 0o077)) !== 0) {
     throw new UsageError(
-      `${what} ${quotePath(file)} can be read by others than its owner: run chmod 600 ${quotePath(file)}, and replace what is in it`,
+      `${what} ${quotePath(file)} can be read by users other than its owner: run chmod 600 ${quotePath(file)}, and replace what is in it`,
     );
   }
 }
@@ -131,7 +131,7 @@ export function serverSettings(
     tokensFile: tokens,
     auditLog: flags['audit-log'] === undefined ? null : path.resolve(flags['audit-log']),
     trustedProxies: flags['trusted-proxy'],
-    proxySecret: secretFile === undefined ? null : secretOf(secretFile, "The file of the proxy's secret"),
+    proxySecret: secretFile === undefined ? null : secretOf(secretFile, 'The proxy secret file'),
     secretFiles: [flags['token-file'], tokens, flags['audit-log'], secretFile].flatMap((each) =>
       each ? [path.resolve(each)] : [],
     ),

@@ -23,13 +23,15 @@ interface DrainChoices {
 
 /** A sentence about the GPUs that new jobs do not get. */
 export const describeDrainedGpus = ({ gpus = [] }: DrainState): string =>
-  gpus.length === 0 ? 'All GPUs are in use again.' : `No new job gets GPU ${gpus.join(', ')}.`;
+  gpus.length === 0 ? 'No GPU is drained.' : `No new job gets GPU ${gpus.join(', ')}.`;
 
 /** A sentence about whether the server accepts jobs. */
 export function describeDrain({ draining, active }: Omit<DrainState, 'gpus'>): string {
   if (!draining) return 'New jobs are accepted again.';
   const fate =
-    active === 0 ? 'no job is active' : `${counted(active, 'active job')} ${active === 1 ? 'goes' : 'go'} on`;
+    active === 0
+      ? 'no job is active'
+      : `${counted(active, 'active job')} ${active === 1 ? 'continues' : 'continue'}`;
   return `No new job is accepted; ${fate}.`;
 }
 
@@ -59,7 +61,7 @@ export async function drain(
     await pause(waitInterval, connection.signal);
     state = await drainState(connection);
     if (!state.draining) {
-      const what = `${connection.server} accepts new jobs again: somebody has undone the drain`;
+      const what = `${connection.server} accepts new jobs again: somebody has ended the drain`;
       throw new ClientError(`${what}; drain it again`, exitCodes.failed);
     }
     if (state.active !== told && state.active > 0)

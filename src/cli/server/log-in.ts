@@ -84,7 +84,7 @@ const isRefusedToken = (error: unknown): boolean =>
 /** The error for a server that needs a token, where none was typed or piped in. */
 function noToken(server: string, io: CommandIo): ClientError {
   const message = io.stdin.isTTY
-    ? `No token was typed, and ${server} needs one`
+    ? `No token was entered, and ${server} needs one`
     : 'No token on stdin: pipe it in, or give --token-file';
   return new ClientError(message, exitCodes.notAuthorised);
 }

@@ -50,7 +50,7 @@ function checkDestination({ png, html, force, json, io }: ShowOptions): void {
   if (html !== null) checkFree('html', html, force);
   if (png === null) return;
   if (png === toStdout) {
-    if (json) throw new UsageError('--png - and --json both want stdout; choose one');
+    if (json) throw new UsageError('--png - and --json both write to stdout; choose one');
     if (io.stdout.isTTY)
       throw new UsageError(
         'A PNG cannot be written to a terminal; name a file with --png, or redirect stdout',
@@ -169,7 +169,7 @@ export async function namesOfApp(
     return answer.available ? (answer.terminology ?? {}) : {};
   } catch (error) {
     if (!(error instanceof ClientError) || error instanceof Interrupted) throw error;
-    reporter.note(`Labels are shown without their names: ${error.message}`);
+    reporter.note(`Labels are shown without names: ${error.message}`);
     return {};
   }
 }

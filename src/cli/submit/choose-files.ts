@@ -15,16 +15,20 @@ const list = (helpValue: string, description: string) =>
 export const selectionFlags = {
   'participant-label': list(
     'LABEL[,LABEL]',
-    'Send only files of these participants (sub-LABEL) of directories and patterns; with or without sub-',
+    'From directories and patterns, send only files of these participants (sub-LABEL, with or without sub-)',
   ),
-  'session-label': list('LABEL[,LABEL]', 'The same for sessions (ses-LABEL)'),
+  'session-label': list(
+    'LABEL[,LABEL]',
+    'From directories and patterns, send only files of these sessions (ses-LABEL)',
+  ),
   suffix: list(
     'NAME[,NAME]',
-    'Send only inputs whose name ends so before the ending, such as T1w; ground truth and masks may have others',
+    'Send only inputs whose name has this suffix before the extension, such as T1w; does not apply to ground ' +
+      'truth and masks',
   ),
   exclude: list(
     'PATTERN[,PATTERN]',
-    "Leave out files and directories with such names, as in --exclude '*_acq-test_*'",
+    "Leave out files and directories whose names match, as in --exclude '*_acq-test_*'",
   ),
 };
 

@@ -15,7 +15,8 @@ export const seriesFlags = {
     multipleNonGreedy: true,
     delimiter: ',',
     description:
-      "Send only these DICOM series of directories: by number, or by a pattern of the description, as in --series 3,5 and --series 'T1*'",
+      'From directories, send only these DICOM series, given by number or by a pattern for the description, as in ' +
+      "--series 3,5 or --series 'T1*'",
   }),
 };
 
@@ -64,10 +65,10 @@ async function ask(series: readonly Series[], io: CommandIo): Promise<readonly S
   if (series.length < 2) return null;
   const { describeSeries, selectSeries } = await import('../../imaging/index.js');
   const lines = series.map((each) => `  ${oneLine(describeSeries(each))}\n`);
-  io.writeErr(`${series.length} DICOM series are there:\n${lines.join('')}`);
+  io.writeErr(`${series.length} DICOM series were found:\n${lines.join('')}`);
   for (;;) {
     const answer = await readAnswer(
-      'Which are to be sent? Numbers, parts of descriptions (T1*), or Enter for all: ',
+      'Which ones should be sent? Numbers, patterns for descriptions (T1*), or Enter for all: ',
       io,
     );
     const words = answer.split(',').map((each) => each.trim());

@@ -100,7 +100,7 @@ export const sendingFlags = {
   'all-files': Flags.boolean({
     default: false,
     helpGroup: 'JOB',
-    description: 'Also send files that are not volumes: .json, .bval, .tsv, .txt, README and the like',
+    description: 'Also send files that are not volumes, such as README, .json, .bval, .tsv and .txt',
   }),
   ...seriesFlags,
   ...selectionFlags,
@@ -118,24 +118,27 @@ export const runFlags = {
   'dry-run': Flags.boolean({
     helpGroup: 'PRIVACY',
     description:
-      'Print what would leave this machine: files, names, what is kept and removed, sizes. Sends nothing, and needs no server',
+      'Print what would leave this machine (files, names, sizes, what is kept and what is removed) without sending ' +
+      'anything. Needs no server',
   }),
   yes: Flags.boolean({
     char: 'y',
     helpGroup: 'JOB',
-    description: 'Ask nothing: of a directory with several DICOM series send all',
+    description: 'Ask no questions; send all series of a directory that contains several',
   }),
   detach: Flags.boolean({
     // These flags concern the result, which --detach does not fetch.
     exclusive: ['output', 'force', 'wait', 'no-zip'],
-    description: "Print only the job's id and return at once; without --keep, asks for '--keep max'",
+    description:
+      "Print only the job's id and return at once; the server keeps the job as with '--keep max' by default",
   }),
   'on-end': Flags.string({
     helpGroup: 'JOB',
     helpValue: 'COMMAND',
     exclusive: ['detach'],
     description:
-      'Command that a shell runs when this one has ended, whatever came of it, with a JSON document about it on stdin',
+      'Shell command to run when this command ends, whether it succeeds or fails; it gets a JSON document about ' +
+      'the outcome on stdin',
   }),
 };
 
@@ -144,7 +147,7 @@ export const showFlag = {
   show: Flags.boolean({
     helpGroup: 'JOB',
     exclusive: ['detach', 'each'],
-    description: "On a terminal, draw the scans with the result at the end, as 'remote-app show' does",
+    description: "On a terminal, finish by drawing the result on the scans, as 'remote-app show' does",
   }),
 };
 
@@ -154,15 +157,16 @@ const conversionFlags = {
     helpGroup: 'JOB',
     exclusive: ['detach'],
     description:
-      'Also convert what comes back for viewers, beside the original; several times for several formats: a DICOM segmentation ' +
-      '(dicom-seg, or with all labels in one frame dicom-labelmap) or contours (rtstruct) in the study of the scan, ' +
-      'a segmentation of 3D Slicer (nrrd), nifti, or of intensities a derived series (dicom)',
+      'Also convert the result for viewers, beside the original (repeatable): a DICOM segmentation (dicom-seg; ' +
+      'dicom-labelmap has all labels in one frame) or contours (rtstruct) in the study of the scan, a 3D Slicer ' +
+      'segmentation (nrrd), NIfTI (nifti), or a derived series of an intensity image (dicom)',
   }),
   strict: Flags.boolean({
     helpGroup: 'JOB',
     dependsOn: ['as'],
     description:
-      'With --as, refuse a label map on another grid than its scan; otherwise the nearest labels are taken',
+      "With --as, refuse a label map whose grid differs from its scan's; by default it is resampled with the " +
+      'nearest labels',
   }),
 };
 
@@ -176,7 +180,9 @@ export const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRe
 const eachFlags = {
   output: {
     ...outputFlags.output,
-    description: `${outputFlags.output.description}; with --each, the directory of all results, by default ${defaultOutput} even if it has files`,
+    description:
+      `${outputFlags.output.description}; with --each, the directory for all results [default: ${defaultOutput}, ` +
+      'even if it contains files]',
   },
   force: less({
     ...outputFlags.force,
@@ -186,8 +192,9 @@ const eachFlags = {
     helpGroup: 'EACH',
     exclusive: ['detach'],
     description:
-      'Run one job for each volume, or for each one with the files of the other groups that are paired with it; each result goes ' +
-      'to --output under the path of its input. What is done already is not sent again: the same command goes on where it ended',
+      'Run one job per volume, together with the files of the other groups that are paired with it. Each result ' +
+      'goes below --output, under the path of its input. Finished cases are not sent again, so repeating the ' +
+      'command continues where it stopped',
   }),
   'at-most': wholeNumber({
     helpGroup: 'EACH',
@@ -195,37 +202,39 @@ const eachFlags = {
     min: 1,
     max: 256,
     dependsOn: ['each'],
-    description: 'Most jobs at once, fewer where the server allows fewer [default: 4]',
+    description: "Maximum number of jobs at once, within the server's own limit [default: 4]",
   }),
   'fail-fast': Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each'],
-    description: 'End at the first case that fails; otherwise the others go on',
+    description: 'Stop at the first case that fails, instead of continuing with the others',
   }),
   'keep-version': Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each'],
     exclusive: ['force'],
     description:
-      'After an upgrade of the app, keep the results of the earlier version and compute only the other cases; --force computes all again',
+      'After an upgrade of the app, keep the results of the earlier version and compute only the remaining cases; ' +
+      '--force computes all of them again',
   }),
   'skip-incomplete': Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each'],
-    description: 'Leave out the cases that do not have a file in each group; otherwise nothing is sent',
+    description:
+      'Skip cases that lack a file in one of the groups; by default nothing is sent if there are any',
   }),
   layout: Flags.option({ options: ['cases', 'bids'] as const })({
     helpGroup: 'EACH',
     dependsOn: ['each'],
     description:
-      'How results lie in --output: in a directory for each case, or as derivatives of BIDS, whose data set --output then is ' +
-      '[default: cases]',
+      'How --output is organised: one directory per case, or a BIDS derivatives data set [default: cases]',
   }),
   watch: Flags.boolean({
     helpGroup: 'EACH',
     dependsOn: ['each', 'json'],
     description:
-      'With --json, print every change of a case while the command runs, as one JSON document per line; the last line is about all cases',
+      'With --json, print each change of a case as it happens, one JSON document per line; the last line ' +
+      'summarises all cases',
   }),
 };
 
@@ -259,7 +268,7 @@ export const volumeArgs = {
   paths: Args.string({
     multiple: true,
     ignoreStdin: true,
-    description: 'Files, patterns or directories; a DICOM series or a .zarr store is sent whole',
+    description: 'Files, patterns or directories; a DICOM series or .zarr store is sent as a whole',
   }),
 };
 
@@ -268,6 +277,6 @@ export const datasetArgs = {
   paths: Args.string({
     multiple: true,
     ignoreStdin: true,
-    description: 'The data set: a directory, or a zip archive of one',
+    description: 'The data set: a directory, or a zip archive of it',
   }),
 };

@@ -34,10 +34,12 @@ const sizeFlag = Flags.custom<number | null>({
 
 /** The limits of an owner. */
 export const limitFlags = {
-  'max-jobs': numberFlag({ description: "Most jobs active at once; further jobs wait; 'none' for no limit" }),
-  'max-gpus': numberFlag({ description: 'Most GPUs in use at once; further jobs wait' }),
-  'max-kept': sizeFlag({ description: 'Most bytes that all its jobs keep on the server, such as 50GiB' }),
-  'max-upload': sizeFlag({ description: 'Largest upload, such as 2GiB' }),
+  'max-jobs': numberFlag({
+    description: "Maximum number of jobs at once; further jobs wait; 'none' for no limit",
+  }),
+  'max-gpus': numberFlag({ description: 'Maximum number of GPUs in use at once; further jobs wait' }),
+  'max-kept': sizeFlag({ description: 'Maximum size of what its jobs keep on the server, such as 50GiB' }),
+  'max-upload': sizeFlag({ description: 'Maximum size of an upload, such as 2GiB' }),
 };
 
 function readApps(text: string): readonly string[] | undefined {
@@ -49,7 +51,7 @@ function readApps(text: string): readonly string[] | undefined {
 export const appsFlag = Flags.custom<readonly string[] | null>({
   helpValue: 'APP,APP',
   description:
-    "Ids of the only apps that it sees and runs, as 'remote-app apps' lists them; 'all' for all of the server",
+    "Restrict the token to these apps, by their ids in 'remote-app apps'; 'all' for all of the server's apps",
   parse: orWord('all', 'ids of apps', readApps),
 });
 
@@ -90,7 +92,7 @@ export const expiresFlag = Flags.custom<string | null>({
 export const nameArg = Args.string({
   required: true,
   ignoreStdin: true,
-  description: 'Name of the token: the person or the program that holds it',
+  description: 'Name of the token: the person or program that uses it',
 });
 
 /** The module that reads and writes the file, imported lazily to keep start-up fast. */
@@ -116,7 +118,7 @@ export const tokensFlag = pathFlag({
   required: true,
   helpValue: 'FILE',
   env: 'REMOTE_APP_TOKENS',
-  description: "The file of the tokens, as 'serve --tokens' names it",
+  description: "Token file, as given to 'serve --tokens'",
 });
 
 /** Runs a function with the module that handles the token file, and turns its errors into usage errors. */

@@ -65,7 +65,7 @@ export class InputReader implements Disposable {
     if (sent !== null && this.#isUnchanged) return sent;
     this.connection.signal?.throwIfAborted();
     this.options.reporter.note(
-      `The inputs have changed since they were sent, so that no ${recordName} is written`,
+      `The inputs have changed since they were sent, so no ${recordName} is written`,
     );
     return null;
   }

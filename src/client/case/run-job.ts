@@ -142,7 +142,7 @@ async function onlyCase(
     await checkOperation(connection, submission);
     throw error;
   });
-  reporter.waiting(`Asking ${connection.server} what it takes`);
+  reporter.waiting(`Asking ${connection.server} for its limits`);
   const terms = await preflight(connection, submission, reporter).finally(() => reporter.waiting(null));
   const { requiresDeidentified } = terms;
   const preparing = { ...options, requiresDeidentified, server: connection.server };

@@ -72,7 +72,7 @@ export async function stateOfResult(
   const some = (names: readonly string[]) =>
     quoteName(names[0] ?? '') + (names.length > 1 ? ` and ${counted(names.length - 1, 'other file')}` : '');
   const about = [
-    ...(changed.length > 0 ? [`A person has changed ${some(changed)}`] : []),
+    ...(changed.length > 0 ? [`Edited by a person: ${some(changed)}`] : []),
     ...(beside.length > 0 ? [`A person changed ${some(beside)} of an earlier result`] : []),
   ];
   return {

@@ -104,7 +104,7 @@ export const refresh = (connection: Connection): Promise<RefreshAnswer> =>
       method: routes.refresh.method,
     }),
     [errorKinds.notFound, errorKinds.methodNotAllowed],
-    `${connection.server} cannot be asked to refresh its apps, as KonfAI's server cannot: restart it instead`,
+    `${connection.server} cannot refresh its apps while it runs, like KonfAI's server: restart it instead`,
   );
 
 /** The state of the server's repositories. */

@@ -24,7 +24,7 @@ class TimeLimit implements Disposable {
     private readonly other: AbortSignal | undefined,
   ) {
     this.#timer = setTimeout(() => {
-      this.#controller.abort(new DOMException('The time is up', 'TimeoutError'));
+      this.#controller.abort(new DOMException('Out of time', 'TimeoutError'));
     }, seconds * 1000).unref();
     other?.addEventListener('abort', this.#onOther);
     if (other?.aborted) this.#onOther();
@@ -201,7 +201,7 @@ export class Connection implements NextCommands {
       try {
         const reply = await this.#askOnce(path, call);
         const isAbsent = !this.#isMet && isGatewayError(reply.statusCode);
-        if (!isAbsent || !(await this.#waitsForStart(`${this.server} is not there yet`, call))) return reply;
+        if (!isAbsent || !(await this.#waitsForStart(`${this.server} is not up yet`, call))) return reply;
         discard(reply);
       } catch (error) {
         const isRefused = error instanceof TransportError && codeOf(error) === 'ECONNREFUSED';

@@ -33,7 +33,7 @@ function readAll(directory: string): Readonly<Record<string, unknown>> {
   return readPrivate(
     file,
     'profiles',
-    (problem) => `The profiles in ${file} cannot be read: ${problem}; mend or remove it, then log in again`,
+    (problem) => `The profiles in ${file} cannot be read: ${problem}; repair or remove it, then log in again`,
   );
 }
 

@@ -56,7 +56,7 @@ function readProxy(name: string, value: string): NamedProxy {
   try {
     url = new URL(/^[a-z][a-z\d+.-]*:\/\//i.test(value) ? value : `http://${value}`);
   } catch (cause) {
-    throw problem('holds no address of a proxy', cause);
+    throw problem('is not the address of a proxy', cause);
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw problem(`names a proxy of a kind that is not supported (${quoteName(url.protocol)})`);

@@ -85,7 +85,7 @@ const shown = (certificate: X509Certificate | undefined): string =>
 
 /** What to say about the certificates given with `--ca`. */
 const notVouched = (trust: Trust | undefined): string =>
-  trust ? `, and the certificates in ${quotePath(trust.file)} do not vouch for it` : '';
+  trust ? `, and the certificates in ${quotePath(trust.file)} do not cover it` : '';
 
 const unknownIssuer = ({ server, certificate, trust }: TlsPeer): string => {
   const issuer = certificate ? `, issued by ${shortName(certificate.issuer)}` : '';

@@ -45,7 +45,7 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
 /** A log that another program is reading. KonfAI's server cuts a job's second stream; ours refuses it. */
 export const readAlready = (connection: Connection, jobId: string): ClientError =>
   new ClientError(
-    `The log of job ${jobId} is being read already, and ${connection.server} gives it to one reader at a time; ` +
+    `The log of job ${jobId} is already being read, and ${connection.server} allows one reader at a time; ` +
       `'${connection.nextCommand(`status ${jobId}`)}' shows the state of the job, '${connection.nextCommand(`result ${jobId}`)}' waits for its result`,
     exitCodes.busy,
     { job_id: jobId },

@@ -19,7 +19,7 @@ export async function saveAppConfig(
 ): Promise<SavedArchive> {
   if (!isForced && hasFiles(directory)) {
     throw new UsageError(
-      `${quotePath(directory)} has files already, which the configuration could replace; name another directory with --config, or write into this one with --force`,
+      `${quotePath(directory)} already contains files, which the configuration could replace; name another directory with --config, or write into this one with --force`,
     );
   }
   const asked = appConfigPath(app);

@@ -140,7 +140,10 @@ export async function download(
       total = range?.total ?? Number(header(reply, 'content-length') ?? 0);
       if (!(await sink.seek(start, total))) {
         await reply.body.dump();
-        throw new ClientError('The download broke and cannot go on; start it again', exitCodes.notReached);
+        throw new ClientError(
+          'The download was interrupted and cannot continue; start it again',
+          exitCodes.notReached,
+        );
       }
       offset = start;
       tag = strongTag(reply);

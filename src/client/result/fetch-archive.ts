@@ -117,7 +117,7 @@ export class ArchiveFetch implements AsyncDisposable {
   async #checkRoom(bytes: number): Promise<void> {
     const free = await freeIn(this.own.directory);
     if (bytes <= free) return;
-    const what = `${quotePath(this.target)} will have ${formatBytes(bytes)}, and ${formatBytes(free)} are free there`;
+    const what = `${quotePath(this.target)} would take ${formatBytes(bytes)}, and ${formatBytes(free)} are free there`;
     throw new NoRoom(what, this.#next);
   }
 
@@ -160,7 +160,7 @@ export class ArchiveFetch implements AsyncDisposable {
     if (isOwned && unplaced > 0)
       throw new ArchiveError(
         'unplaced',
-        `The result is not whole: ${partly(unplaced)}; '${again}' saves it as it is`,
+        `The result is incomplete: ${partly(unplaced)}; '${again}' saves it as it is`,
       );
   }
 

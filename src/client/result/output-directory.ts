@@ -76,7 +76,7 @@ export function foreseeOutput({ directory, taken }: OutputDirectory): string {
   if (taken === 'replace' || !hasFiles(target)) return target;
   if (taken === 'number') return firstFree(directory).place;
   throw new UsageError(
-    `${quotePath(directory)} has files already, which the result could replace; ` +
+    `${quotePath(directory)} already contains files, which the result could replace; ` +
       'name another directory with --output, or write into this one with --force',
   );
 }
@@ -147,7 +147,7 @@ export function checkOutput(directory: string): void {
   try {
     tryToWrite(existing, path.relative(existing, target));
   } catch (cause) {
-    const place = existing === target ? '' : `it cannot be made in ${quotePath(existing)}: `;
+    const place = existing === target ? '' : `it cannot be created in ${quotePath(existing)}: `;
     const remedy = isOutOfInodes(cause, existing) ? `remove some files there, or ${choose}` : choose;
     throw new UsageError(
       `Results cannot be saved in ${quotePath(target)}: ${place}${faultWithoutPath(cause, existing)}; ${remedy}`,

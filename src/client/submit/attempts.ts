@@ -114,7 +114,7 @@ async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void
   await patience.after(error).catch((reason: unknown) => {
     if (reason !== error) throw reason;
     const message =
-      `${error.message}; no place was free for ${patience.words}, and no job was made: run the command again later, ` +
+      `${error.message}; the server stayed full for ${patience.words}, and no job was created: run the command again later, ` +
       'or have it wait for longer with --patience';
     throw new ClientError(message, error.exitCode, error.details, { cause: error });
   });
@@ -192,8 +192,8 @@ export class Attempts {
   #givenUp(error: unknown, why: string, allBytesSent: boolean): unknown {
     if (error instanceof Interrupted) return interrupted(this.connection, error, allBytesSent);
     if (!(error instanceof ClientError) || !isTransient(error)) return error;
-    const next = allBytesSent ? mayBeAccepted(this.connection) : `no job was made: ${this.sent.next}`;
-    const message = `${error.message}; the upload is given up ${why}; ${next}`;
+    const next = allBytesSent ? mayBeAccepted(this.connection) : `no job was created: ${this.sent.next}`;
+    const message = `${error.message}; gave up on the upload ${why}; ${next}`;
     return new ClientError(message, error.exitCode, error.details, { cause: error });
   }
 }

@@ -135,7 +135,7 @@ class UploadAttempt {
     onBytes(offset);
     // A server that answers but takes nothing is still waited for.
     if (offset > this.farthest && patience.renew())
-      reporter.note(`${this.connection.server} takes the upload, which goes on`);
+      reporter.note(`${this.connection.server} accepts the upload again, which continues`);
     this.farthest = Math.max(this.farthest, offset);
   }
 

@@ -177,7 +177,7 @@ class Progress {
     this.moved(file, there);
     if (there > 0 && there < size)
       this.reporter.note(
-        `${quotePath(file.path)} goes on after ${formatBytes(there)} of ${formatBytes(size)}`,
+        `${quotePath(file.path)} continues after ${formatBytes(there)} of ${formatBytes(size)}`,
       );
     if (this.#found.has(file)) return;
     this.#found.add(file);
@@ -186,6 +186,6 @@ class Progress {
     if (this.#found.size !== this.#count || this.#whole === 0) return;
     const files = `${this.#whole} of ${counted(this.#count, 'file')}`;
     const are = this.#whole === 1 ? 'is' : 'are';
-    this.reporter.note(`${files} ${are} there already (${formatBytes(this.#saved)} not sent)`);
+    this.reporter.note(`${files} ${are} already on the server (${formatBytes(this.#saved)} not sent)`);
   }
 }

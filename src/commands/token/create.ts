@@ -11,10 +11,11 @@ import {
 } from '../../cli/tokens/index.js';
 
 export default class TokenCreate extends TokenCommand {
-  static override summary = 'Make a token for a person or a program';
+  static override summary = 'Create a token for a person or a program';
   static override description =
-    'Prints the token once, alone on stdout; the file keeps only a hash of it, and is created if it does not exist. A user sees ' +
-    'and changes only their own jobs, an admin those of everybody. A running server notices the change by itself.';
+    'Prints the token once, alone on stdout; the file stores only a hash of it, and is created if it does not ' +
+    "exist. A user can see and change only their own jobs, an admin everybody's. A running server picks up the " +
+    'change by itself.';
   static override examples = [
     '<%= config.bin %> token create ana --tokens /etc/remote-app/tokens.json',
     '<%= config.bin %> token create guest --apps liver,brain --tokens tokens.json',
@@ -25,12 +26,12 @@ export default class TokenCreate extends TokenCommand {
     role: Flags.option({
       options: roles,
       default: 'user',
-      description: "'user' sees their own jobs, 'admin' those of everybody",
+      description: "A 'user' sees only their own jobs, an 'admin' everybody's",
     })(),
     apps: appsFlag(),
     ...limitFlags,
     expires: expiresFlag({
-      description: 'How long the token is valid, such as 12h or 90d; for ever by default',
+      description: 'How long the token is valid, such as 12h or 90d [default: forever]',
     }),
   };
 

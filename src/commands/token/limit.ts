@@ -12,24 +12,25 @@ import {
 } from '../../cli/tokens/index.js';
 
 export default class TokenLimit extends TokenCommand {
-  static override summary = 'Set or show the limits of a token, or of all tokens of a role';
+  static override summary = 'Set or show the limits of a token or a role';
   static override description =
-    "A token's own limits take precedence over those of its role. Limits that are not named stay as they are; 'none' lifts one. " +
-    'An app that a token does not have is as unknown to it as one that the server does not have; its jobs of that app stay. ' +
-    'Without a limit, the command shows the current ones. Beyond --max-jobs or --max-gpus jobs wait; beyond --max-upload or --max-kept a ' +
-    'submission is refused, with a sentence that says which. A job that alone asks for more than --max-gpus is refused too.';
+    "A token's own limits take precedence over those of its role. Limits that are not given stay unchanged; " +
+    "'none' removes one. Without any limit, shows the current ones. Jobs beyond --max-jobs or --max-gpus wait; a " +
+    'submission beyond --max-upload or --max-kept is refused with a message that names the limit, and so is a ' +
+    'job that asks for more than --max-gpus by itself. To a token, an app that it may not use looks like one ' +
+    'that does not exist; its existing jobs of that app remain.';
   static override examples = [
     '<%= config.bin %> token limit ana --max-jobs 4 --max-gpus 1 --tokens tokens.json',
     '<%= config.bin %> token limit ana --apps liver,brain --tokens tokens.json',
     '<%= config.bin %> token limit --role user --max-kept 50GiB --tokens tokens.json',
   ];
   static override args = {
-    name: Args.string({ ignoreStdin: true, description: 'Name of a token; or give --role' }),
+    name: Args.string({ ignoreStdin: true, description: 'Name of a token; give --role instead for a role' }),
   };
   static override flags = {
     role: Flags.option({
       options: roles,
-      description: 'All tokens of this role that have no limit of their own',
+      description: 'Apply to all tokens of this role that have no limit of their own',
     })(),
     apps: appsFlag(),
     ...limitFlags,

@@ -13,11 +13,12 @@ import { Interrupted, TransportError } from '../../client/errors.js';
 const longestAnswer = 10;
 
 export default class TokenList extends ClientCommand {
-  static override summary = 'List the tokens of a file';
+  static override summary = 'List the tokens in a file';
   static override description =
-    'Shows their names, roles and times, including those of revoked and expired tokens. The file does not hold the tokens themselves. ' +
-    "A limit that a token does not have itself, and inherits, is marked '(role)'. With an admin's token the command also shows those of " +
-    "the server, '(server)', when each last had a job, and how much its jobs keep there.";
+    'Shows names, roles and times, also of revoked and expired tokens. The file does not contain the tokens ' +
+    "themselves. Limits inherited from the role are marked '(role)'. With an admin's token, the command also " +
+    "shows the server's own limits, marked '(server)', when each token last had a job, and how much its jobs " +
+    'keep on the server.';
   static override examples = [
     '<%= config.bin %> token list --tokens /etc/remote-app/tokens.json',
     "<%= config.bin %> token list --tokens tokens.json --json | jq -r '.tokens[].name'",

@@ -1,11 +1,11 @@
 import { nameArg, TokenCommand } from '../../cli/tokens/index.js';
 
 export default class TokenRevoke extends TokenCommand {
-  static override summary = 'Make a token invalid';
+  static override summary = 'Revoke a token';
   static override description =
-    'A server that uses the file refuses it from the next request on; what it sends already is sent to its end. The name ' +
-    "stays taken, so that nobody else gets the jobs of its owner; these go on, and expire in their time. 'token rotate' lets " +
-    'the same person in again.';
+    'Servers that use the file refuse the token from the next request on; responses in progress are completed. ' +
+    "The name stays reserved, so that nobody else gets the owner's jobs; these continue, and expire as usual. " +
+    "'token rotate' gives the same person access again.";
   static override examples = [
     '<%= config.bin %> token revoke ana --tokens /etc/remote-app/tokens.json',
     '<%= config.bin %> token revoke ci --tokens tokens.json --json',

@@ -158,10 +158,10 @@ function targetOf(
       `${quotePath(file)} has ${isLabelMap ? 'labels' : 'intensities'}, which --as ${format} cannot hold`,
     );
   if (output !== null && endings[format]?.test(output) === false)
-    throw new UsageError(`${quotePath(output)} has not the ending of ${format}, such as ${ending}`);
+    throw new UsageError(`${quotePath(output)} does not have the extension of ${format}, such as ${ending}`);
   const target = output ?? stem + ending;
   if (path.resolve(target) === path.resolve(file))
-    throw new UsageError(`${quotePath(file)} is in that format already`);
+    throw new UsageError(`${quotePath(file)} is already in that format`);
   return path.resolve(target);
 }
 
@@ -203,7 +203,7 @@ export async function* convertFile(
     const isLabelMap = files.length > 0 || (await isWrittenAsLabels(format, volume));
     const target = targetOf(source, output, format, isLabelMap);
     if (!how.mayReplace && existsSync(target))
-      throw new UsageError(`${quotePath(target)} is there already; replace it with --force`);
+      throw new UsageError(`${quotePath(target)} already exists; replace it with --force`);
     const conversion: VolumeToConvert = {
       ...{ ...how, volume, isLabelMap, layers, overlap, maker },
       series: () => scans.scanOf(volume, named),

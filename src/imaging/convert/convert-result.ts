@@ -139,6 +139,6 @@ export async function convertResult(
     }
   }
   if (files.length > 0 && outputs.length === 0 && problems.length === 0)
-    tell(`Nothing of the ${counted(files.length, 'volume')} that came back needed a conversion`);
+    tell(`None of the ${counted(files.length, 'volume')} in the result needed a conversion`);
   return { as: [...formats], outputs, problems };
 }

@@ -87,7 +87,7 @@ export async function convertVolume(
     conversion;
   // What is in a directory may be more than an earlier series.
   if (existsSync(target) && (!mayReplace || format === 'dicom'))
-    throw new VolumeError(`${path.basename(target)} is there already.`);
+    throw new VolumeError(`${path.basename(target)} already exists.`);
   if (format === 'nrrd' && isLabelMap) {
     const scan = await conversion.seriesIfAny();
     // Its own grid is right, unless what made it placed the slices of a tilted gantry wrongly.

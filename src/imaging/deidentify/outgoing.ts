@@ -71,14 +71,14 @@ async function deidentifierFor(
 ): Promise<Deidentifier | null> {
   const { mode: asked, isRefused, allowed, configDir, profile } = deidentify;
   if (requiresDeidentified && isRefused)
-    throw new UsageError(`${server} takes de-identified files alone; leave out --no-deidentify`);
+    throw new UsageError(`${server} accepts only de-identified files; leave out --no-deidentify`);
   if (requiresDeidentified && asked === 'names')
     throw new UsageError(
-      `${server} takes de-identified files alone, and --deidentify=names makes nothing but their names neutral; give --deidentify`,
+      `${server} accepts only de-identified files, and --deidentify=names makes nothing but their names neutral; give --deidentify`,
     );
   if (requiresDeidentified && asked === null)
     reporter.note(
-      `${server} takes de-identified files alone: they are de-identified here, as with --deidentify`,
+      `${server} accepts only de-identified files: they are de-identified here, as with --deidentify`,
     );
   const mode = requiresDeidentified ? 'full' : isRefused ? null : asked;
   if (mode === null) {

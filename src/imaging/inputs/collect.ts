@@ -46,7 +46,7 @@ export interface Collected
 function noVolume(count: number, { purpose }: Obstacles): string {
   const [more, them] = count === 1 ? ['', 'it'] : [`, nor are ${count - 1} more`, 'them'];
   const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
-  return `is not a volume${more}, and there is none beside ${them}${remedy}`;
+  return `is not a volume${more}, and there is no volume beside ${them}${remedy}`;
 }
 
 /** Headers whose voxels are in other files, and such voxels: the header says how these are packed. */

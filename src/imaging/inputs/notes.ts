@@ -88,7 +88,7 @@ function* notesBesides(besides: Besides): Generator<string> {
     yield `${what} not sent (${someOf(copies)})`;
   }
   if (repeated.length > 0)
-    yield `Links lead again to directories that were searched already, and what they hold is sent once: ${someOf(repeated)}`;
+    yield `Links lead again to directories that were searched already, and their contents are sent once: ${someOf(repeated)}`;
   if (strays.length > 0)
     yield `Not part of their Zarr store, and not sent: ${someOf(strays.map((each) => quotePath(each)))}`;
   if (followed.length > 0) {

@@ -105,7 +105,7 @@ export async function* htmlPage(
     names.push(each.name);
     failed.push(each.status === 'failed');
   }
-  if (names.length === 0) throw new RangeError('There is no case to make a page of.');
+  if (names.length === 0) throw new RangeError('There is no case to make a page from.');
   // Marks are kept in the browser by what the page shows: those of an earlier result do not appear at a new one.
   const id = identity.digest('hex').slice(0, 32);
   yield jsonBlock('page', { id, title, csvName, names, failed, hasVolumes });

@@ -66,11 +66,11 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
   ];
 
   if (!shown.hasOrientation)
-    notes.push(`${nameOf(shown)} does not say which way its axes run: left and right may be swapped`);
+    notes.push(`${nameOf(shown)} does not say which way its axes point: left and right may be swapped`);
   for (const file of [scan, mask])
     if (file?.hasContradictorySides)
       notes.push(
-        `The sform and the qform of ${nameOf(file)} contradict each other in left and right: it is drawn by its sform, and programs that read the qform mirror it`,
+        `The sform and the qform of ${nameOf(file)} contradict each other in left and right: it is drawn by its sform, and programs that read the qform show it mirrored`,
       );
   const orientation = orientationOf(shown);
   const shear = shearOf(shown);

@@ -7,20 +7,21 @@ import { type AppManifest, gpuUses, operationNames, parseSize } from '../../cont
  */
 
 export const volumeSchema = z.object({
-  display_name: z.string().describe('What the volume is, for a person'),
+  display_name: z.string().describe('Description of the volume for people'),
   volume_type: z
     .string()
     .describe(
-      'VOLUME for an image, SEGMENTATION for labels: no picture, table, document or archive is taken for these; another word is shown, and takes any file',
+      'VOLUME for an image, SEGMENTATION for labels; neither accepts pictures, tables, documents or archives. Any ' +
+        'other word is only shown, and accepts any file',
     ),
-  required: z.boolean().default(true).describe('false: the app runs without it'),
+  required: z.boolean().default(true).describe('false if the app also runs without it'),
   default: z.string().nullable().default(null).describe('Left empty; for clients that know a default volume'),
   unit: z
     .string()
     .min(1)
     .max(20)
     .optional()
-    .describe('Unit of its values, such as HU or ms: pictures name it where the file itself does not'),
+    .describe('Unit of its values, such as HU or ms; pictures show it if the file itself does not say'),
 });
 const volumes = z.record(z.string(), volumeSchema);
 
@@ -30,32 +31,40 @@ const resources = z.strictObject({
   gpu: z
     .enum(gpuUses)
     .optional()
-    .describe('required: jobs on the CPU are refused; optional (the default); none: jobs get no GPU'),
-  gpu_memory: size
-    .optional()
-    .describe('GPU memory that a job uses on each of its GPUs at most, such as 8GiB'),
-  memory: size.optional().describe('Memory that a job uses at most, such as 24GiB'),
-  cpus: z.number().int().min(1).optional().describe('CPUs that a job keeps busy'),
-  disk: size.optional().describe('What a job writes at most, such as 20GiB'),
+    .describe("'required' refuses jobs on the CPU; 'optional' is the default; with 'none', jobs get no GPU"),
+  gpu_memory: size.optional().describe('Maximum memory that a job uses on each of its GPUs, such as 8GiB'),
+  memory: size.optional().describe('Maximum memory that a job uses, such as 24GiB'),
+  cpus: z.number().int().min(1).optional().describe('Number of CPUs that a job keeps busy'),
+  disk: size.optional().describe('Maximum that a job writes to disk, such as 20GiB'),
 });
 
 export const appManifestSchema = z.object({
-  display_name: z.string().describe("The app's name, for a person"),
-  description: z.string().describe('What it does, with what limits, in a paragraph'),
-  short_description: z.string().describe('What it does, in one line'),
-  tta: z.number().int().min(0).describe('Most passes of test-time augmentation (--tta); 0: it has none'),
-  mc_dropout: z.number().int().min(0).describe('Most passes of MC dropout (--mc); 0: it has none'),
+  display_name: z.string().describe('Name of the app for people'),
+  description: z.string().describe('What the app does and what its limits are, in a paragraph'),
+  short_description: z.string().describe('What the app does, in one line'),
+  tta: z
+    .number()
+    .int()
+    .min(0)
+    .describe('Maximum number of test-time augmentation passes (--tta); 0 if there are none'),
+  mc_dropout: z
+    .number()
+    .int()
+    .min(0)
+    .describe('Maximum number of MC dropout passes (--mc); 0 if there are none'),
   inputs: volumes
     .default({})
     .describe(
-      'By any key, what one case consists of: one group of --inputs each. Without an entry the app is listed as one without inference',
+      'The inputs of one case, under any keys; each is one group of --inputs. Without any, the app is listed as ' +
+        'one without inference',
     ),
-  outputs: volumes.default({}).describe('By any key, what it writes for a case'),
+  outputs: volumes.default({}).describe('The outputs for one case, under any keys'),
   inputs_evaluations: z
     .record(z.string(), z.record(z.string(), volumes))
     .default({})
     .describe(
-      'By name of an evaluation, then by its file (Evaluation.yml), what it reads. Without an entry the app is listed as one without evaluation',
+      'The inputs of each evaluation, by its name and then by its file (Evaluation.yml). Without any, the app is ' +
+        'listed as one without evaluation',
     ),
   terminology: z
     .record(
@@ -69,22 +78,23 @@ export const appManifestSchema = z.object({
           .max(256)
           .optional()
           .describe(
-            'All values that belong to it, for regions that overlap: [1, 2, 3] of a whole tumour. Without them, its own value alone',
+            'All values that belong to it, for overlapping regions: [1, 2, 3] for a whole tumour. By default, only its ' +
+              'own value',
           ),
         snomed: z
           .object({
             code: z
               .string()
               .regex(/^\d{6,16}$/)
-              .describe('The number of the concept: 10200004'),
-            meaning: z.string().min(1).max(64).describe('What the concept is called there: Liver'),
+              .describe('Code of the concept, such as 10200004'),
+            meaning: z.string().min(1).max(64).describe('Name of the concept, such as Liver'),
           })
           .optional()
-          .describe('What it marks, by SNOMED CT: DICOM SEG (--as dicom-seg) says it in this code'),
+          .describe('What it marks, as a SNOMED CT code; used in DICOM SEG (--as dicom-seg)'),
       }),
     )
     .optional()
-    .describe('By value of a label, its name and its colour'),
+    .describe('Name and colour of each label, by its value'),
   citation: z
     .array(
       z.object({
@@ -98,38 +108,37 @@ export const appManifestSchema = z.object({
       }),
     )
     .optional()
-    .describe('What to cite in a work that uses the app; records keep it, and `remote-app cite` prints it'),
+    .describe('What to cite in work that uses the app; stored in records, and printed by `remote-app cite`'),
   models: z
     .array(z.string())
     .optional()
-    .describe(
-      'Checkpoints by file name, the first one first; without it, all files with weights in the directory',
-    ),
+    .describe('File names of the checkpoints, in order; by default, all files with weights in the directory'),
   patch_size: z
     .array(z.number().int().min(0))
     .nullable()
     .default(null)
     .describe(
-      'Usual patch size, in voxels along each axis, 0 for an axis that stays whole; null: it has none',
+      'Usual patch size, in voxels along each axis; 0 for an axis that is not split; null if there is none',
     ),
   parameters: z
     .unknown()
     .optional()
     .meta({
       description:
-        'What --set NAME=VALUE changes: by name a value, or an object with what it may be. Other names and values are refused. Without it, nothing is',
+        'What --set NAME=VALUE can change: for each name a value, or an object that describes the allowed values. ' +
+        'Other names and values are refused. Without it, nothing is refused',
       type: 'object',
       additionalProperties: {
         properties: {
           type: {
             enum: ['number', 'integer', 'boolean', 'text'],
-            description: 'By default that of the default',
+            description: 'By default, the type of the default value',
           },
-          default: { description: 'What it is without --set' },
+          default: { description: 'Value without --set' },
           min: { type: 'number', description: 'Least number' },
           max: { type: 'number', description: 'Greatest number' },
-          choices: { type: 'array', minItems: 1, description: 'All values that it may have' },
-          description: { type: 'string', description: 'What it changes, for a person' },
+          choices: { type: 'array', minItems: 1, description: 'All allowed values' },
+          description: { type: 'string', description: 'Description for people' },
         },
       },
     }),
@@ -138,7 +147,7 @@ export const appManifestSchema = z.object({
       operations: z
         .partialRecord(z.enum(operationNames as [(typeof operationNames)[number]]), resources)
         .optional()
-        .describe('What differs for single operations, by their names, such as fine_tune'),
+        .describe('Values that differ for some operations, by their names, such as fine_tune'),
     })
     .optional()
     .describe(
@@ -148,25 +157,28 @@ export const appManifestSchema = z.object({
     .boolean()
     .optional()
     .describe(
-      'true: a job that runs out of memory runs once more, with its GPUs to itself, as with `--retry-alone`',
+      'true to run a job that runs out of memory once more, with its GPUs to itself, as with `--retry-alone`',
     ),
   command: z
     .array(z.string().min(1))
     .min(1)
     .optional()
     .describe(
-      'Program and first arguments, run without a shell. An element that names a file or a directory in this one is made absolute. Without it, the engine of the server runs the app',
+      'Program and its first arguments, run without a shell. An element that names a file or directory of the app ' +
+        "is made absolute. Without it, the server's engine runs the app",
     ),
   resident: z
     .boolean()
     .optional()
     .describe(
-      'true: the command is started once and given job after job, so that it loads its model once. Needs `command`, and a program that does what docs/resident.md says',
+      'true to start the command once and give it one job after another, so that it loads its model only once. ' +
+        'Needs `command`, and a program that follows docs/resident.md',
     ),
   shared: z
     .boolean()
     .optional()
     .describe(
-      'true: the program keeps nothing of a job, so that one process may run jobs of several people where the admin allows it (serve --share-workers). Needs `resident`',
+      'true if the program keeps nothing of a job, so that one process may run the jobs of several people where ' +
+        'the admin allows it (serve --share-workers). Needs `resident`',
     ),
 }) satisfies z.ZodType<AppManifest>;

@@ -184,9 +184,9 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       const row = rows.find((each) => (uuid === '' ? each.id === id : each.uuid === uuid));
       if (!row) throw new NoGpuAnswer(`nvidia-smi does not list GPU ${id} any more`);
       const { used, total, isMemoryTold } = row;
-      if (!isMemoryTold) throw new MemoryNotTold(`nvidia-smi does not tell the memory of GPU ${id}`);
+      if (!isMemoryTold) throw new MemoryNotTold(`nvidia-smi does not report the memory of GPU ${id}`);
       if (used === null || total === null) {
-        throw new NoGpuAnswer(`nvidia-smi cannot tell the memory of GPU ${id}`);
+        throw new NoGpuAnswer(`nvidia-smi cannot report the memory of GPU ${id}`);
       }
       return { used, total };
     });

@@ -137,7 +137,7 @@ export class Admission {
     }
     if (isUpgraded()) {
       const detail =
-        'The program was upgraded under the running server, which takes no new job until its admin restarts it';
+        'The program was upgraded while the server was running; it accepts no new jobs until its admin restarts it';
       throw new ServiceError('upgraded', detail);
     }
     const allowed = owners.take(principal, stated);

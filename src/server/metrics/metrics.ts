@@ -69,26 +69,26 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   const accepted = counter('remote_app_jobs_accepted_total', 'Jobs that were accepted', 'app', 'operation');
   const ended = counter(
     'remote_app_jobs_ended_total',
-    'Jobs that have ended, by how: done, error or killed',
+    'Jobs that have ended, by state: done, error or killed',
     ...['app', 'operation', 'state'],
   );
   const wait = histogram(
     'remote_app_queue_wait_seconds',
-    'Time from the acceptance of a job until it started, by what it started on: gpu or cpu',
+    'Time from acceptance to start of a job, by device: gpu or cpu',
     'device',
   );
-  const run = histogram('remote_app_run_seconds', 'Time that a job ran', 'app', 'operation');
+  const run = histogram('remote_app_run_seconds', 'Run time of jobs', 'app', 'operation');
   const gpuTime = counter(
     'remote_app_gpu_seconds_total',
-    'Time that ended jobs had GPUs, summed over the GPUs',
+    'Time for which finished jobs held GPUs, summed over the GPUs',
     'app',
   );
-  const cpuTime = counter('remote_app_cpu_seconds_total', 'CPU time of ended jobs', 'app');
-  const gpuMemory = peaks('remote_app_gpu_memory_peak_bytes', 'Most memory of any one GPU that a job had');
-  const memory = peaks('remote_app_memory_peak_bytes', 'Most memory that a job had');
+  const cpuTime = counter('remote_app_cpu_seconds_total', 'CPU time of finished jobs', 'app');
+  const gpuMemory = peaks('remote_app_gpu_memory_peak_bytes', 'Peak memory of a job on any one GPU');
+  const memory = peaks('remote_app_memory_peak_bytes', 'Peak memory of a job');
   const overused = counter(
     'remote_app_overuse_total',
-    'Jobs that used over 10 % more of a resource than their app declares: gpu_memory or memory',
+    'Jobs that used over 10 % more of a resource (gpu_memory or memory) than their app declares',
     ...['app', 'resource'],
   );
   const refused = counter(
@@ -116,8 +116,8 @@ function countJobs(events: ServerEvents, registry: Registry): void {
 /** Metrics of uploads: those that were completed, and those that are kept. */
 function countUploads({ events, uploads }: MetricSources, registry: Registry): void {
   const counter = counterIn(registry);
-  const whole = counter('remote_app_uploads_total', 'Uploads that came whole');
-  const bytes = counter('remote_app_upload_bytes_total', 'Bytes of uploads that came whole');
+  const whole = counter('remote_app_uploads_total', 'Completed uploads');
+  const bytes = counter('remote_app_upload_bytes_total', 'Bytes of completed uploads');
   events.on('uploaded', ({ bytes: length }) => {
     whole.inc();
     bytes.inc(length);
@@ -127,12 +127,12 @@ function countUploads({ events, uploads }: MetricSources, registry: Registry): v
     uploads?.usage().reduce((total, each) => total + of(each), 0);
   gauge(
     'remote_app_kept_uploads',
-    'Uploads that the server keeps, also those that are not whole',
+    'Uploads that the server keeps, complete or not',
     sum((each) => each.uploads),
   );
   gauge(
     'remote_app_kept_upload_bytes',
-    'Bytes of these uploads; of one that is not whole, those that it is going to have',
+    'Bytes of these uploads; an incomplete one counts with its full size',
     sum((each) => each.bytes_kept),
   );
 }
@@ -207,19 +207,17 @@ function showServer(sources: MetricSources, registry: Registry): void {
       },
     });
   outOfUse('remote_app_gpu_drained', 'Whether an admin has drained this GPU: 1 or 0', 'drained');
-  outOfUse('remote_app_gpu_faulty', 'Whether this GPU does not work: 1 or 0', 'faulty');
+  outOfUse('remote_app_gpu_faulty', 'Whether this GPU is faulty: 1 or 0', 'faulty');
   const { gauge, counter } = oneValue(registry);
-  gauge(
-    'remote_app_draining',
-    'Whether new jobs are refused because an admin has asked for it: 1 or 0',
-    () => (sources.jobs.drainState.draining ? 1 : 0),
+  gauge('remote_app_draining', 'Whether the server is draining: 1 or 0', () =>
+    sources.jobs.drainState.draining ? 1 : 0,
   );
   gauge(
     'remote_app_faults',
     'Faults of the machine that keep jobs waiting, such as a lost GPU',
     () => sources.executor.faults?.().length ?? 0,
   );
-  gauge('remote_app_log_streams', 'Log streams that are open', () => sources.slots.open);
+  gauge('remote_app_log_streams', 'Open log streams', () => sources.slots.open);
   counter(
     'remote_app_received_bytes_total',
     'Bytes received by all connections',
@@ -232,12 +230,12 @@ function showServer(sources: MetricSources, registry: Registry): void {
   );
   gauge(
     'remote_app_disk_free_bytes',
-    'Free bytes of the file system that has the data directory',
+    "Free bytes on the data directory's file system",
     disk(({ bavail, bsize }) => bavail * bsize),
   );
   gauge(
     'remote_app_disk_size_bytes',
-    'Size of the file system that has the data directory',
+    "Size of the data directory's file system",
     disk(({ blocks, bsize }) => blocks * bsize),
   );
   showProcess(registry);
@@ -250,17 +248,17 @@ function showServer(sources: MetricSources, registry: Registry): void {
 function showProcess(registry: Registry): void {
   const { gauge, counter } = oneValue(registry);
   const start = Date.now() / 1000 - process.uptime();
-  gauge('process_start_time_seconds', 'Start of the server, in seconds since 1970', () => start);
-  gauge('process_resident_memory_bytes', 'Memory of the server, without that of jobs', () =>
+  gauge('process_start_time_seconds', 'Start time of the server, in seconds since 1970', () => start);
+  gauge('process_resident_memory_bytes', 'Memory of the server, without its jobs', () =>
     process.memoryUsage.rss(),
   );
-  counter('process_cpu_seconds_total', 'Processor time of the server, without that of jobs', () => {
+  counter('process_cpu_seconds_total', 'CPU time of the server, without its jobs', () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1e6;
   });
   gauge(
     'process_open_fds',
-    'Descriptors that the server has open',
+    'Open file descriptors of the server',
     async () => (await readdir('/proc/self/fd')).length,
   );
 }

@@ -14,7 +14,7 @@ const advice =
 /** @throws ServiceError for a form that does not claim to be de-identified before its first file */
 export function checkClaim(isClaimed: boolean): void {
   if (isClaimed) return;
-  throw new ServiceError('notDeidentified', `This server only takes de-identified scans: ${advice}`);
+  throw new ServiceError('notDeidentified', `This server accepts only de-identified scans: ${advice}`);
 }
 
 /** The names of attributes, as a sentence lists them. */

@@ -38,7 +38,7 @@ test('A start names twenty apps, and counts the others', () => {
   const apps = Array.from({ length: 22 }, (_, at) => `app${at + 1}`);
   expect(saidOf({ apps: apps.slice(0, 20) }).log[0]).toMatch(/^Serving 20 apps: app1, .*, app20\.$/);
   expect(saidOf({ apps }).log[0]).toMatch(/^Serving 22 apps: app1, .*, app20 and 2 more\.$/);
-  expect(saidOf({ apps: [] }).log[0]).toBe('No app is allowed: name at least one with --apps.');
+  expect(saidOf({ apps: [] }).log[0]).toBe('No app is allowed: give at least one with --apps.');
 });
 
 test('It says which cluster runs the jobs', () => {
@@ -53,8 +53,8 @@ test('It says which cluster runs the jobs', () => {
   ]);
   expect(found(null, 'slurmctld does not answer')).toEqual([
     'Jobs run on a Slurm cluster (slurm 24.05).',
-    'WARNING: Slurm does not take jobs at the moment: slurmctld does not answer.',
-    'WARNING: New jobs wait until it does; jobs that run go on.',
+    'WARNING: Slurm does not accept jobs at the moment: slurmctld does not answer.',
+    'WARNING: New jobs wait until it does; running jobs continue.',
   ]);
 });
 

@@ -32,7 +32,7 @@ test('The end of a job says how and why, but not what an app says of the names o
     ],
     [
       { ...failed, isRefused: true, error: 'smith.nii' },
-      'failed after 1 min 5 s: its app did not accept the input',
+      'failed after 1 min 5 s: its app refused the input',
       null,
     ],
   ] as const) {
@@ -54,13 +54,13 @@ test('What happens to the server itself is told', () => {
   events.tell('drained', { isDraining: false, active: 0 });
   events.tell('tokensMended', { tokens: 2 });
   expect(lines.map(([level, line]) => `${level}: ${line}`)).toEqual([
-    'debug: An upload of ana is whole: 1.0 KiB',
+    'debug: An upload of ana is complete: 1.0 KiB',
     'info: Served from now on: a, b',
     'info: No longer served: c',
-    'info: No new job is accepted from now on; 1 active job goes on',
-    'info: No new job is accepted from now on; 2 active jobs go on',
+    'info: New jobs are no longer accepted; 1 active job continues',
+    'info: New jobs are no longer accepted; 2 active jobs continue',
     'info: New jobs are accepted again',
-    'info: The file of the tokens can be used again: 2 tokens, as it has them now',
+    'info: The token file can be used again: 2 tokens',
   ]);
 });
 

@@ -164,7 +164,7 @@ test('Names of labels come from a file, otherwise from the app; without its answ
   }
   const fails = (error: Error) => namesOfApp(() => Promise.reject(error), reporter);
   expect(await fails(new UsageError('no app'))).toEqual({});
-  expect(it.notes).toEqual(['Labels are shown without their names: no app']);
+  expect(it.notes).toEqual(['Labels are shown without names: no app']);
   await expect(fails(new Interrupted('SIGINT'))).rejects.toThrow(Interrupted);
   await expect(fails(new TypeError('a fault'))).rejects.toThrow(TypeError);
 });

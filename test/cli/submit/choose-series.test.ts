@@ -11,7 +11,7 @@ import { fakeService } from '../../support/fake-service.js';
 import { withOwnEnvironment } from '../../support/own-environment.js';
 import { plant, temporary } from '../../support/temporary.js';
 
-const question = 'Which are to be sent?';
+const question = 'Which ones should be sent?';
 
 /** Submits a directory with two series at a terminal where a person gives these answers, and then Ctrl-D. */
 async function submit(flags: readonly string[], ...answers: readonly string[]) {
@@ -60,7 +60,7 @@ const [t1, flair] = ['export_3_T1-MPRAGE.konfaidir.zip', 'export_5_FLAIR.konfaid
 test('A person at a terminal is asked which series are sent, until the answer names some', async () => {
   const { told, ...one } = await submit([], '7', '5');
   expect(one).toEqual({ code: 0, isAsked: true, sent: [flair] });
-  expect(told).toContain("2 DICOM series are there:\n  3 'T1 MPRAGE' (MR, 16 x 16 x 2, axial)\n");
+  expect(told).toContain("2 DICOM series were found:\n  3 'T1 MPRAGE' (MR, 16 x 16 x 2, axial)\n");
   expect(told).toContain("No series has the number or description '7'.\n");
   expect((await submit([], '')).sent).toEqual([t1, flair]);
 });

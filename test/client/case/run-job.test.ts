@@ -75,7 +75,7 @@ test.each([[false], [true]])(
   async (isStarted) => {
     const { outcome, record, kept, notes } = await run({}, { changes: true, isStarted });
     expect([outcome, record, kept]).toEqual([expect.objectContaining({ job_id: jobId }), null, null]);
-    const note = 'The inputs have changed since they were sent, so that no remote-app-record.json is written';
+    const note = 'The inputs have changed since they were sent, so no remote-app-record.json is written';
     expect(notes.includes(note)).toBe(!isStarted);
   },
 );

@@ -163,7 +163,7 @@ test('If the disk has no room for a result, the error says to give the same comm
   const { outcome, left } = await run({ override });
   expect(outcome).toMatchObject({
     message: expect.stringMatching(
-      /will have 4.* are free there; free some space, then give the same command again: finished cases are kept$/,
+      /would take 4.* are free there; free some space, then give the same command again: finished cases are kept$/,
     ),
   });
   expect(left).toEqual(['jobs.jsonl']);
@@ -246,7 +246,7 @@ test('The wait for a place, or for a server to take jobs again, is shown and the
     waitsFor(errorKinds.busy.status),
     waitsFor(errorKinds.draining.status),
   ]);
-  const place = expect.stringMatching(/^Waiting for a place: Not now; no place was free/);
+  const place = expect.stringMatching(/^Waiting for a place: Not now; the server stayed full/);
   expect(busy).toEqual(['Waiting for the server to accept the job', null, place]);
   expect(draining).toEqual([
     'Waiting for the server to accept the job',

@@ -96,6 +96,6 @@ test('The certificates of a file are trusted, and each entry has to be a certifi
   const trust = trusting(pem(ofHost));
   expect(told('UNABLE_TO_GET_ISSUER_CERT', ofHost, trust)).toBe(
     `https://gpu shows the certificate 'gpu', issued by 'Lab CA', which this machine does not know, and the certificates in ` +
-      `'${file}' do not vouch for it; ${remedy}`,
+      `'${file}' do not cover it; ${remedy}`,
   );
 });

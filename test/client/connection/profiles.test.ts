@@ -15,11 +15,11 @@ describe('profiles', () => {
     execFileSync('mkfifo', [file]);
     // A writer, so that code which opens the FIFO by mistake does not block this test.
     await using _writer = await open(file, 'r+');
-    expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; mend or remove it/);
+    expect(() => readProfile(directory.path, null)).toThrow(/it is not a regular file; repair or remove it/);
     await rm(file);
     await writeFile(file, '{"profiles": null}');
     expect(() => readProfile(directory.path, null)).toThrow(
-      `The profiles in ${file} cannot be read: it holds no profiles; mend or remove it`,
+      `The profiles in ${file} cannot be read: it holds no profiles; repair or remove it`,
     );
     await writeFile(file, ' '.repeat(64 * 1024 + 1));
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
@@ -106,7 +106,7 @@ describe('profiles', () => {
     expect(readProfile(directory.path, null)).toBeNull();
     await writeFile(file, '[]');
     expect(() => listProfiles(directory.path)).toThrow(
-      `The profiles in ${file} cannot be read: it holds no profiles; mend or remove it`,
+      `The profiles in ${file} cannot be read: it holds no profiles; repair or remove it`,
     );
     expect(() => writeProfile(directory.path, 'x', { server })).toThrow('holds no profiles');
   });

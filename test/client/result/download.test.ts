@@ -307,7 +307,7 @@ describe('a download', () => {
         (error: ClientError) => ends.push([error.message, error.exitCode]),
       );
     }
-    expect(ends).toEqual([true, ['The download broke and cannot go on; start it again', 5]]);
+    expect(ends).toEqual([true, ['The download was interrupted and cannot continue; start it again', 5]]);
   });
 
   test('A download ends if repeated attempts get no further', async () => {

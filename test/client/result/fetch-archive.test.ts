@@ -159,7 +159,7 @@ test('An archive with an entry that has no place is saved with the rest, and ref
     notes: [lost],
   });
   expect(await save(contradictory, 'number', { isOwned: true })).toMatchObject({
-    result: [`The result is not whole: ${why} 1 file; ${saves}`, 'unplaced'],
+    result: [`The result is incomplete: ${why} 1 file; ${saves}`, 'unplaced'],
   });
 });
 
@@ -180,7 +180,7 @@ test('An archive that the disk has no room for is refused before its first byte 
   const { result, names, moves } = await save(zip([good]), 'number', { size });
   expect([result, names, moves]).toEqual([
     [
-      `'ROOT/Output/all.zip' will have ${formatBytes(size)}, and SIZE are free there; free some space, then run 'app again'`,
+      `'ROOT/Output/all.zip' would take ${formatBytes(size)}, and SIZE are free there; free some space, then run 'app again'`,
       { code: 'ENOSPC' },
     ],
     [],

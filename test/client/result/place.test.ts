@@ -69,7 +69,7 @@ describe('the place of a result', () => {
     const foresee = (taken: OutputDirectory['taken']) => foreseeOutput({ directory: place.directory, taken });
     expect(foresee('number')).toBe(`${place.directory}-4`);
     expect(foresee('replace')).toBe(place.directory);
-    expect(() => foresee('refuse')).toThrow(/Output' has files already.*--output.*--force/);
+    expect(() => foresee('refuse')).toThrow(/Output' already contains files.*--output.*--force/);
     await plant(place.root, { 'Output-4/x': '', 'Free/.gitkeep': '' });
     expect(foresee('number')).toBe(`${place.directory}-5`);
     const free = path.join(place.root, 'Free');
@@ -276,7 +276,7 @@ describe('a directory for results', () => {
     chmodSync(closed, 0o500);
     expect(refusal(closed)).toContain('permission denied (EACCES)');
     expect(refusal(path.join(closed, 'new'))).toContain(
-      `it cannot be made in '${closed}': permission denied`,
+      `it cannot be created in '${closed}': permission denied`,
     );
   });
 

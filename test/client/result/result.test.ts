@@ -511,7 +511,7 @@ test('The configuration of an app replaces no files, unless that is asked for', 
   const save = (isForced: boolean, place = there) =>
     saveAppConfig(connection, "it's", place, isForced, memoryReporter());
   await expect(save(false)).rejects.toThrow(
-    `'${there}' has files already, which the configuration could replace; name another directory with --config, or write into this one with --force`,
+    `'${there}' already contains files, which the configuration could replace; name another directory with --config, or write into this one with --force`,
   );
   expect(server.received).toEqual([]);
   expect(await save(true)).toMatchObject({ output: there, files: 2 });

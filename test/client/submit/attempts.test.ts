@@ -51,7 +51,7 @@ describe('Attempts', () => {
     expect(await fails(refused(408, 'It stalled'), half)).toMatchObject({
       exitCode: 3,
       message:
-        'It stalled; the upload is given up after 4 times its bytes were sent; no job was made: send it later',
+        'It stalled; gave up on the upload after 4 times its bytes were sent; no job was created: send it later',
     });
   });
 

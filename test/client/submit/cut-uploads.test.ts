@@ -40,7 +40,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(here.tap.length).toBeGreaterThan(size);
     expect(here.tap.length).toBeLessThan(size + 8 * mebibyte);
     expect(reporter.notes[0]).toMatch(/broke: .*; trying again for another 30 s$/);
-    expect(reporter.notes[1]).toBe(`${here.tap.url} takes the upload, which goes on`);
+    expect(reporter.notes[1]).toBe(`${here.tap.url} accepts the upload again, which continues`);
     expect(Object.keys(await inputsOf(server, id))).toHaveLength(1);
   });
 
@@ -60,7 +60,7 @@ describe('an upload that is cut at nine tenths', () => {
     here.tap.forget();
     const { reporter } = await send(here.tap.url, groups);
     expect(here.tap.length).toBeLessThan(8 * mebibyte);
-    expect(reporter.notes.join()).toMatch(/pet\.nii' goes on after 1?\d\.\d MiB of 16\.0 MiB/);
+    expect(reporter.notes.join()).toMatch(/pet\.nii' continues after 1?\d\.\d MiB of 16\.0 MiB/);
   });
 
   test('An upload that the death of the client cuts at nine tenths goes on in the next command', async () => {
@@ -78,7 +78,7 @@ describe('an upload that is cut at nine tenths', () => {
     here.tap.forget();
     const { code, stderr } = await cli.run(words);
     expect(code, stderr).toBe(0);
-    expect(stderr).toMatch(/goes on after 1?\d\.\d MiB of 16\.0 MiB/);
+    expect(stderr).toMatch(/continues after 1?\d\.\d MiB of 16\.0 MiB/);
     expect(here.tap.length).toBeLessThan(8 * mebibyte);
   });
 });

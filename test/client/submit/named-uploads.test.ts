@@ -170,8 +170,8 @@ describe('an upload', () => {
     ]);
     const { notes, moves } = await send(server, submission('infer'), files);
     expect(notes).toEqual([
-      `'${path.join(root.path, '1')}' goes on after 1.0 MiB of 2.0 MiB`,
-      '1 of 2 files is there already (3.0 MiB not sent)',
+      `'${path.join(root.path, '1')}' continues after 1.0 MiB of 2.0 MiB`,
+      '1 of 2 files is already on the server (3.0 MiB not sent)',
     ]);
     expect(server.asked()).toEqual([
       `HEAD /uploads/${short(large)}`,
@@ -198,7 +198,7 @@ describe('an upload', () => {
     ]);
     const { signal } = new AbortController();
     const { notes } = await send(server, submission('infer'), files, { signal });
-    expect(notes).toEqual(['2 of 2 files are there already (4.0 MiB not sent)']);
+    expect(notes).toEqual(['2 of 2 files are already on the server (4.0 MiB not sent)']);
     expect(getEventListeners(signal, 'abort')).toEqual([]);
     // It has grown since it was found.
     const [found] = files;

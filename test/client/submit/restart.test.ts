@@ -127,7 +127,7 @@ describe('an upload whose server goes away', () => {
     expect(await upload.send({ patience: 0.6 })).toMatchObject({
       exitCode: 5,
       message: expect.stringMatching(
-        /nothing listens there; the upload is given up after 1 s; the server may have accepted .*'remote-app jobs'/,
+        /nothing listens there; gave up on the upload after 1 s; the server may have accepted .*'remote-app jobs'/,
       ),
     });
     expect(performance.now() - begin).toBeLessThan(10_000);
@@ -140,7 +140,7 @@ describe('an upload whose server goes away', () => {
       exitCode: 5,
       details: { fault: 'unreached' },
       message: expect.stringMatching(
-        /; the upload is given up after 1 s; no job was made: run the command again .* --patience$/,
+        /; gave up on the upload after 1 s; no job was created: run the command again .* --patience$/,
       ),
     });
   });
@@ -204,7 +204,7 @@ describe('an upload whose server goes away', () => {
     expect(await upload.send()).toMatchObject({
       exitCode: 3,
       message: expect.stringMatching(
-        /^No byte .* is given up after 4 times its bytes were sent; the server may/,
+        /^No byte .* gave up on the upload after 4 times its bytes were sent; the server may/,
       ),
     });
     expect(upload.keys).toHaveLength(4);

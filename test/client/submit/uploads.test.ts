@@ -45,7 +45,7 @@ describe('files that are sent as uploads', () => {
     here.tap.forget();
     const second = await send(here.tap.url, groups);
     expect(here.tap.length).toBeLessThan(8192);
-    expect(second.reporter.notes).toContain('1 of 2 files is there already (8.0 MiB not sent)');
+    expect(second.reporter.notes).toContain('1 of 2 files is already on the server (8.0 MiB not sent)');
     expect(second.id).not.toBe(first.id);
     expect(Object.keys(await inputsOf(server, second.id))).toHaveLength(2);
     expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
@@ -58,7 +58,7 @@ describe('files that are sent as uploads', () => {
     here.tap.forget();
     const { id, reporter } = await send(here.tap.url, [[here.at('other.nii')]]);
     expect(here.tap.length).toBeLessThan(8192);
-    expect(reporter.notes).toContain('1 of 1 file is there already (4.0 MiB not sent)');
+    expect(reporter.notes).toContain('1 of 1 file is already on the server (4.0 MiB not sent)');
     expect(Object.keys(await inputsOf(server, id)).join()).toContain('other.nii');
   });
 
@@ -121,7 +121,7 @@ describe('a series that is sent as an upload', () => {
     here.tap.forget();
     const { reporter } = await send(here.tap.url, [[here.at('copy/ct')]]);
     expect(here.tap.length).toBeLessThan(8192);
-    expect(reporter.notes.join()).toContain('1 of 1 file is there already');
+    expect(reporter.notes.join()).toContain('1 of 1 file is already on the server');
   });
 
   test('A series that is sent as an upload is found as well if it is de-identified, and says nothing of the person', async () => {

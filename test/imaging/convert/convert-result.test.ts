@@ -88,12 +88,12 @@ describe('a result is converted', () => {
     const { conversion, told, directory } = await converted(files, ['nrrd']);
     expect(told).toEqual([]);
     expect(conversion.problems.at(-1)).toBe(
-      'mask.nii.gz is not converted to nrrd: mask.seg.nrrd is there already',
+      'mask.nii.gz is not converted to nrrd: mask.seg.nrrd already exists',
     );
     expect(readFileSync(path.join(directory, 'mask.seg.nrrd'), 'utf8')).toBe('mine');
   });
 
-  test('A result is converted to nothing where there are no labels, or all is in that format already, with a sentence', async () => {
+  test('A result is converted to nothing where there are no labels, or all is already in that format, with a sentence', async () => {
     const empty = await converted({ 'mask.nii.gz': new Uint8Array(count) }, ['dicom-seg', 'nrrd']);
     expect(empty.conversion).toEqual({ as: ['dicom-seg', 'nrrd'], outputs: [], problems: [] });
     expect(empty.told.slice(0, 2)).toEqual([
@@ -104,7 +104,7 @@ describe('a result is converted', () => {
     const same = await converted({ 'a.nii.gz': labels, 'b.nii.gz': labels }, ['nifti']);
     expect([same.conversion.outputs, same.told]).toEqual([
       [],
-      ['Nothing of the 2 volumes that came back needed a conversion'],
+      ['None of the 2 volumes in the result needed a conversion'],
     ]);
     expect((await converted({ 'notes.txt': 'x' }, ['nifti'])).told).toEqual([]);
   });
@@ -146,9 +146,9 @@ test('A file that is there is replaced where that is allowed, and a directory ne
     );
     return [outcome, readFileSync(target).subarray(0, 4).toString() === 'mine'];
   };
-  expect(await convert('a.nrrd', 'nrrd', false)).toEqual(['a.nrrd is there already.', true]);
+  expect(await convert('a.nrrd', 'nrrd', false)).toEqual(['a.nrrd already exists.', true]);
   expect(await convert('a.nrrd', 'nrrd', true)).toEqual([{ segments: [], note: null }, false]);
-  expect(await convert('a.dicom', 'dicom', true)).toEqual(['a.dicom is there already.', true]);
+  expect(await convert('a.dicom', 'dicom', true)).toEqual(['a.dicom already exists.', true]);
 });
 
 describe('the series of a result', () => {

@@ -154,7 +154,7 @@ describe('private attributes', () => {
       };
       expect(Object.fromEntries(Object.keys(wanted).map((tag) => [tag, readBack(tag)]))).toEqual(wanted);
       expect(bytes.includes('Meier') || bytes.includes('MEIER')).toBe(false);
-      // A server that takes de-identified files alone takes this one.
+      // A server that accepts only de-identified files takes this one.
       const sent = await write(await workspace(), 'sent.dcm', bytes);
       expect(await identityIn(sent, async () => {})).toEqual({ attributes: [], isWhole: true });
     }

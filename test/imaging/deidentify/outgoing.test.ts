@@ -25,7 +25,7 @@ async function choose(choice: Partial<DeidentifyChoice>, requires: boolean | nul
 const faces =
   'A scan of a head shows a face, by which a person may be recognised: nothing here removes it (docs/privacy.md)';
 const unasked =
-  'the server takes de-identified files alone: they are de-identified here, as with --deidentify';
+  'the server accepts only de-identified files: they are de-identified here, as with --deidentify';
 
 describe('what makes files neutral', () => {
   test.each([
@@ -42,7 +42,7 @@ describe('what makes files neutral', () => {
   });
 
   test.each([
-    [{ isRefused: true }, true, 'the server takes de-identified files alone; leave out --no-deidentify'],
+    [{ isRefused: true }, true, 'the server accepts only de-identified files; leave out --no-deidentify'],
     [{ mode: 'names' as const }, true, 'makes nothing but their names neutral; give --deidentify'],
     [{ allowed: ['burned-in'] }, null, '--allow-identifying is about what --deidentify refuses'],
     [

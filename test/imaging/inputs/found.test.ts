@@ -165,13 +165,13 @@ describe('what is collected', () => {
   test('What is collected of a directory without a volume is refused, in one sentence for all of its files', async () => {
     await plant(root.path, { 'one/a.txt': 'x', 'two/a.txt': 'x', 'two/b.json': '{}' });
     expect((await collect(['one'])).sentences).toEqual([
-      "'one/a.txt' is not a volume, and there is none beside it; --all-files sends it",
+      "'one/a.txt' is not a volume, and there is no volume beside it; --all-files sends it",
     ]);
     expect((await collect(['two'])).sentences).toEqual([
-      "'two/a.txt' is not a volume, nor are 1 more, and there is none beside them; --all-files sends them",
+      "'two/a.txt' is not a volume, nor are 1 more, and there is no volume beside them; --all-files sends them",
     ]);
     const shown = await findVolumes([at('two')]).catch((error: Error) => short(error.message));
-    expect(shown).toBe("'two/a.txt' is not a volume, nor are 1 more, and there is none beside them");
+    expect(shown).toBe("'two/a.txt' is not a volume, nor are 1 more, and there is no volume beside them");
   });
 
   test('What is collected by a pattern is chosen like what lies in directories, and what is named is not', async () => {

@@ -81,7 +81,7 @@ describe('links to files and directories', () => {
     const files = [{ field: fieldWithRole(operationOf('infer'), 'paths'), groups: [[root.at('in')]] }];
     const { notes } = await findFiles({ files, archive: null });
     expect(notes).toContain(
-      `Links lead again to directories that were searched already, and what they hold is sent once: ${root.at('in/two')}`,
+      `Links lead again to directories that were searched already, and their contents are sent once: ${root.at('in/two')}`,
     );
     // A data set without one of its directories would be another one.
     await expect(stageDataSet(root.at('in'))).rejects.toThrow(

@@ -535,7 +535,7 @@ describe('cases', () => {
   test('Paths without a volume are refused', async () => {
     await plant(at(''), { 'Out/Evaluation.json': '{}' });
     await expect(findCasesToShow([at('Out')])).rejects.toThrow(
-      /Evaluation\.json' is not a volume, and there is none beside it$/,
+      /Evaluation\.json' is not a volume, and there is no volume beside it$/,
     );
     await expect(findCasesToShow([at('nothing')])).rejects.toThrow(/No such file or directory/);
   });

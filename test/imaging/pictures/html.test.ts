@@ -101,7 +101,7 @@ test('Volumes that browsers do not open together are refused, and so is a page w
   await expect(written).rejects.toThrow(
     'The volumes have more than 200 MB together, which browsers do not open: show fewer cases, or make the page without volumes',
   );
-  await expect(textOf([])).rejects.toThrow('There is no case to make a page of.');
+  await expect(textOf([])).rejects.toThrow('There is no case to make a page from.');
 });
 
 test('A page of another result has another identity, so that marks of the earlier one do not appear on it', async () => {
@@ -339,7 +339,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     });
     const layers = [await layer('mask', mask), await layer('mask_1', empty)];
     const cases: DrawnCase[] = [
-      { name: 'sub-01', layers, notes: ['A person has changed it'], status: 'edited' },
+      { name: 'sub-01', layers, notes: ['Edited by a person: it'], status: 'edited' },
       { name: 'sub-02', layers: [], notes: ['It failed: no head'], status: 'failed' },
     ];
     await using opened = await open(cases);
@@ -351,7 +351,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     await page.getByRole('button', { name: 'mask_1' }).click();
     await drawn(page);
     expect(await page.locator('#labels tr').count()).toBe(0);
-    expect(await notes()).toEqual(['A person has changed it', 'phantom.nii is empty: no voxel has a label']);
+    expect(await notes()).toEqual(['Edited by a person: it', 'phantom.nii is empty: no voxel has a label']);
     await page.keyboard.press('l');
     expect(await page.locator('#layers [aria-pressed=true]').textContent()).toBe('mask');
     await page.keyboard.press('1');

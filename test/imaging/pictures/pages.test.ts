@@ -85,10 +85,10 @@ describe('a case', () => {
       );
     expect(await notesOf(null, mask())).toEqual(['No scan was found for it']);
     expect(await notesOf(scan({ hasOrientation: false }), null)).toEqual([
-      's.nii does not say which way its axes run: left and right may be swapped',
+      's.nii does not say which way its axes point: left and right may be swapped',
     ]);
     const contradiction = (name: string) =>
-      `The sform and the qform of ${name} contradict each other in left and right: it is drawn by its sform, and programs that read the qform mirror it`;
+      `The sform and the qform of ${name} contradict each other in left and right: it is drawn by its sform, and programs that read the qform show it mirrored`;
     expect(
       await notesOf(scan({ hasContradictorySides: true }), mask({ hasContradictorySides: true })),
     ).toEqual(['s.nii', 'm.nii'].map(contradiction));

@@ -108,9 +108,7 @@ describe('named tokens', () => {
       mend();
       const made = tokens.create(`after-${before}`);
       await until('the mended file counts', async () => (await status(server, made)) === 200);
-      const again = server.stderr
-        .slice(before)
-        .match(/The file of the tokens can be used again: \d+ tokens/g);
+      const again = server.stderr.slice(before).match(/The token file can be used again: \d+ tokens/g);
       expect(again).toHaveLength(1);
     }
   });

@@ -16,8 +16,7 @@ describe('a GPU that has failed when the server starts', () => {
     using smi = new FakeNvidiaSmi('dead');
     await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
-    const warning =
-      "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out, and gets no jobs.";
+    const warning = "GPU 1 does not work (nvidia-smi says '[GPU is lost]'): it is left out and gets no jobs.";
     expect(server.stderr.split(warning)).toHaveLength(2);
     expect(await api.json('/available_devices')).toMatchObject({ devices_index: [0] });
     const held = await server.heldJob({ gpu: '0' });
@@ -46,7 +45,7 @@ describe('an nvidia-smi that fails when the server starts', () => {
     await using server = await TestServer.start({ ...real, gpus: 2, environment: smi.environment });
     const { api } = server;
     expect(server.stderr).toMatch(/GPUs of this machine are not known: nvidia-smi failed \(exit code 9\)/);
-    expect(server.stderr).toMatch(/asked again every 2 to 30 seconds/);
+    expect(server.stderr).toMatch(/run again every 2 to 30 seconds/);
     expect(server.stderr).toMatch(/set CUDA_VISIBLE_DEVICES= /);
     expect(server.stderr).not.toContain('No GPU found');
 
@@ -189,7 +188,7 @@ describe('the memory of GPUs', () => {
     }
     smi.mode = 'lost';
     expect(await vram('0')).toEqual([503, expect.stringContaining('does not list GPU 0 any more')]);
-    expect(await vram('1,2')).toEqual([503, expect.stringContaining('cannot tell the memory of GPU 1')]);
+    expect(await vram('1,2')).toEqual([503, expect.stringContaining('cannot report the memory of GPU 1')]);
     smi.mode = 'well';
     expect(await api.json('/vram?devices=0')).toEqual({ used_gb: 0.5, total_gb: 143_771 / 1024 });
     // The list that was found once is kept.

@@ -314,6 +314,6 @@ describe('the list of GPUs', () => {
     }));
     expect(await gpus.vram([unnamed, zero])).toEqual(each);
     smi.mode = 'lost';
-    await expect(gpus.vram([two])).rejects.toThrow('nvidia-smi does not tell the memory of GPU 2');
+    await expect(gpus.vram([two])).rejects.toThrow('nvidia-smi does not report the memory of GPU 2');
   });
 });

@@ -16,8 +16,8 @@ describe('a resident app that misbehaves fails one job only', () => {
       ['leave', 'The app ended without an answer (exit code 0)'],
       ['garbage', against('answered with a line that is not JSON')],
       ['other', against('answered for a job that it does not have')],
-      ['ready-again', against('said a second time that it is ready')],
-      ['mute', against('closed the pipe of its answers')],
+      ['ready-again', against('said that it is ready a second time')],
+      ['mute', against('closed its answer pipe')],
     ] as const) {
       const { view, log } = await api.run('infer', doing(deed));
       expect
@@ -65,7 +65,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     const { view, log } = await api.run('infer', doing(deed));
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
     expect(log).toContain(
-      'The app left a process behind: it was ended, and is loaded again for the next job\n',
+      'The app left a process running: it was stopped, and is loaded again for the next job\n',
     );
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
     await until('one is left', () => server.workers().length === 1);

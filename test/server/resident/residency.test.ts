@@ -96,7 +96,7 @@ test.skipIf(disk === null)('A job whose app does not load starts it, and waits f
   writeFileSync(path.join(root, 'file'), '');
   expect(await callFrom(path.join(root, 'file/below'))).toBeNull();
   expect(told).toEqual([
-    `The app of job ${order.directory.id} could not be loaded to stay; it is started for this job alone`,
+    `The app of job ${order.directory.id} could not be kept loaded; it is started for this job only`,
   ]);
 });
 

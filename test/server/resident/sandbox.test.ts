@@ -75,7 +75,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
   test('In a sandbox a resident app is ended with all that it left, and by a kill', async () => {
     await api.run('infer', doing());
     const left = await api.run('infer', doing('child'));
-    expect(left.log).toContain('The app left a process behind');
+    expect(left.log).toContain('The app left a process running');
     const id = await api.running('infer', doing('hang'), /^job /);
     expect(await api.kill(id)).toMatchObject({ status: 'killed' });
     await noWorkerLeft(server);

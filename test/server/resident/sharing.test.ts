@@ -90,7 +90,7 @@ describe.runIf(sandbox)('a shared worker in its sandbox', () => {
     expect(foundIn(second.log)).toEqual([]);
     expect((await served.ada.run('infer', doing('socket'))).view.start).toBe('warm');
     const left = await served.ada.run('infer', doing('child'));
-    expect(left.log).toContain('The app left a process behind');
+    expect(left.log).toContain('The app left a process running');
     expect((await served.eva.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 

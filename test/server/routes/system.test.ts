@@ -107,7 +107,7 @@ describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
     for (const query of ['devices=1', 'devices=0,1']) {
       expect(await refusal(await api.fetch(`/vram?${query}`))).toEqual([
         501,
-        'nvidia-smi does not tell the memory of GPU 1',
+        'nvidia-smi does not report the memory of GPU 1',
       ]);
     }
     await using cli = await Cli.create();

@@ -33,7 +33,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     });
     expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
     expect(error).toBe(
-      'It was ended with more than the 120.0 MiB of memory that a job may use on this server',
+      'It was stopped for using more than the 120.0 MiB of memory that a job may use on this server',
     );
     expect(log).toContain(`[remote-app] ${error}\n`);
   });
@@ -78,7 +78,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     if (isRoot) {
       expect([signal, error]).toEqual([
         'SIGKILL',
-        'It was ended with more than the 40 processes and threads that a job may have on this server',
+        'It was stopped for using more than the 40 processes and threads that a job may have on this server',
       ]);
     } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
   });
@@ -101,7 +101,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     const told = 'The system refuses more. If the server runs as root, the job is ended';
     expect(page.includes(told)).toBe(true);
     expect(serveFlags['processes-per-job'].summary).toMatch(
-      /more are refused, or end the job of a server that is root$/,
+      /more are refused, or end the job if the server runs as root$/,
     );
   });
 

@@ -125,8 +125,10 @@ describe('serve --sandbox auto', () => {
         'm',
       ),
     );
-    expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
-    expect(server.stderr).toContain(`CV_0.pt leads to ${weights}: jobs do not see that place`);
+    expect(server.stderr).toContain(
+      `WARNING: HF_HOME=${root.path}: sandboxed jobs cannot see that directory`,
+    );
+    expect(server.stderr).toContain(`CV_0.pt leads to ${weights}: sandboxed jobs cannot see that directory`);
     expect(server.stderr).not.toContain('CV_1.pt');
     expect(server.stderr).not.toContain(python);
     expect(server.stderr).toContain('WARNING: Lab/Model:CT: its jobs have no network');
@@ -145,7 +147,7 @@ test.runIf(sandbox)('A server does not warn of the environment that the engine i
     HF_HOME: root.path,
   };
   await using server = await TestServer.start({ runners: true, environment, flags: ['--sandbox', 'auto'] });
-  expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: jobs do not see that place`);
+  expect(server.stderr).toContain(`WARNING: HF_HOME=${root.path}: sandboxed jobs cannot see that directory`);
   expect(server.stderr).not.toContain('VIRTUAL_ENV');
 });
 

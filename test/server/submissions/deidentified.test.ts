@@ -45,7 +45,7 @@ describe('a server that only takes de-identified scans', () => {
     connection.write(Buffer.concat([multipart(fields, { close: '' }), Buffer.from(head)]));
     const { status, body } = await connection.answer();
     expect(status).toBe(422);
-    expect(body).toMatch(/only takes de-identified scans: send it with remote-app's --deidentify/);
+    expect(body).toMatch(/accepts only de-identified scans: send it with remote-app's --deidentify/);
     await nothingLeft();
   });
 
@@ -128,7 +128,7 @@ describe('a server that only takes de-identified scans', () => {
     const archive = zipOf({ '1.dcm': scan(removed, institution) });
     for (const [more, sentence] of [
       [{ deidentified: true }, /^File 'scan\/1\.dcm' identifies a person, in InstitutionName/],
-      [{}, /^This server only takes de-identified scans/],
+      [{}, /^This server accepts only de-identified scans/],
     ] as const) {
       await tus.begin(archive, archive);
       expect(await submit(sha256(archive), more)).toEqual([422, expect.stringMatching(sentence)]);

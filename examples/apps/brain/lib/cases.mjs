@@ -92,7 +92,7 @@ export async function readScan(file, log) {
   if (volume.components !== 1)
     throw new AppError(`${name} is a picture in colours: give a volume with one value per voxel.`);
   if (!volume.hasOrientation)
-    log.line(`  ${name} does not say which way its axes run: left and right may be swapped.`);
+    log.line(`  ${name} does not say which way its axes point: left and right may be swapped.`);
   return volume;
 }
 

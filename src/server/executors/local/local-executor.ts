@@ -262,7 +262,7 @@ export class LocalExecutor implements Executor {
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
-    let end = unrecordedEnd(null, 'It was stopped before it had started');
+    let end = unrecordedEnd(null, 'It was stopped before it started');
     try {
       for (;;) {
         yield* this.#wait(run.ticket);

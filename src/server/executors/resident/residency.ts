@@ -163,7 +163,7 @@ export class Residency {
     } catch (cause) {
       // A shortage is temporary; the caller tries again.
       if (isDiskFull(cause) || isShortage(cause)) throw cause;
-      const what = `The app of job ${request.jobId} could not be loaded to stay; it is started for this job alone`;
+      const what = `The app of job ${request.jobId} could not be kept loaded; it is started for this job only`;
       this.settings.report(what, cause);
       return null;
     }

@@ -93,7 +93,7 @@ export function failedStart(
 ): string {
   const onNode = node === '' ? '' : ` on node ${node}`;
   if (state === 'CANCELLED') {
-    return `It was cancelled in Slurm (job ${id}) before it had started, and not by this service; ask the admin of the cluster`;
+    return `It was cancelled in Slurm (job ${id}) before it started, and not by this service; ask the admin of the cluster`;
   }
   const saying = lastOutput === '' ? noOutput : lastOutput;
   return `It could not be started${onNode} (Slurm job ${id}, ${state ?? 'gone'}): ${saying}`;

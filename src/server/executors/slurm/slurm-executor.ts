@@ -73,7 +73,7 @@ export class SlurmExecutor implements Executor {
 
   async memory(ids: readonly number[]): Promise<DeviceMemory> {
     refuseUnknown(ids, await this.devices());
-    throw new ServiceError('memoryUnknown', 'Slurm does not tell the memory of the GPUs of its nodes');
+    throw new ServiceError('memoryUnknown', 'Slurm does not report the memory of the GPUs of its nodes');
   }
 
   capacity() {

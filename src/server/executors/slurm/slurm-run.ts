@@ -176,7 +176,7 @@ export class SlurmRun {
       this.#wake[Symbol.dispose]();
       this.#over.resolve();
     }
-    yield end ?? unrecordedEnd(null, 'It was stopped before it had started');
+    yield end ?? unrecordedEnd(null, 'It was stopped before it started');
   }
 
   /** @returns null if it was stopped before it had started */

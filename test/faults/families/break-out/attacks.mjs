@@ -147,7 +147,7 @@ export const attacks = {
       const marker = markerOf(random);
       const id = await attacked.send({ deed: 'fork', marker, count: 2 * limits.processes });
       let most = 0;
-      const ending = /^It was ended with more than the \d+ processes and threads/;
+      const ending = /^It was stopped for using more than the \d+ processes and threads/;
       await until('the herd has ended', async () => {
         most = Math.max(most, sleepers(marker).length);
         return attacked.hasEnded(id);
