@@ -17,6 +17,9 @@ const bin = fileURLToPath(new URL('../../fixtures/bin', import.meta.url));
 const faultsOf = async (server: TestServer) =>
   (await server.api.json<{ faults?: string[] }>('/health')).faults ?? [];
 
+/** The GPU of a job. */
+const on = (id: number, ...gpuUuids: readonly string[]) => ({ gpus: [id], gpuUuids });
+
 /** A program in place of bwrap, which confines nothing, and fails while there is a file `broken` beside it. */
 const imitation = `#!/bin/sh
 [ "$1" != --version ] || exec echo bubblewrap 0.9.0
@@ -148,9 +151,9 @@ test('A fault of a GPU is forgotten when another GPU takes its place', async () 
   onTestFinished(() => watch.close());
   watch.start();
   lists(0);
-  expect(await watch.faultOf([1])).toContain('nvidia-smi does not list it any more');
+  expect(await watch.faultOf(on(1))).toContain('nvidia-smi does not list it any more');
   lists(0, 2);
-  expect(await watch.faultOf([1])).toBeNull();
+  expect(await watch.faultOf(on(1))).toBeNull();
   expect(watch.faults).toEqual([]);
 });
 
@@ -171,10 +174,12 @@ test('A lost GPU whose number another one has taken is a fault until it is back'
   onTestFinished(() => watch.close());
   watch.start();
   lists('GPU-b');
-  await watch.faultOf([1]);
-  expect(watch.faults).toEqual(['nvidia-smi lists 1 of 2 GPUs: the others are lost, and get no jobs']);
+  const lost = 'nvidia-smi lists 1 of 2 GPUs: the others are lost, and get no jobs';
+  expect(await watch.faultOf(on(0, 'GPU-a'))).toBe(lost);
+  expect(await watch.faultOf(on(1, 'GPU-b'))).toBeNull();
+  expect(watch.faults).toEqual([lost]);
   lists('GPU-a', 'GPU-b');
-  await watch.faultOf([1]);
+  await watch.faultOf(on(1));
   expect(watch.faults).toEqual([]);
 });
 
@@ -198,7 +203,9 @@ test.skipIf(disk === null)(
     writeFileSync(path.join(disk ?? '', 'large'), Buffer.alloc(15.8 * 2 ** 20));
     expect(watch.pause()).toBe("room on the server's disk");
     expect(watch.pause()).toBe("room on the server's disk");
-    expect(await watch.faultOf([])).toMatch(/^The disk of the data directory is full/);
+    expect(await watch.faultOf({ gpus: [], gpuUuids: [] })).toMatch(
+      /^The disk of the data directory is full/,
+    );
     rmSync(path.join(disk ?? '', 'large'));
     expect(watch.pause()).toBeNull();
     expect(told).toEqual([

@@ -299,9 +299,8 @@ export class LocalExecutor implements Executor {
 
   /** The end of a job, with the fault of its GPU or of the disk if one failed under it. */
   async #withMachineFault({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
-    const { gpus } = await ticket.granted;
     if (isStopped || end.exitCode === 0) return end;
-    const machineFault = await this.#watch.faultOf(gpus);
+    const machineFault = await this.#watch.faultOf(await ticket.granted);
     return machineFault === null ? end : { ...end, machineFault };
   }
 

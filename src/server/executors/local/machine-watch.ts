@@ -5,6 +5,7 @@ import { lacksInodes } from '../../../files/index.js';
 import type { Gpu, GpuInventory } from '../../devices/index.js';
 import type { ServerEvents } from '../../events.js';
 import type { Sandbox } from '../../sandbox/index.js';
+import type { Grant } from '../index.js';
 
 /** Milliseconds between two checks of the machine. */
 const interval = 60_000;
@@ -87,10 +88,11 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
    * Asks nvidia-smi and looks at the disk, because a job failed on these GPUs.
    * @returns what is wrong with one of them or with the disk, as a sentence; null if nothing is known to be
    */
-  async faultOf(ids: readonly number[]): Promise<string | null> {
+  async faultOf({ gpus: ids, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>): Promise<string | null> {
     if (ids.length > 0) await this.#lookAtGpus();
     this.#checkDisk();
-    const culprits = [...ids.map((id) => `GPU ${id}`), 'disk'];
+    const isLost = gpuUuids.some((lost) => !this.settings.gpus.current?.some(({ uuid }) => uuid === lost));
+    const culprits = [...(isLost ? ['GPUs'] : ids.map((id) => `GPU ${id}`)), 'disk'];
     return culprits.map((what) => this.#faults.get(what)).find((fault) => fault !== undefined) ?? null;
   }
 
