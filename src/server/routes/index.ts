@@ -26,7 +26,7 @@ import {
 import { uploadRoutes } from './uploads.js';
 
 /** What the routes need; all of it is created elsewhere. */
-export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives'>, LogDeps {
+export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives' | 'largeJson'>, LogDeps {
   readonly executor: Executor;
   readonly limits: ShownLimits;
   /** Null if there are none. */
@@ -63,7 +63,7 @@ const verbs = {
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report, dataDirectory } = deps;
   const disk = new DiskSpace(dataDirectory, jobs);
-  const uploading = { ...deps, disk, largeArchives: new Turns(1) };
+  const uploading = { ...deps, disk, largeArchives: new Turns(1), largeJson: new Map() };
   const handlers: Readonly<Record<RouteName, RouterMiddleware>> = {
     health: health(executor),
     devices: devices(executor, jobs),

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { RouterContext } from '@koa/router';
-import type { Principal } from '../../access/index.js';
+import type { Owner, Principal } from '../../access/index.js';
 import {
   type AppRefusal,
   type AvailableApp,
@@ -26,7 +26,7 @@ import {
   refusals,
   ServiceError,
 } from '../../contract/index.js';
-import { firstBytes, isForbidden, isMissing, type Turns } from '../../files/index.js';
+import { firstBytes, isForbidden, isMissing, Turns } from '../../files/index.js';
 import type { AppCatalog } from '../apps/index.js';
 import { askForBody, captured, contentLength, principalOf, queryText, senderOf } from '../http/index.js';
 import { Job, type JobFiles, type JobService, type Slot } from '../jobs/index.js';
@@ -60,7 +60,21 @@ export interface SubmitDeps {
   readonly disk: DiskSpace;
   /** Large archives are extracted one after the other. */
   readonly largeArchives: Turns;
+  /** Turns for large JSON. */
+  readonly largeJson: Map<Owner, Turns>;
   readonly report: Report;
+}
+
+/** Bytes from which a submission of JSON takes one of its owner's turns: JSON is kept in memory until all of it is there. */
+const largeJsonBytes = 64 << 10;
+const largeJsonAtOnce = 4;
+
+/** Waits until an owner's JSON of this length may be read. @returns what ends the turn; undefined if it needs none */
+async function turnToRead(ctx: RouterContext, owner: Owner, { largeJson }: SubmitDeps) {
+  if ((contentLength(ctx) ?? largeJsonBytes) < largeJsonBytes) return undefined;
+  const turns = largeJson.get(owner) ?? new Turns(largeJsonAtOnce);
+  largeJson.set(owner, turns);
+  return await turns.take(senderOf(ctx).refused);
 }
 
 /** The paths of files after their directory was moved. */
@@ -230,7 +244,8 @@ async function receiveSubmission(
   const receive = async (): Promise<ReceivedForm> => {
     if (type === mediaTypes.form)
       return await receiveForm(ctx, incoming, { limits, checks, space, awaited, refused: sender.refused });
-    const named = await readJson(ctx, operation, limits, awaited);
+    const release = await turnToRead(ctx, principal.name, deps);
+    const named = await readJson(ctx, operation, limits, awaited).finally(release);
     await uploads.pin(named);
     for (const { field } of named.files) checks.beforeFile(field, named.fields);
     return uploads.fill(named);

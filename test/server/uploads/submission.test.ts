@@ -3,8 +3,11 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { JobEnvelope } from '../../../src/contract/job.js';
 import { steps } from '../../support/form.js';
+import { requestHead } from '../../support/multipart.mjs';
+import { RawConnection } from '../../support/raw-http.js';
 import { sharedServer } from '../../support/server.js';
 import { sha256, Tus } from '../../support/tus.js';
+import { until } from '../../support/until.mjs';
 import { zipOf } from '../../support/zip.mjs';
 
 const server = sharedServer({ flags: ['--max-file-size', '4MiB', '--max-upload-size', '6MiB'] });
@@ -215,6 +218,31 @@ test('The limits of a form hold for the files that are named', async () => {
   const one = await named('a'.repeat(3 << 20), 'a.nii');
   const two = await named('b'.repeat(3 << 20).concat('b'), 'b.nii');
   expect(await refused({ inputs: [one, two] })).toEqual([413, expect.stringMatching(/limit of 6.0 MiB/)]);
+});
+
+test('Large JSON of one owner is read four at a time, and a small one at once', async () => {
+  const large = JSON.stringify({ tag: 'x'.repeat(100_000) });
+  const head = requestHead('POST', '/apps/probe/infer', [
+    'Content-Type: application/json',
+    `Content-Length: ${large.length}`,
+  ]);
+  const slow = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(server.url)));
+  try {
+    for (const connection of slow) connection.write(Buffer.concat([head, Buffer.from(large.slice(0, 9))]));
+    await until('four arrive', () => readdirSync(path.join(server.dataDirectory, 'incoming')).length === 4);
+    let isRead = false;
+    const fifth = refused(large).finally(() => {
+      isRead = true;
+    });
+    for (let small = 0; small < 5; small += 1)
+      expect(await refused({ tag: 'x'.repeat(300) })).toEqual([422, expect.stringMatching(/tag/)]);
+    expect(isRead).toBe(false);
+    slow[0]?.write(large.slice(9));
+    expect((await slow[0]?.answer())?.status).toBe(422);
+    expect(await fifth).toEqual([422, expect.stringMatching(/tag/)]);
+  } finally {
+    for (const connection of slow) await connection.destroy();
+  }
 });
 
 test('A body that is compressed, or neither a form nor JSON, is refused', async () => {
