@@ -61,6 +61,7 @@ export class GpuTrial {
       cpuSlots: availableParallelism(),
       processors: availableParallelism(),
       limits: { memory: null, processes: null },
+      workers: { directory: path.join(job.path, 'workers'), idle: 0, memoryUse: () => 0 },
       events: new ServerEvents(() => {}),
       report: () => {},
     });

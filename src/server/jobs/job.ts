@@ -75,14 +75,12 @@ export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'kind' | 'leftFiles
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
   #waiting: Waiting | null = null;
-  #killCause: KillCause | null;
   /** The latest transition. Transitions run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
-  /** The final record, from the moment it is decided. After that, no other transition is shown or started. */
-  #last: JobRecord | null = null;
+  /** What changes with its end, from the moment it is decided. After that, no other transition is shown or started. */
+  #lastStep: Partial<JobRecord> | null = null;
   /** On the monotonic clock; null if the command did not start under this server. */
   #begunAt: number | null = null;
-  #ranFor: number | null;
   /** When its command ended (ISO 8601); null before that, and for a job that had ended under an earlier server. */
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
@@ -92,7 +90,6 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #versionSettled: Promise<unknown> = Promise.resolve();
   /** False from the end of its command until it is known whether the app is still of the version that it began with. */
   #isVersionCompared = true;
-  #exitCode: number | null;
   /** When it is removed, once that is known. */
   expiry: Expiry | null = null;
   /** Bytes that it keeps on the disk, once they are counted. */
@@ -114,10 +111,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     // There is a listener for each log stream.
     this.setMaxListeners(0);
     this.#record = record;
-    this.#ranFor = record.ranFor;
-    this.#exitCode = record.exitCode;
-    this.#killCause = record.killRequested ? record.killCause : null;
-    if (this.isFinal) this.#last = record;
+    if (this.isFinal) this.#lastStep = {};
   }
 
   get id(): string {
@@ -148,12 +142,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** Somebody asked for its end. */
   get killRequested(): boolean {
-    return this.#killCause !== null;
+    return this.#record.killRequested;
   }
 
   /** Who asked for its end first; null if nobody has. */
   get killCause(): KillCause | null {
-    return this.#killCause;
+    return this.killRequested ? this.#record.killCause : null;
   }
 
   /** Its devices; null until it runs. */
@@ -170,13 +164,6 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('waiting', notPlaced);
   }
 
-  /**
-   * Seconds that its command ran, on the monotonic clock, unless it began under another server; null until it has ended.
-   */
-  get ranFor(): number | null {
-    return this.#ranFor;
-  }
-
   /** When its command ended (ISO 8601); if it never ran, when the job ended; now if neither has. */
   get commandEndedAt(): string {
     return this.#commandEndedAt ?? this.#record.finishedAt ?? this.#now;
@@ -189,7 +176,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** Whether it holds devices: it is running, and its command has not ended. */
   get hasDevices(): boolean {
-    return this.state === 'running' && this.#ranFor === null;
+    return this.state === 'running' && this.#record.ranFor === null;
   }
 
   /** Whether it holds this GPU, which may have had another id when it was given. */
@@ -200,21 +187,21 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Its command has ended and its devices are free. What comes after that, such as packing, does not count as run time.
+   * Its command has ended and its devices are free. What comes after that, such as packing, does not count as run time, which
+   * is measured on the monotonic clock unless the command began under another server.
    * @param ended what is known of its end, which may be long ago if there was no server
    */
   noteCommandEnd(ended: Partial<Ended>): void {
     const { startedAt } = this.#record;
-    if (this.#ranFor !== null || startedAt === null) return;
-    const { peakMemory = null, peakGpuMemory = null, cpuSeconds = null } = ended;
-    this.#record = { ...this.#record, peakMemory, peakGpuMemory, cpuSeconds };
-    this.#exitCode = ended.exitCode ?? null;
+    if (this.#commandEndedAt !== null || startedAt === null) return;
+    const { peakMemory = null, peakGpuMemory = null, cpuSeconds = null, exitCode = null } = ended;
     const end = endBetween(startedAt, ended.endedAt ?? this.#now, this.context.clock.now());
     this.#commandEndedAt = end;
-    this.#ranFor =
+    const ranFor =
       this.#begunAt === null
         ? secondsBetween(startedAt, end)
         : (this.context.clock.monotonic() - this.#begunAt) / 1000;
+    this.#note({ peakMemory, peakGpuMemory, cpuSeconds, exitCode, ranFor });
   }
 
   /** What it used over a tenth more of than its app declares. */
@@ -241,15 +228,13 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** It is to run once more, with its devices to itself: what is known of its first run no longer counts. */
   async retryAlone(): Promise<void> {
     this.#begunAt = null;
-    this.#ranFor = null;
-    this.#exitCode = null;
     this.#commandEndedAt = null;
-    await this.#become('waiting', { ...notPlaced, isAlone: true });
+    await this.#become('waiting', { ...notPlaced, isAlone: true, ranFor: null, exitCode: null });
   }
 
   /** The app that it was supposed to find loaded was gone. Saved with its end. */
   notWarm(): void {
-    if (this.#record.start === 'warm') this.#record = { ...this.#record, start: 'cold' };
+    if (this.#record.start === 'warm') this.#note({ start: 'cold' });
   }
 
   /** Its command begins with this version of its app. Recorded when it is known, which may be after the job's end. */
@@ -268,8 +253,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   #setVersion(appVersion: string | null): void {
     if (appVersion === this.#record.appVersion) return;
-    this.#record = { ...this.#record, appVersion };
-    if (this.#last) this.#last = { ...this.#last, appVersion };
+    this.#note({ appVersion });
     // If this cannot be saved, the next server does not know it.
     this.#saveAgain().catch(() => {});
   }
@@ -288,7 +272,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;
     // In memory first, so that the job ends even if the disk is full.
-    this.#killCause ??= cause;
+    if (!this.killRequested) this.#note({ killRequested: true, killCause: cause });
     await this.#become(null, {});
   }
 
@@ -298,7 +282,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
    */
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
     this.#waiting = null;
-    if (this.#last) return;
+    if (this.#lastStep) return;
     this.#keepPlace();
     this.noteCommandEnd({});
     const { keep } = this.request;
@@ -307,13 +291,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const expiresAtBootTime = keep === null ? null : bootTimeIn(this.context.clock, keep);
     const end = {
       finishedAt,
-      ranFor: this.#ranFor,
-      exitCode: this.#exitCode,
       endNotice: this.context.areEndsNoticed ? ('due' as const) : null,
       expiresAt,
       expiresAtBootTime,
     };
-    this.#last = this.#next(state, { error, ...facts, ...end });
+    this.#lastStep = this.#step(state, { error, ...facts, ...end });
     const saved = this.#saveLast().then(
       () => true,
       (cause) => {
@@ -323,7 +305,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     );
     // An unresponsive disk must not delay the end.
     const isSaved = await Promise.race([saved, pause(this.context.clock, saveTimeout).then(() => false)]);
-    this.#show(this.#last);
+    this.#show(this.#lastStep);
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
 
@@ -389,7 +371,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** Its result has been fetched, so it may be removed early if the disk is short of space. */
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
-    this.#record = { ...this.#record, fetchedAt: this.#now };
+    this.#note({ fetchedAt: this.#now });
     // If this cannot be saved, the next server keeps the job for as long as promised.
     this.#saveAgain().catch(() => {});
   }
@@ -397,7 +379,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** What it had left was removed before its time, because it failed and the disk is short of space. */
   clear(): void {
     this.isCleared = true;
-    this.#record = { ...this.#record, leftFiles: 0 };
+    this.#note({ leftFiles: 0 });
     this.log('What this job had left was removed: it has no result, and the disk was short');
     // If this cannot be saved, the next server finds nothing there.
     this.#saveAgain().catch(() => {});
@@ -414,7 +396,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       const begun = { endNotice: 'begun' as const };
       // A job whose directory was removed is not found by a later server.
       if (this.directory.exists()) await this.directory.save({ ...this.#record, ...begun });
-      this.#record = { ...this.#record, ...begun };
+      this.#note(begun);
       return true;
     });
   }
@@ -437,7 +419,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       created_at: record.createdAt,
       started_at: record.startedAt,
       finished_at: record.finishedAt,
-      run_seconds: this.#ranFor,
+      run_seconds: record.ranFor,
       peak_memory: record.peakMemory,
       peak_gpu_memory: record.peakGpuMemory,
       cpu_seconds: record.cpuSeconds,
@@ -454,30 +436,32 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     };
   }
 
-  /** The record after a change; null keeps the state. */
-  #next(state: JobState | null, change: Partial<JobRecord>): JobRecord {
-    if (state !== null && !transitions[this.state].includes(state)) {
-      throw new Error(`Job ${this.id} cannot go from ${this.state} to ${state}`);
-    }
-    const asked = this.#killCause === null ? {} : { killRequested: true, killCause: this.#killCause };
-    return { ...this.#record, ...asked, ...change, state: state ?? this.state };
+  /** What a transition changes; null keeps the state. */
+  #step(state: JobState | null, change: Partial<JobRecord>): Partial<JobRecord> {
+    if (state === null) return change;
+    if (transitions[this.state].includes(state)) return { ...change, state };
+    throw new Error(`Job ${this.id} cannot go from ${this.state} to ${state}`);
+  }
+
+  /** Changes what is known of it between two transitions. The next save includes it. */
+  #note(change: Partial<JobRecord>): void {
+    this.#record = { ...this.#record, ...change };
   }
 
   #become(state: JobState | null, change: Partial<JobRecord>): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#last) return;
-      const record = this.#next(state, change);
+      if (this.#lastStep) return;
+      const step = this.#step(state, change);
       // After a power cut, which ends all programs, a job starts again as it was accepted. Only a kill must survive.
-      await this.directory.save(record, record.killRequested);
-      if (!this.#last) this.#show(record);
+      await this.directory.save({ ...this.#record, ...step }, this.killRequested);
+      if (!this.#lastStep) this.#show(step);
     });
   }
 
-  #show(record: JobRecord): void {
-    const isStep = record.state !== this.state;
-    // It may have become known while this record was saved.
-    this.#record = { ...record, appVersion: this.#record.appVersion ?? record.appVersion };
-    if (isStep) this.#announce(record);
+  #show(step: Partial<JobRecord>): void {
+    const before = this.state;
+    this.#note(step);
+    if (this.state !== before) this.#announce(this.#record);
     this.emit('change');
   }
 
@@ -507,7 +491,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return {
       ...this.facts,
       ...{ state, error, isRefused, exitCode, gpus, gpuUuids, cpuSlots, endedAt },
-      seconds: this.#ranFor,
+      seconds: this.#record.ranFor,
       ...{ peakMemory, peakGpuMemory, cpuSeconds },
       overuse: this.overuse,
       version: this.version,
@@ -526,7 +510,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /** The record with its latest changes: the final one from the moment it is decided. */
   get #latest(): JobRecord {
-    return this.isFinal ? this.#record : (this.#last ?? this.#record);
+    return this.isFinal ? this.#record : { ...this.#record, ...this.#lastStep };
   }
 
   /** Saves the final record after any save in progress, so that it is the one that remains. */
@@ -540,7 +524,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
    */
   #saveAgain(): Promise<void> {
     return this.#inTurn(async () => {
-      if (!this.#isLeft) await this.directory.save(this.#latest, this.#last !== null);
+      if (!this.#isLeft) await this.directory.save(this.#latest, this.#lastStep !== null);
     });
   }
 

@@ -46,6 +46,7 @@ export const localSubject = (more: Partial<LocalSettings> = {}): Subject => ({
       maxLogBytes: 1 << 20,
       sandbox: null,
       limits: { memory: null, processes: null },
+      workers: { directory: path.join(tmpdir(), 'nonexistent'), idle: 0, memoryUse: () => 0 },
       passEnvironment: [],
       program: fileURLToPath(new URL('../../../dist/runner/main.js', import.meta.url)),
       report: () => {},

@@ -60,7 +60,7 @@ test('The run time of a job does not change when somebody sets the clock', async
   clock.pass(7);
   clock.set(48 * 3600);
   await job.finish('done', null);
-  expect(job.ranFor).toBe(7);
+  expect(job.view().run_seconds).toBe(7);
 });
 
 test('The run time of a job ends with its command, and not with the packing of its result', async () => {

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { RunRequest } from '../../../src/runner/index.js';
 import type { Resident, RunOrder } from '../../../src/server/executors/index.js';
-import { Residency, type ResidencySettings } from '../../../src/server/executors/resident/index.js';
+import { Workers, type WorkersSettings } from '../../../src/server/executors/resident/index.js';
 import type { WorkerOrder } from '../../../src/server/executors/resident/worker.js';
 import { smallDisk } from '../../support/small-disk.js';
 import { temporary } from '../../support/temporary.js';
@@ -20,13 +20,15 @@ beforeEach(async () => {
   hosts = [];
 });
 
-function residency(idle = 60_000, more: Partial<ResidencySettings> = {}): Residency {
-  const all = new Residency({
+function residency(more: Partial<WorkersSettings> = {}): Workers {
+  const all = new Workers({
     sandbox: null,
     limits: { memory: null, processes: null },
     environment: { PATH: '/bin', GIVEN: 'given' },
     report: (problem, cause) => expect.fail(`${problem}: ${cause}`),
-    workers: { directory: root, idle, memoryUse: () => 0 },
+    directory: root,
+    idle: 60_000,
+    memoryUse: () => 0,
     ...more,
   });
   onTestFinished(() => {
@@ -75,9 +77,9 @@ function host(order: Partial<WorkerOrder>): FakeHost {
 }
 
 async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder> {
-  const { choice } = await residency().assign(order, onGpu(...gpus), frame(order), unshared);
-  if (!choice) throw new Error('It does not stay loaded');
-  return choice.order;
+  const { loaded } = await residency().assign(order, onGpu(...gpus), frame(order), unshared);
+  if (!loaded) throw new Error('It does not stay loaded');
+  return loaded.order;
 }
 
 const disk = smallDisk(1, 1);
@@ -86,8 +88,7 @@ test.skipIf(disk === null)('A job whose app does not load starts it, and waits f
   const told: string[] = [];
   const order = ofApp(app('liver'));
   const callFrom = async (directory: string) => {
-    const workers = { directory, idle: 60_000, memoryUse: () => 0 };
-    const all = residency(0, { workers, report: (problem) => told.push(problem) });
+    const all = residency({ directory, report: (problem) => told.push(problem) });
     const assignment = await all.assign(order, onGpu(1), frame(order), unshared);
     return await all.callOf({ ...frame(order), command: ['python3'], wrapper: [] }, assignment);
   };
@@ -116,18 +117,18 @@ test('Two jobs share a worker only for the same app, devices, owner, variables a
   // The ids of GPUs may change, and their UUIDs do not.
   const byUuid = async (gpu: number, ...gpuUuids: string[]) => {
     const order = ofApp(liver);
-    const { choice } = await residency().assign(order, { ...onGpu(gpu), gpuUuids }, frame(order), unshared);
-    return choice?.order.sharedBy;
+    const { loaded } = await residency().assign(order, { ...onGpu(gpu), gpuUuids }, frame(order), unshared);
+    return loaded?.order.sharedBy;
   };
   expect(await byUuid(1, 'GPU-a')).toBe(await byUuid(2, 'GPU-a'));
   expect(await byUuid(1, 'GPU-a')).not.toBe(await byUuid(1, 'GPU-b'));
   const order = ofApp(liver);
-  const { choice } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }), unshared);
-  expect(choice?.order).toMatchObject({ sharedBy: base.sharedBy, seen: base.seen });
-  expect(choice?.order.content).not.toBe(base.content);
-  const changed = residency(60_000, { environment: { GIVEN: 'another' } });
+  const { loaded } = await residency().assign(order, onGpu(1), frame(order, { SAME: '2' }), unshared);
+  expect(loaded?.order).toMatchObject({ sharedBy: base.sharedBy, seen: base.seen });
+  expect(loaded?.order.content).not.toBe(base.content);
+  const changed = residency({ environment: { GIVEN: 'another' } });
   const again = await changed.assign(order, onGpu(1), frame(order), unshared);
-  expect(again.choice?.order.content).not.toBe(base.content);
+  expect(again.loaded?.order.content).not.toBe(base.content);
   writeFileSync(watched, '12');
   const newer = await orderOf(ofApp(liver), 1);
   expect([newer.content, newer.seen === base.seen]).toEqual([base.content, false]);
@@ -143,8 +144,8 @@ test('A GPU where the app is loaded is preferred, and one where another is loade
   const order = ofApp(app('liver'), { owner: 'ana' });
   expect([0, 1, 2, 3, 4].map((gpu) => all.rank(order, gpu))).toEqual([0, 1, 2, 2, 0]);
   expect([0, 1].map((gpu) => all.rank(ofApp(null), gpu))).toEqual([2, 1]);
-  expect(all.workers()).toHaveLength(4);
+  expect(all.loaded()).toHaveLength(4);
   for (const each of hosts) each.onLeave = () => each.leave();
   await all.endIdle();
-  expect([all.workers(), all.rank(order, 2)]).toEqual([[], 0]);
+  expect([all.loaded(), all.rank(order, 2)]).toEqual([[], 0]);
 });

@@ -38,7 +38,10 @@ function host(
 /** The workers of a server that finds those of an earlier one. */
 function workers() {
   const report = (problem: string, cause: unknown) => expect.fail(`${problem}: ${cause}`);
-  const all = new Workers({ directory: root, environment: {}, idle: 60_000, memoryUse: () => 0, report });
+  const all = new Workers({
+    ...{ directory: root, environment: {}, idle: 60_000, memoryUse: () => 0, report },
+    ...{ sandbox: null, limits: { memory: null, processes: null } },
+  });
   onTestFinished(() => {
     willing(...hosts);
     return all.close();
@@ -65,16 +68,16 @@ test('A job gets a free worker with the same settings, once, and those with othe
   const unrelated = host({ sharedBy: 'another app', content: 'other settings' });
   const busy = host({}, { state: 'busy', job: 'another job' });
   const all = workers();
-  const { worker } = await all.choose(order(), 'one');
+  const worker = await all.choose(order(), 'one');
   expect([worker?.request.id, worker?.promised]).toEqual([same.id, 'one']);
   // As after a first try in which it was started.
-  expect(await all.workerFor({ order: order(), worker: null }, 'one')).toBe(worker);
+  expect(await all.startFor('one', order())).toBe(worker);
   await told(...others);
-  expect((await all.choose(order(), 'two')).worker).toBeNull();
+  expect(await all.choose(order(), 'two')).toBeNull();
   expect(asked(same, ...others, unrelated, busy)).toEqual([0, 1, 1, 0, 0]);
   expect([all.idsOf('one'), all.idsOf('another job'), all.idsOf('two')]).toEqual([[same.id], [busy.id], []]);
   await all.release('one');
-  expect((await all.choose(order(), 'two')).worker).toBe(worker);
+  expect(await all.choose(order(), 'two')).toBe(worker);
 });
 
 test('The GPUs of a job are cleared of other workers, by their ids and by their UUIDs', async () => {
@@ -82,10 +85,10 @@ test('The GPUs of a job are cleared of other workers, by their ids and by their 
   const beside = [host({ gpus: [2] }), host()];
   const own = host({ gpus: [0, 1], sharedBy: 'own' });
   const all = workers();
-  const { worker } = await all.choose(order({ sharedBy: 'own' }), 'one');
+  const worker = await all.choose(order({ sharedBy: 'own' }), 'one');
   let isCleared = false;
   const cleared = all
-    .clear({ gpus: [0, 1], gpuUuids: ['GPU-a'], cpuSlots: 0 }, worker, () => 0)
+    .clear({ gpus: [0, 1], gpuUuids: ['GPU-a'] }, worker, () => 0)
     .then(() => {
       isCleared = true;
     });
@@ -110,7 +113,7 @@ test('A shared GPU is cleared only of idle workers whose memory does not fit bes
   await until('it is busy', () => all.idsOf('a job').length > 0);
   newer.say({ state: 'idle', job: null });
   await until('it is idle', () => all.idsOf('a job').length === 0);
-  await all.clear({ gpus: [0], gpuUuids: [], cpuSlots: 0 }, null, () => 10);
+  await all.clear({ gpus: [0], gpuUuids: [] }, null, () => 10);
   expect(asked(older, newer, unshared, busy)).toEqual([1, 0, 1, 0]);
 });
 
@@ -123,7 +126,7 @@ test('A worker that cannot be reached is cleared away, and what is not a worker 
   write(names.noSocket, workerRequest(names.noSocket));
   write(names.foreign, workerRequest(names.foreign));
   const all = workers();
-  expect((await all.choose(order(), 'one')).worker).toBeNull();
+  expect(await all.choose(order(), 'one')).toBeNull();
   expect(Object.values(names).filter((name) => existsSync(path.join(root, name)))).toEqual([names.foreign]);
 });
 

@@ -35,7 +35,7 @@ import {
   type Waiting,
   type WorkerInfo,
 } from '../index.js';
-import { type Assignment, Residency, type ResidencySettings } from '../resident/index.js';
+import { type Assignment, type JobFrame, Workers, type WorkersSettings } from '../resident/index.js';
 import { GpuPeaks } from './gpu-peaks.js';
 import { MachineWatch } from './machine-watch.js';
 import { type RunnerSettings, Runners } from './runners.js';
@@ -46,8 +46,10 @@ const bookedShare = 0.9;
 
 export interface LocalSettings
   extends RunnerSettings,
-    ResidencySettings,
+    Pick<WorkersSettings, 'environment' | 'report' | 'sandbox' | 'limits'>,
     Pick<SchedulerSettings, 'maxGpus' | 'maxJobs' | 'gpuMargin'> {
+  /** Where and how long apps stay loaded. */
+  readonly workers: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
   /** Processors that jobs can use together. */
@@ -82,7 +84,7 @@ export class LocalExecutor implements Executor {
   /** By job directory. */
   readonly #runs = new Map<string, Run>();
   readonly #watch: MachineWatch;
-  readonly #residency: Residency;
+  readonly #workers: Workers;
   readonly #drained: DrainedGpus;
   readonly #peaks: GpuPeaks;
   #isDraining = false;
@@ -91,7 +93,8 @@ export class LocalExecutor implements Executor {
   constructor(private readonly settings: LocalSettings) {
     const { gpus, cpuSlots, isUpgraded } = settings;
     this.#runners = new Runners(settings);
-    this.#residency = new Residency(settings);
+    const { environment, report, sandbox, limits } = settings;
+    this.#workers = new Workers({ ...settings.workers, environment, report, sandbox, limits });
     this.#peaks = new GpuPeaks(gpus.smi);
     this.#drained = new DrainedGpus(path.join(settings.dataDirectory, 'drained-gpus.json'));
     const upgraded = 'the next start of the server, whose program was upgraded';
@@ -143,7 +146,9 @@ export class LocalExecutor implements Executor {
     const gpus = this.#gpus.filter(({ id }) => ids.includes(id));
     this.#drained.set(gpus, isDrained);
     this.settings.events.tell('gpusDrained', { gpus: ids, isDrained });
-    if (isDrained) void this.#residency.clear(gpus);
+    const drained = { gpus: ids, gpuUuids: gpus.map(({ uuid }) => uuid) };
+    // One that has a job leaves after it.
+    if (isDrained) void this.#workers.clear(drained, null, () => Number.NEGATIVE_INFINITY);
     this.#scheduler.reconsider();
   }
 
@@ -214,7 +219,7 @@ export class LocalExecutor implements Executor {
   }
 
   async removedButOpen({ id, path }: JobRef): Promise<number> {
-    return await removedButOpen([id, ...this.#residency.workersOf(id)], path);
+    return await removedButOpen([id, ...this.#workers.idsOf(id)], path);
   }
 
   runningUnder(directory: string): readonly JobRef[] {
@@ -232,12 +237,12 @@ export class LocalExecutor implements Executor {
   }
 
   workers(): readonly WorkerInfo[] {
-    return this.#residency.workers();
+    return this.#workers.loaded();
   }
 
   /** Why apps cannot stay loaded in this machine's sandbox; null if they can. */
   residentProblem(): Promise<string | null> {
-    return this.#residency.problem();
+    return this.#workers.problem();
   }
 
   /** Draining has started or stopped. While draining, workers leave as soon as no waiting job could use them. */
@@ -247,7 +252,7 @@ export class LocalExecutor implements Executor {
   }
 
   #endUnneeded(): void {
-    if (this.#isDraining && this.#scheduler.waiting === 0) void this.#residency.endIdle();
+    if (this.#isDraining && this.#scheduler.waiting === 0) void this.#workers.endIdle();
   }
 
   faults(): readonly string[] {
@@ -258,7 +263,7 @@ export class LocalExecutor implements Executor {
   async close(): Promise<void> {
     this.#watch.close();
     this.#peaks.close();
-    await this.#residency.close();
+    await this.#workers.close();
   }
 
   async *#events(order: RunOrder, run: Run, settle: () => void): AsyncGenerator<RunEvent, void> {
@@ -290,7 +295,7 @@ export class LocalExecutor implements Executor {
 
   /** Joins the queue; `former` is its place if it was there before. */
   #request(order: RunOrder, former: number | null): Ticket {
-    const rank = (gpu: number) => this.#residency.rank(order, gpu);
+    const rank = (gpu: number) => this.#workers.rank(order, gpu);
     const ticket = this.#scheduler.request({ ...order, id: order.directory.id, rank, former });
     // The ticket may be cancelled before anybody awaits it.
     ticket.granted.catch(() => {});
@@ -333,7 +338,7 @@ export class LocalExecutor implements Executor {
           share: this.#scheduler.gpuShareOf(order),
           leftOf: (gpu: number) => this.#scheduler.leftOf(gpu),
         };
-        const assignment = await this.#residency.assign(order, grant, this.#frame(order, grant), booking);
+        const assignment = await this.#workers.assign(order, grant, this.#frame(order, grant), booking);
         const where = this.#describe(grant, order, assignment);
         const { start } = assignment;
         yield { kind: 'placed', where, grant, ...(start === null ? {} : { start }) };
@@ -341,12 +346,12 @@ export class LocalExecutor implements Executor {
       }
       run.isLaunched = true;
       if (run.isStopped) this.#runners.stop(directory.path);
-      if (grant.gpus.length > 0) this.#peaks.begin(id, () => [id, ...this.#residency.workersOf(id)]);
+      if (grant.gpus.length > 0) this.#peaks.begin(id, () => [id, ...this.#workers.idsOf(id)]);
       const end = await this.#runners.untilEnded(directory, timeLimit);
       const peakGpuMemory = this.#peaks.end(id);
       return peakGpuMemory === null ? end : { ...end, peakGpuMemory };
     } finally {
-      await this.#residency.release(id);
+      await this.#workers.release(id);
       this.#endUnneeded();
     }
   }
@@ -386,7 +391,7 @@ export class LocalExecutor implements Executor {
   }
 
   /** The same without the command, which is known only once the job is placed. */
-  #frame(order: RunOrder, grant: Grant): Omit<RunRequest, 'command' | 'wrapper'> {
+  #frame(order: RunOrder, grant: Grant): JobFrame {
     const { sandbox, environment: own, limits, maxLogBytes, killGrace } = this.settings;
     const { directory, environment } = order;
     const access = order.access();
@@ -418,7 +423,7 @@ export class LocalExecutor implements Executor {
     return await whenThereIsRoom(
       async () => {
         const request = this.#runRequest(order, grant);
-        const worker = await this.#residency.callOf(request, assignment);
+        const worker = await this.#workers.callOf(request, assignment);
         await this.#runners.launch(directory.path, worker ? { ...request, worker } : request);
       },
       () => run.isStopped,

@@ -1,2 +1,3 @@
 /** Apps that stay loaded between the jobs of an executor. */
-export { type Assignment, Residency, type ResidencySettings } from './residency.js';
+export type { JobFrame } from './worker-order.js';
+export { type Assignment, Workers, type WorkersSettings } from './workers.js';

@@ -1,9 +1,20 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
-import { contentStamp, namesIn, TimeSlice, type TreeEntry, treeEntries } from '../../../files/index.js';
+import type { JobStart } from '../../../contract/index.js';
+import {
+  contentStamp,
+  isDiskFull,
+  isShortage,
+  namesIn,
+  TimeSlice,
+  type TreeEntry,
+  treeEntries,
+} from '../../../files/index.js';
+import type { RunRequest, WorkerCall } from '../../../runner/index.js';
 import type { Report } from '../../report.js';
-import type { Grant, WorkerInfo } from '../index.js';
+import type { Grant, Resident, RunOrder, WorkerInfo } from '../index.js';
 import { Worker, type WorkerHostSettings, type WorkerOrder } from './worker.js';
+import { type JobFrame, type WorkerOrderSettings, workerCall, workerOrder } from './worker-order.js';
 import { isWorkerId, killHost, readWorkerRequest, removeWorker } from './worker-records.js';
 
 /** Maximum number of files and directories that are examined: an app with more of them contains data. */
@@ -40,9 +51,7 @@ const checkInterval = 5000;
 /** The share of the machine's memory that may be in use before idle apps leave. */
 const maxMemoryUse = 0.9;
 
-export interface WorkersSettings extends WorkerHostSettings {
-  /** Milliseconds after which an idle worker leaves; 0 means that apps are started anew for each job. */
-  readonly idle: number;
+export interface WorkersSettings extends WorkerHostSettings, WorkerOrderSettings {
   /** The share of the machine's memory in use. */
   readonly memoryUse: () => number;
   readonly report: Report;
@@ -56,14 +65,36 @@ export interface GpuBooking {
   readonly leftOf: (gpu: number) => number;
 }
 
-/** The worker of a job. */
-export interface WorkerChoice {
+/** An app that stays loaded, for one job. */
+interface LoadedApp {
+  readonly resident: Resident;
+  /** What its worker has to be like. */
   readonly order: WorkerOrder;
   /** A running worker that is reserved for this job; null if one is started for it. */
   readonly worker: Worker | null;
 }
 
-/** The apps that are loaded: chooses one for a job, and ends those that are idle for too long or whose GPUs are needed. */
+/** What a job finds of its app. */
+export interface Assignment {
+  /** Null for an app that does not stay loaded. */
+  readonly loaded: LoadedApp | null;
+  /** Whether it finds its app loaded; null for an app that does not stay loaded. */
+  readonly start: JobStart | null;
+  /** Phrases about that for the log; empty if there is nothing to say. */
+  readonly words: readonly string[];
+  /** Resolves when no other app uses its GPUs. */
+  readonly cleared: Promise<void>;
+}
+
+const startWords: Readonly<Record<JobStart, string>> = {
+  cold: 'loading the app; it stays loaded',
+  warm: 'the app is loaded already',
+};
+
+/**
+ * The apps that stay loaded on this machine, for the jobs of the local executor: chooses one for a job, and ends those that are
+ * idle for too long or whose GPUs are needed.
+ */
 export class Workers {
   readonly #workers = new Set<Worker>();
   /** Resolves once the workers of an earlier server are known. */
@@ -77,11 +108,70 @@ export class Workers {
     this.#recovered = Promise.all(left.map((name) => this.#recover(path.join(directory, name))));
   }
 
+  /** Why apps cannot stay loaded in the sandbox of this machine; null if they can. */
+  async problem(): Promise<string | null> {
+    const { sandbox, idle } = this.settings;
+    return sandbox && idle > 0 ? await sandbox.jobMountsProblem() : null;
+  }
+
+  /**
+   * How suitable a GPU is for a job that may use any: best if its app is loaded there, worst if another app has to leave.
+   */
+  rank(order: RunOrder, gpu: number): number {
+    // Most machines have no workers, so the app's files need not be read.
+    if (this.loaded().length === 0) return 0;
+    const name = order.resident?.({ gpus: [gpu], gpuUuids: [], cpuSlots: 0 })?.name ?? null;
+    const there = this.#free().filter(({ request }) => request.gpus.includes(gpu));
+    const isOwn = ({ request }: Worker) =>
+      request.name === name && (request.isShared || request.owner === order.owner);
+    if (there.some(isOwn)) return 0;
+    return there.length > 0 ? 2 : 1;
+  }
+
+  /** Chooses the worker of a job, if its app stays loaded, and begins to free its devices. */
+  async assign(
+    order: RunOrder,
+    grant: Grant,
+    frame: JobFrame,
+    { share: gpuShare, leftOf }: GpuBooking,
+  ): Promise<Assignment> {
+    const resident = this.settings.idle > 0 ? (order.resident?.(grant) ?? null) : null;
+    const isAlone = resident !== null && (await this.problem()) !== null;
+    if (resident === null || isAlone) {
+      const words = isAlone ? ['where no app can stay loaded'] : [];
+      return { loaded: null, start: null, words, cleared: this.clear(grant, null, leftOf) };
+    }
+    const seen = await fingerprint(resident.watched);
+    const wanted = workerOrder({ order, grant, frame, resident, gpuShare }, seen, this.settings);
+    const worker = await this.choose(wanted, order.directory.id);
+    const start = worker?.isLoaded ? 'warm' : 'cold';
+    const cleared = this.clear(grant, worker, leftOf);
+    return { loaded: { resident, order: wanted, worker }, start, words: [startWords[start]], cleared };
+  }
+
+  /**
+   * The message from a job's runner to its worker; null without a worker, or if it cannot be started: then the command is
+   * started.
+   */
+  async callOf(request: RunRequest, { loaded }: Assignment): Promise<WorkerCall | null> {
+    if (!loaded) return null;
+    try {
+      const worker = loaded.worker ?? (await this.startFor(request.jobId, loaded.order));
+      return workerCall(worker, loaded.resident, request);
+    } catch (cause) {
+      // A shortage is temporary; the caller tries again.
+      if (isDiskFull(cause) || isShortage(cause)) throw cause;
+      const what = `The app of job ${request.jobId} could not be kept loaded; it is started for this job only`;
+      this.settings.report(what, cause);
+      return null;
+    }
+  }
+
   /**
    * Chooses a worker for a job: a free one of the same app and devices, of its owner or shared, that was started with the same settings, if
    * there is one. Those that were started with other settings leave, because the app or a setting has changed.
    */
-  async choose(order: WorkerOrder, jobId: string): Promise<WorkerChoice> {
+  async choose(order: WorkerOrder, jobId: string): Promise<Worker | null> {
     await this.#recovered;
     const same = this.#free().filter(({ request }) => request.sharedBy === order.sharedBy);
     const isAsOrdered = ({ request }: Worker) =>
@@ -89,13 +179,13 @@ export class Workers {
     for (const worker of same) if (!isAsOrdered(worker)) void worker.leave();
     const found = same.find(isAsOrdered);
     if (found) found.promised = jobId;
-    return { order, worker: found ?? null };
+    return found ?? null;
   }
 
-  /** The chosen worker, started if there is none. @throws the system's error, or an Error if it does not come up */
-  async workerFor({ order, worker }: WorkerChoice, jobId: string): Promise<Worker> {
+  /** Starts a worker for a job. @throws the system's error, or an Error if it does not come up */
+  async startFor(jobId: string, order: WorkerOrder): Promise<Worker> {
     // A failed first attempt may still have started one.
-    const own = worker ?? [...this.#workers].find((each) => each.promised === jobId);
+    const own = [...this.#workers].find((each) => each.promised === jobId);
     if (own) return own;
     const started = await Worker.start(order, this.settings);
     started.promised = jobId;
@@ -108,7 +198,11 @@ export class Workers {
    * the ones that were used last. Resolves when they are gone.
    * @param kept the worker of the job
    */
-  async clear({ gpus, gpuUuids }: Grant, kept: Worker | null, leftOf: GpuBooking['leftOf']): Promise<void> {
+  async clear(
+    { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,
+    kept: Worker | null,
+    leftOf: GpuBooking['leftOf'],
+  ): Promise<void> {
     await this.#recovered;
     if (kept === null) this.#endForMemory();
     const isInTheWay = ({ request }: Worker) =>
@@ -128,7 +222,7 @@ export class Workers {
     await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
   }
 
-  /** Ids of the worker that has this job. */
+  /** Ids of the worker that has this job, which its processes are marked with. */
   idsOf(jobId: string): string[] {
     return [...this.#workers].filter((each) => each.has(jobId)).map(({ request }) => request.id);
   }
@@ -139,15 +233,6 @@ export class Workers {
     await Promise.all(
       [...this.#workers].filter((each) => each.has(jobId)).map((each) => each.release(jobId)),
     );
-  }
-
-  /** Ids of the GPUs on which this app is loaded for this owner or all, and of those on which other apps are loaded and idle. */
-  idleGpus(name: string | null, owner: string | null): { readonly own: number[]; readonly others: number[] } {
-    const isOwn = ({ request }: Worker) =>
-      request.name === name && (request.isShared || request.owner === owner);
-    const gpusOf = (workers: readonly Worker[]) => workers.flatMap(({ request }) => request.gpus);
-    const free = this.#free();
-    return { own: gpusOf(free.filter(isOwn)), others: gpusOf(free.filter((each) => !isOwn(each))) };
   }
 
   loaded(): WorkerInfo[] {
