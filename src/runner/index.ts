@@ -10,18 +10,17 @@ export {
 } from './process-table.js';
 export { areReplaced, cleanupProgram, runnerProgram, workerHostProgram } from './programs.js';
 export {
-  type Frame,
-  FrameReader,
-  frameKinds,
+  type HostMessage,
   isClosed,
   jobMarker,
   maxEndBytes,
+  onMessages,
   type ProcessIdentity,
   type RunEnd,
   type RunnerRecord,
   type RunRequest,
   runFiles,
-  sendFrame,
+  sendMessage,
   type Usage,
   unknownUsage,
   type WorkerCall,

@@ -175,8 +175,8 @@ export class LogFile {
 
   /** @throws NotOurFile, or the system's error, if the file cannot be opened */
   constructor(
-    path: string,
-    private readonly maxBytes: number,
+    readonly path: string,
+    readonly maxBytes: number,
   ) {
     this.#fd = openOwnFile(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     this.#size = fstatSync(this.#fd).size;

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { openDirectory } from '../files/own-file.js';
 
 /** The environment variable that marks every process of a job, even one that has left its process group. */
@@ -165,10 +166,7 @@ export interface JobCall {
 }
 
 /** How a job in a worker ended, as the worker host reports it to the runner. */
-export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault' | keyof Usage> & {
-  /** A line for the job's log, if there is something to add. */
-  readonly note: string | null;
-};
+export type WorkerEnd = Pick<RunEnd, 'exitCode' | 'signal' | 'error' | 'fault' | 'lostLines' | keyof Usage>;
 
 /** The files of a worker host. */
 export const workerFiles = (directory: string) => ({
@@ -206,48 +204,47 @@ export function withSocketAddress<T>(directory: string, use: (address: string) =
   return use(path.join(opened.path, path.basename(socket)));
 }
 
-/**
- * The messages on a worker host's socket. Each frame is a letter, a length and that many bytes.
- */
-export const frameKinds = {
-  /** Runner: a job, as JSON. */
-  job: 'J',
+/** A message on a worker host's socket: a line of JSON. */
+export type HostMessage =
+  /** Runner: a job, and the log that its output goes to. */
+  | { readonly kind: 'job'; readonly call: JobCall; readonly log: string; readonly maxLogBytes: number }
   /** Runner: end the job. */
-  stop: 'S',
+  | { readonly kind: 'stop' }
   /** Server: report every change of your state. */
-  attach: 'C',
+  | { readonly kind: 'attach' }
   /** Server: leave, after the current job if there is one. */
-  leave: 'L',
-  /** Worker host to runner: it has the job, and the worker's process, as JSON. */
-  accepted: 'A',
-  /** Worker host to runner: it does not take the job. */
-  refused: 'N',
-  /** Worker host to runner: bytes of the app's output. */
-  output: 'O',
-  /** Worker host to runner: how the job ended, as JSON. */
-  end: 'X',
-  /** Worker host to server: its state, as JSON. */
-  state: 'T',
-} as const;
-export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds];
+  | { readonly kind: 'leave' }
+  /** Worker host to runner: the worker has the job. A job that it does not take closes the connection. */
+  | { readonly kind: 'accepted'; readonly worker: ProcessIdentity }
+  /** Worker host to runner. */
+  | { readonly kind: 'end'; readonly end: WorkerEnd }
+  /** Worker host to server. */
+  | { readonly kind: 'state'; readonly state: WorkerState };
 
-export interface Frame {
-  readonly kind: string;
-  readonly payload: Buffer;
+export function sendMessage(socket: Socket, message: HostMessage): void {
+  if (!socket.destroyed && !socket.writableEnded) socket.write(`${JSON.stringify(message)}\n`);
 }
 
-const headBytes = 5;
-/** Maximum size in bytes of a frame: the longest argument list that Linux takes, and more. */
-const maxFrame = 64 << 20;
+/** Calls back with each line of a stream, without its end. */
+export function onLines(stream: Readable, handle: (line: string) => void): void {
+  let rest = '';
+  stream.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) handle(line);
+  });
+}
 
-/** Sends a frame. @returns false if the other side is slow; wait for `drain` before sending more */
-export function sendFrame(socket: Socket, kind: FrameKind, payload: Buffer | string = ''): boolean {
-  if (socket.destroyed || socket.writableEnded) return true;
-  const bytes = Buffer.from(payload);
-  const head = Buffer.alloc(headBytes);
-  head.write(kind, 'latin1');
-  head.writeUInt32BE(bytes.length, 1);
-  return socket.write(Buffer.concat([head, bytes]));
+/** Calls back with each message. A connection on which something else arrives, or that the callback refuses, is closed. */
+export function onMessages(socket: Socket, handle: (message: HostMessage) => void): void {
+  socket.on('error', () => {});
+  onLines(socket, (line) => {
+    try {
+      handle(JSON.parse(line) as HostMessage);
+    } catch {
+      socket.destroy();
+    }
+  });
 }
 
 /** Resolves when a socket is closed for any reason: `once` from `node:events` would reject if it fails first. */
@@ -256,33 +253,3 @@ export const isClosed = (socket: Socket): Promise<void> =>
     if (socket.closed) resolve();
     else socket.once('close', () => resolve());
   });
-
-/** Splits received bytes into frames. */
-export class FrameReader {
-  #pieces: Buffer[] = [];
-  #length = 0;
-  /** Bytes needed for the next frame, as far as known. */
-  #wanted = headBytes;
-
-  /** @throws Error for a frame that exceeds the limit */
-  push(chunk: Buffer): Frame[] {
-    this.#pieces.push(chunk);
-    this.#length += chunk.length;
-    if (this.#length < this.#wanted) return [];
-    const frames: Frame[] = [];
-    let rest = Buffer.concat(this.#pieces);
-    this.#wanted = headBytes;
-    while (rest.length >= headBytes) {
-      const length = rest.readUInt32BE(1);
-      if (length > maxFrame) throw new Error('A frame is too long');
-      this.#wanted = headBytes + length;
-      if (rest.length < this.#wanted) break;
-      frames.push({ kind: rest.toString('latin1', 0, 1), payload: rest.subarray(headBytes, this.#wanted) });
-      rest = rest.subarray(this.#wanted);
-      this.#wanted = headBytes;
-    }
-    this.#pieces = [rest];
-    this.#length = rest.length;
-    return frames;
-  }
-}

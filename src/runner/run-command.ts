@@ -9,16 +9,17 @@ import { readOwnFile } from '../files/own-file.js';
 import { isSignalable, readStatus } from '../files/process-status.js';
 import { syncTree } from '../files/sync.js';
 import { Cgroup } from './cgroup.js';
-import { copyOutput, LogFile, OutputLog } from './log.js';
+import { copyOutput, LogFile } from './log.js';
 import { type InwardPipe, openOutputPipe } from './pipes.js';
 import { identify, isAlive } from './process-table.js';
 import {
-  FrameReader,
-  frameKinds,
+  type HostMessage,
+  isClosed,
+  onMessages,
   type ProcessIdentity,
   type RunEnd,
   type RunRequest,
-  sendFrame,
+  sendMessage,
   type Usage,
   unknownUsage,
   type WorkerCall,
@@ -46,52 +47,22 @@ const wakePatience = 1000;
 /** Maximum size in bytes of `host.json`. */
 const maxRecordBytes = 4096;
 
+/** What is known of a job whose worker has not told its end. */
+const noEnd: WorkerEnd = {
+  ...{ exitCode: null, signal: null, error: null, fault: null, lostLines: 0 },
+  ...unknownUsage,
+};
+
 const workerIsGone = `${servicePrefix}The worker is gone: the app is started for this job alone`;
 
-/** How a worker host's job ended. */
-type EndInWorker = Omit<WorkerEnd, 'note'>;
-
-/** The answers of a worker host about a job. */
-interface Answers {
-  /** Resolves with the worker's process once it has the job, or with null if it does not accept it. */
-  readonly accepted: Promise<ProcessIdentity | null>;
-  /** Resolves with null if the worker host is gone. */
-  readonly ended: Promise<WorkerEnd | null>;
-}
-
-function listen(socket: Socket, output: OutputLog): Answers {
-  const frames = new FrameReader();
-  let takes = (_: ProcessIdentity | null) => {};
-  let ends = (_: WorkerEnd | null) => {};
-  const accepted = new Promise<ProcessIdentity | null>((resolve) => {
-    takes = resolve;
+/** The message of this kind that a worker host sends about a job; null if the connection is closed before it comes. */
+function messageOf<Kind extends HostMessage['kind']>(socket: Socket, kind: Kind) {
+  return new Promise<Extract<HostMessage, { kind: Kind }> | null>((resolve) => {
+    onMessages(socket, (message) => {
+      if (message.kind === kind) resolve(message as Extract<HostMessage, { kind: Kind }>);
+    });
+    void isClosed(socket).then(() => resolve(null));
   });
-  const ended = new Promise<WorkerEnd | null>((resolve) => {
-    ends = resolve;
-  });
-  const read = (chunk: Buffer) => {
-    for (const { kind, payload } of frames.push(chunk)) {
-      if (kind === frameKinds.output) output.push(payload);
-      else if (kind === frameKinds.accepted) takes(JSON.parse(`${payload}`) as ProcessIdentity);
-      else if (kind === frameKinds.refused) takes(null);
-      else if (kind === frameKinds.end) ends(JSON.parse(`${payload}`) as WorkerEnd);
-    }
-  };
-  socket.on('data', (chunk: Buffer) => {
-    try {
-      read(chunk);
-    } catch {
-      // Something else is listening on the worker host's socket.
-      socket.destroy();
-    }
-  });
-  const closed = () => {
-    takes(null);
-    ends(null);
-  };
-  if (socket.closed) closed();
-  else socket.once('close', closed);
-  return { accepted, ended };
 }
 
 /** Ends what a killed worker host has left of its worker, in case there is no server to do it. */
@@ -106,7 +77,11 @@ async function endWorker({ worker, jobId, directory }: RunRequest, leader: Proce
  * Sends a job to the worker host of its worker. Resolves when it is sent; the worker host's answer says whether it accepts the job.
  * @returns the connection; null if there is no worker host
  */
-async function sendToWorker(request: RunRequest, worker: WorkerCall): Promise<Socket | null> {
+async function sendToWorker(
+  request: RunRequest,
+  worker: WorkerCall,
+  { path: log, maxBytes: maxLogBytes }: LogFile,
+): Promise<Socket | null> {
   const { jobId, directory, isSandboxed } = request;
   try {
     const socket = withSocketAddress(worker.directory, (address) => connect(address));
@@ -115,7 +90,7 @@ async function sendToWorker(request: RunRequest, worker: WorkerCall): Promise<So
     const short = temporary === undefined || isSandboxed ? {} : { TMPDIR: shortTemporary(jobId, temporary) };
     const environment = { ...worker.environment, ...short };
     const call = { job: jobId, arguments: worker.arguments, directory, environment };
-    sendFrame(socket, frameKinds.job, JSON.stringify(call));
+    sendMessage(socket, { kind: 'job', call, log, maxLogBytes });
     await new Promise((resolve) => socket.once('connect', resolve).once('close', resolve));
     return socket;
   } catch {
@@ -135,7 +110,7 @@ function wakeHost(directory: string): void {
 }
 
 /**
- * Gives a job to its worker, and waits for its end, with its output in the log.
+ * Gives a job to its worker, whose host writes its output into the log, and waits for its end.
  * @param note called with the worker's process, and with null when that is done with the job
  * @returns null if no worker accepts it; nothing was run then
  */
@@ -144,24 +119,23 @@ async function runInWorker(
   log: LogFile,
   stop: AbortSignal,
   note: RunNote,
-): Promise<EndInWorker | null> {
+): Promise<WorkerEnd | null> {
   const { worker } = request;
   if (!worker) return null;
-  const socket = await sendToWorker(request, worker);
+  const socket = await sendToWorker(request, worker, log);
   if (!socket) {
     log.append([workerIsGone]);
     return null;
   }
-  const output = new OutputLog(log);
-  const answers = listen(socket, output);
+  const [accepted, ended] = [messageOf(socket, 'accepted'), messageOf(socket, 'end')];
   const asleep = setTimeout(() => wakeHost(worker.directory), wakePatience);
   const late = setTimeout(() => socket.destroy(), acceptPatience);
-  const process = await answers.accepted;
+  const process = (await accepted)?.worker ?? null;
   clearTimeout(asleep);
   clearTimeout(late);
   if (process === null) {
     socket.destroy();
-    if (stop.aborted) return { exitCode: null, signal: 'SIGTERM', error: null, fault: null, ...unknownUsage };
+    if (stop.aborted) return { ...noEnd, signal: 'SIGTERM' };
     log.append([workerIsGone]);
     return null;
   }
@@ -170,31 +144,25 @@ async function runInWorker(
     wakeHost(worker.directory);
     // Reads what the worker host has sent first: if it is gone, writing to it would lose that.
     setImmediate(() => {
-      if (!socket.destroyed) sendFrame(socket, frameKinds.stop);
+      sendMessage(socket, { kind: 'stop' });
     });
   };
   stop.addEventListener('abort', onStop, { once: true });
   if (stop.aborted) onStop();
-  const end = await answers.ended;
+  const end = (await ended)?.end ?? null;
   stop.removeEventListener('abort', onStop);
   socket.destroy();
   if (end === null) await endWorker(request, process);
   removeShortTemporary(request.jobId);
   note(null);
-  output.end();
-  if (end === null) {
-    const error = 'The process that keeps the app loaded was killed; the app was ended with it';
-    return { exitCode: null, signal: null, error, fault: null, ...unknownUsage };
-  }
-  const { note: line, ...rest } = end;
-  if (line !== null) log.append([servicePrefix + line]);
-  return rest;
+  const error = 'The process that keeps the app loaded was killed; the app was ended with it';
+  return end ?? { ...noEnd, error };
 }
 
 /** Milliseconds to read what is still in the pipe once every process of the job is gone. */
 const drainPatience = 2000;
 
-type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess & Usage>;
+type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess & Usage & Pick<RunEnd, 'lostLines'>>;
 
 /** The program was not started, for a reason that is a sentence. */
 class NotStarted extends Error {}
@@ -321,7 +289,7 @@ export async function runCommand(
     ...(end.exitCode === null ? { exitCode: null, signal: end.signal } : endOfCode(end.exitCode)),
     error,
     fault,
-    lostLines: log.lostLines,
+    lostLines: log.lostLines + (end.lostLines ?? 0),
     peakMemory: end.peakMemory ?? null,
     cpuSeconds: end.cpuSeconds ?? null,
     wasAlone: request.worker !== undefined && inWorker === null,

@@ -1,12 +1,10 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import {
-  type Frame,
-  FrameReader,
-  frameKinds,
+  type HostMessage,
   isClosed,
-  type JobCall,
-  sendFrame,
+  onMessages,
+  sendMessage,
   type WorkerState,
   withSocketAddress,
 } from './protocol.js';
@@ -14,7 +12,8 @@ import {
 /** What to do with each request. */
 interface Handlers {
   readonly state: () => WorkerState;
-  readonly job: (runner: Socket, call: JobCall) => void;
+  /** What it throws ends the connection. */
+  readonly job: (runner: Socket, message: Extract<HostMessage, { kind: 'job' }>) => void;
   readonly stop: (runner: Socket) => void;
   /** A connection was closed; it may have been a runner's. */
   readonly closed: (socket: Socket) => void;
@@ -47,8 +46,8 @@ export class WorkerHostSocket {
   }
 
   sendState(): void {
-    const state = JSON.stringify(this.handlers.state());
-    for (const socket of this.#servers) sendFrame(socket, frameKinds.state, state);
+    const state = this.handlers.state();
+    for (const socket of this.#servers) sendMessage(socket, { kind: 'state', state });
   }
 
   /** Accepts no more connections, and closes the existing ones once everything sent has arrived. */
@@ -67,17 +66,8 @@ export class WorkerHostSocket {
   }
 
   #accept(socket: Socket): void {
-    const frames = new FrameReader();
     this.#sockets.add(socket);
-    socket.on('data', (chunk: Buffer) => {
-      try {
-        for (const frame of frames.push(chunk)) this.#handle(socket, frame);
-      } catch {
-        // The other side does not speak this protocol.
-        socket.destroy();
-      }
-    });
-    socket.on('error', () => {});
+    onMessages(socket, (message) => this.#handle(socket, message));
     socket.once('close', () => {
       this.#sockets.delete(socket);
       this.handlers.closed(socket);
@@ -85,14 +75,15 @@ export class WorkerHostSocket {
     });
   }
 
-  #handle(socket: Socket, { kind, payload }: Frame): void {
-    if (kind === frameKinds.job) this.handlers.job(socket, JSON.parse(`${payload}`) as JobCall);
-    else if (kind === frameKinds.stop) this.handlers.stop(socket);
-    else if (kind === frameKinds.leave) this.handlers.leave();
-    else if (kind === frameKinds.attach) {
+  #handle(socket: Socket, message: HostMessage): void {
+    const { kind } = message;
+    if (kind === 'job') this.handlers.job(socket, message);
+    else if (kind === 'stop') this.handlers.stop(socket);
+    else if (kind === 'leave') this.handlers.leave();
+    else if (kind === 'attach') {
       this.#servers.add(socket);
       this.handlers.attached();
-      sendFrame(socket, frameKinds.state, JSON.stringify(this.handlers.state()));
+      sendMessage(socket, { kind: 'state', state: this.handlers.state() });
     }
   }
 }

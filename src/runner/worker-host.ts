@@ -1,14 +1,15 @@
 import { mkdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { servicePrefix } from '../contract/log-stream.js';
 import { writeJsonFile } from '../files/whole-file.js';
+import { LogFile, OutputLog } from './log.js';
 import { identify, isAlive } from './process-table.js';
 import {
-  frameKinds,
+  type HostMessage,
   type JobCall,
   type ProcessIdentity,
-  sendFrame,
-  type WorkerEnd,
+  sendMessage,
   type WorkerHostRecord,
   type WorkerRequest,
   type WorkerState,
@@ -43,6 +44,8 @@ const lastNote = 'The app ends with this job, and is loaded again for the next o
 interface CurrentJob {
   readonly call: JobCall;
   readonly runner: Socket;
+  readonly log: LogFile;
+  readonly output: OutputLog;
   /** Whether the worker was told about it. */
   isSent: boolean;
   /** Whether the worker has answered. */
@@ -84,7 +87,7 @@ export class WorkerHost {
     });
     this.#socket = new WorkerHostSocket({
       state: () => this.#state,
-      job: (runner, call) => this.#take(runner, call),
+      job: (runner, message) => this.#take(runner, message),
       stop: (runner) => this.#stop(runner),
       closed: (socket) => this.#stop(socket),
       leave: () => this.leave(),
@@ -127,7 +130,8 @@ export class WorkerHost {
 
   #listen(worker: WorkerProcess): void {
     const answers = new AnswerReader();
-    worker.output.on('data', (chunk: Buffer) => this.#forward(worker, chunk));
+    // Without a job it is dropped.
+    worker.output.on('data', (chunk: Buffer) => this.#job?.output.push(chunk));
     worker.output.on('error', () => worker.output.destroy());
     // Left in the pipe for the runner of the job that the worker was started for.
     worker.output.pause();
@@ -154,28 +158,23 @@ export class WorkerHost {
     if (isAlive(worker.identity)) this.#blame(worker, 'closed its answer pipe');
   }
 
-  /** Sends what the worker prints to the runner of its job; drops it without a job. */
-  #forward(worker: WorkerProcess, chunk: Buffer): void {
-    const job = this.#job;
-    if (!job || sendFrame(job.runner, frameKinds.output, chunk)) return;
-    worker.output.pause();
-    job.runner.once('drain', () => worker.output.resume());
-  }
-
-  #take(runner: Socket, call: JobCall): void {
+  /** @throws NotOurFile, or the system's error, if the log of the job cannot be opened: then the job is not taken */
+  #take(runner: Socket, { call, log: file, maxLogBytes }: Extract<HostMessage, { kind: 'job' }>): void {
     const worker = this.#worker;
     const isTooLate = this.#isLeaving && !this.#awaitsFirst;
     if (!worker || this.#job || isTooLate || this.#isLast) {
-      sendFrame(runner, frameKinds.refused);
+      runner.destroy();
       return;
     }
+    const log = new LogFile(file, maxLogBytes);
     clearTimeout(this.#idleTimer);
     // Output between two jobs. What was printed while the app was loading belongs to the first job.
     if (!this.#awaitsFirst) worker.readOutput();
     this.#awaitsFirst = false;
     worker.usage.begin();
-    this.#job = { call, runner, isSent: false, isAnswered: false, isStopped: false };
-    sendFrame(runner, frameKinds.accepted, JSON.stringify(worker.identity));
+    const output = new OutputLog(log);
+    this.#job = { call, runner, log, output, isSent: false, isAnswered: false, isStopped: false };
+    sendMessage(runner, { kind: 'accepted', worker: worker.identity });
     worker.output.resume();
     if (this.#isReady && !this.#isLeaving) void this.#give(worker, this.#job);
     this.#firstCame();
@@ -240,7 +239,7 @@ export class WorkerHost {
 
   /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
   async #conclude(worker: WorkerProcess, job: CurrentJob, { exitCode, isLast }: JobAnswer): Promise<void> {
-    for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+    for (const chunk of worker.readOutput()) job.output.push(chunk);
     const usage = worker.usage.usage();
     if (isLast) this.#end(0);
     const left = await this.#leftBy(worker, job);
@@ -257,7 +256,7 @@ export class WorkerHost {
       await worker.exit;
       await worker.endLeftBy(job.call);
     }
-    this.#sendEnd(job, { exitCode, signal: null, error: null, fault: null, ...usage, note });
+    this.#sendEnd(job, { exitCode, signal: null, error: null, fault: null, ...usage }, note);
     this.#job = null;
     if (this.#isLast) this.#end();
     this.#waitForJobs();
@@ -297,8 +296,12 @@ export class WorkerHost {
     this.#idleTimer = setTimeout(() => this.leave(), this.request.idle);
   }
 
-  #sendEnd(job: CurrentJob, end: WorkerEnd): void {
-    sendFrame(job.runner, frameKinds.end, JSON.stringify(end));
+  /** Completes the log of a job, and tells its runner how it ended. @param note a last line of the log; null for none */
+  #sendEnd({ runner, log, output }: CurrentJob, end: WorkerExit, note: string | null): void {
+    output.end();
+    if (note !== null) log.append([servicePrefix + note]);
+    log.close();
+    sendMessage(runner, { kind: 'end', end: { ...end, lostLines: log.lostLines } });
   }
 
   /** The worker has ended, and its job with it. */
@@ -307,9 +310,9 @@ export class WorkerHost {
     if (this.#awaitsFirst && !this.#isLast) await this.#waitForFirst();
     const job = this.#job;
     if (job && !job.isAnswered) {
-      for (const chunk of worker.readOutput()) sendFrame(job.runner, frameKinds.output, chunk);
+      for (const chunk of worker.readOutput()) job.output.push(chunk);
       await worker.endLeftBy(job.call);
-      this.#sendEnd(job, { ...this.#explain(exit, job), note: null });
+      this.#sendEnd(job, this.#explain(exit, job), null);
       this.#job = null;
     }
     await this.#concluded;

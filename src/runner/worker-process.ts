@@ -12,6 +12,7 @@ import {
   answersFile,
   answersVariable,
   type JobCall,
+  onLines,
   outputFifo,
   type ProcessIdentity,
   type WorkerEnd,
@@ -106,16 +107,10 @@ class ShownJobs {
 
   /** @param channel to the process that mounts what is to be seen; null without a sandbox */
   constructor(private readonly channel: Duplex | null) {
-    let text = '';
-    channel?.on('data', (chunk: Buffer) => {
-      text += chunk;
-      for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n')) {
-        this.#answer(text.slice(0, end));
-        text = text.slice(end + 1);
-      }
-    });
-    channel?.on('error', () => {});
-    channel?.once('close', () => this.#answer(''));
+    if (channel === null) return;
+    onLines(channel, (line) => this.#answer(line));
+    channel.on('error', () => {});
+    channel.once('close', () => this.#answer(''));
   }
 
   /** Shows the job of a working directory. @returns whether it is visible now */
@@ -147,7 +142,7 @@ class ShownJobs {
 }
 
 /** How a worker ended. */
-export type WorkerExit = Omit<WorkerEnd, 'note'>;
+export type WorkerExit = Omit<WorkerEnd, 'lostLines'>;
 
 /** Capacity of a pipe in bytes: output that an app flushed before its answer is not more than this. */
 const pipeBytes = 1 << 20;

@@ -4,9 +4,8 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
 import {
-  FrameReader,
-  frameKinds,
-  sendFrame,
+  onMessages,
+  sendMessage,
   type WorkerRequest,
   type WorkerState,
   workerFiles,
@@ -64,20 +63,16 @@ export class FakeHost {
 
   #greet(connection: Socket): void {
     this.#held.push(connection);
-    connection.on('error', () => {});
-    const frames = new FrameReader();
-    connection.on('data', (chunk: Buffer) => {
-      for (const { kind } of frames.push(chunk)) {
-        if (kind !== frameKinds.leave) continue;
-        this.asked += 1;
-        this.onLeave();
-      }
+    onMessages(connection, ({ kind }) => {
+      if (kind !== 'leave') return;
+      this.asked += 1;
+      this.onLeave();
     });
     this.#tell(connection);
   }
 
   #tell(connection: Socket): void {
-    sendFrame(connection, frameKinds.state, JSON.stringify(this.state));
+    sendMessage(connection, { kind: 'state', state: this.state });
   }
 
   say(state: WorkerState): void {

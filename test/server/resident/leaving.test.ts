@@ -4,13 +4,7 @@ import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { writeJsonFile } from '../../../src/files/index.js';
-import {
-  frameKinds,
-  sendFrame,
-  type WorkerRequest,
-  type WorkerState,
-  workerFiles,
-} from '../../../src/runner/index.js';
+import { sendMessage, type WorkerRequest, type WorkerState, workerFiles } from '../../../src/runner/index.js';
 import { identify } from '../../../src/runner/process-table.js';
 import { Worker } from '../../../src/server/executors/resident/worker.js';
 import { temporary } from '../../support/temporary.js';
@@ -37,7 +31,7 @@ async function hungHost(first: WorkerState) {
   const attached = Worker.attach(root.path, { killGrace: 0 } as WorkerRequest);
   const [connection] = (await once(listener, 'connection')) as [Socket];
   onTestFinished(() => void connection.destroy());
-  const say = (state: WorkerState) => sendFrame(connection, frameKinds.state, JSON.stringify(state));
+  const say = (state: WorkerState) => sendMessage(connection, { kind: 'state', state });
   say(first);
   return { worker: await attached, connection, ended, say };
 }

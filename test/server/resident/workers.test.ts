@@ -144,7 +144,7 @@ test('Invalid files and reports of a worker host are refused', () => {
   expect(readWorkerRequest(directory)).toEqual(request);
   write({ ...request, idle: -1 });
   expect(readWorkerRequest(directory)).toBeUndefined();
-  expect(parseWorkerState('{"state":"busy","job":"one"}')).toEqual({ state: 'busy', job: 'one' });
-  for (const text of ['', '{"state":"gone","job":null}', '{"state":"idle"}'])
-    expect(() => parseWorkerState(text)).toThrow();
+  expect(parseWorkerState({ state: 'busy', job: 'one' })).toEqual({ state: 'busy', job: 'one' });
+  for (const state of ['', { state: 'gone', job: null }, { state: 'idle' }])
+    expect(() => parseWorkerState(state)).toThrow();
 });

@@ -69,8 +69,8 @@ export const readWorkerRequest = (directory: string): WorkerRequest | undefined 
 const readHostRecord = (directory: string): WorkerHostRecord | undefined =>
   read(hostRecord, workerFiles(directory).record);
 
-/** Parses the report of a worker host. @throws ZodError, or SyntaxError */
-export const parseWorkerState = (text: string): WorkerState => workerState.parse(JSON.parse(text));
+/** Checks the report of a worker host. @throws ZodError */
+export const parseWorkerState = (state: unknown): WorkerState => workerState.parse(state);
 
 /** Milliseconds that a worker host may take to exit after it has closed its socket, and between two checks. */
 const endPatience = 2000;

@@ -8,12 +8,11 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeJsonFile } from '../../../files/index.js';
 import {
-  type Frame,
-  FrameReader,
-  frameKinds,
+  type HostMessage,
   isClosed,
   lowerPriority,
-  sendFrame,
+  onMessages,
+  sendMessage,
   type WorkerRequest,
   type WorkerState,
   withSocketAddress,
@@ -64,17 +63,9 @@ export class Worker extends EventEmitter<{ change: [] }> {
   ) {
     super();
     this.setMaxListeners(0);
-    const frames = new FrameReader();
-    socket.on('data', (chunk: Buffer) => {
-      try {
-        for (const frame of frames.push(chunk)) this.#handleFrame(frame);
-      } catch {
-        socket.destroy();
-      }
-    });
-    socket.on('error', () => {});
+    onMessages(socket, (message) => this.#handle(message));
     this.gone = this.#untilGone();
-    sendFrame(socket, frameKinds.attach);
+    sendMessage(socket, { kind: 'attach' });
   }
 
   /**
@@ -182,7 +173,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
    */
   leave(): Promise<void> {
     this.#isAskedToLeave = true;
-    sendFrame(this.socket, frameKinds.leave);
+    sendMessage(this.socket, { kind: 'leave' });
     this.#killIfLate();
     return this.gone;
   }
@@ -209,9 +200,10 @@ export class Worker extends EventEmitter<{ change: [] }> {
     this.#killTimer.unref();
   }
 
-  #handleFrame({ kind, payload }: Frame): void {
-    if (kind !== frameKinds.state) return;
-    const { state, job } = parseWorkerState(`${payload}`);
+  /** @throws ZodError for a state that no worker host has */
+  #handle(message: HostMessage): void {
+    if (message.kind !== 'state') return;
+    const { state, job } = parseWorkerState(message.state);
     this.#state = state;
     if (job === null && this.#job !== null) this.#idleSince = performance.now();
     this.#job = job;
