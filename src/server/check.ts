@@ -37,6 +37,9 @@ export interface Finding extends Trial {
   readonly about: string;
 }
 
+/** A finding of a check; without `about` it is about what the check is for. */
+type Found = Trial & Partial<Finding>;
+
 /** What was found about one app. */
 function* findingsOf({ id, problems, warnings, missing }: AppFindings, argument: string): Generator<Finding> {
   const about = `app ${id}`;
@@ -51,14 +54,13 @@ async function* checkApps({
   engine,
   namedApps,
   environment,
-}: ServerSettings): AsyncGenerator<Finding> {
+}: ServerSettings): AsyncGenerator<Found> {
   const read = readSources(sources);
-  for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', about: 'apps', says };
+  for (const says of read.flatMap(sourceProblems)) yield { kind: 'problem', says };
   const byId = uniqueApps(read);
   checkNamedApps(namedApps, byId);
   const allowed = [...byId.values()];
-  if (allowed.length === 0)
-    yield { kind: 'note', about: 'apps', says: 'none is allowed: name one with --apps' };
+  if (allowed.length === 0) yield { kind: 'note', says: 'none is allowed: name one with --apps' };
   const { apps, engineProblem } = await lookAtApps(allowed, engine, environment, 'python');
   for (const found of apps) yield* findingsOf(found, byId.get(found.id)?.argument ?? '');
   if (engineProblem !== null) yield { kind: 'problem', about: 'engine', says: engineProblem };
@@ -70,70 +72,67 @@ async function* checkResidentEngine({
   engine,
   residentEngines,
   environment,
-}: ServerSettings): AsyncGenerator<Finding> {
+}: ServerSettings): AsyncGenerator<Found> {
   if (residentEngines === null) return;
   const loader = residentEngine(engine, environment.PATH ?? '', residentEngines);
-  yield { kind: 'ok', about: 'resident engine', says: loader.join(' ') };
+  yield { kind: 'ok', says: loader.join(' ') };
 }
 
 /** Changes nothing: a missing directory is not created. */
-async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Finding> {
-  const about = 'data directory';
+async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Found> {
   try {
     const isThere = lookAtDataDirectory(dataDirectory);
-    yield { kind: 'ok', about, says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
+    yield { kind: 'ok', says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
   } catch (cause) {
     // The server with these settings may be running.
     if (!(cause instanceof DirectoryInUse)) throw cause;
-    yield { kind: 'note', about, says: cause.message };
+    yield { kind: 'note', says: cause.message };
   }
 }
 
-async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Finding> {
-  const about = 'address';
+async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGenerator<Found> {
   checkPorts({ host, port }, metricsAt);
   for (const address of [{ host, port }, ...(metricsAt ? [metricsAt] : [])]) {
     const server = createServer();
     try {
       const url = await listen(server, address.host, address.port);
-      yield { kind: 'ok', about, says: address.port === 0 ? `${address.host}, any free port` : url };
+      yield { kind: 'ok', says: address.port === 0 ? `${address.host}, any free port` : url };
     } catch (cause) {
       // The server with these settings may be running.
       const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';
-      yield { kind: isTaken ? 'note' : 'problem', about, says: messageOf(cause) };
+      yield { kind: isTaken ? 'note' : 'problem', says: messageOf(cause) };
     } finally {
       server.close();
     }
   }
 }
 
-async function* checkProxies({ trustedProxies, proxySecret }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkProxies({ trustedProxies, proxySecret }: ServerSettings): AsyncGenerator<Found> {
   if (trustedProxies.length === 0) return;
   proxyList(trustedProxies);
-  const about = 'trusted proxy';
   if (proxySecret === null && isOwnProxy(trustedProxies)) {
     const says = `${trustedProxies.join(', ')}: it is on this machine, and is ignored without --proxy-secret-file`;
-    yield { kind: 'problem', about, says };
-  } else yield { kind: 'ok', about, says: trustedProxies.join(', ') };
+    yield { kind: 'problem', says };
+  } else yield { kind: 'ok', says: trustedProxies.join(', ') };
 }
 
 /** Does not run it. */
-async function* checkEndProgram({ onEnd, environment }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkEndProgram({ onEnd, environment }: ServerSettings): AsyncGenerator<Found> {
   if (onEnd === null) return;
   checkOnEnd(onEnd, environment.PATH ?? '');
-  yield { kind: 'ok', about: 'program for ends', says: onEnd.join(' ') };
+  yield { kind: 'ok', says: onEnd.join(' ') };
 }
 
 /** Does not create the file. */
-async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Found> {
   if (auditLog === null) return;
   lookAtAuditLog(auditLog);
-  yield { kind: 'ok', about: 'audit log', says: auditLog };
+  yield { kind: 'ok', says: auditLog };
 }
 
-async function* checkClaims({ requireDeidentified }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkClaims({ requireDeidentified }: ServerSettings): AsyncGenerator<Found> {
   if (!requireDeidentified) return;
-  yield { kind: 'ok', about: 'submissions', says: 'only those that are de-identified' };
+  yield { kind: 'ok', says: 'only those that are de-identified' };
 }
 
 /** An app that a token has and the server lacks is most often misspelt: whoever holds the token finds it unknown. */
@@ -147,49 +146,42 @@ function* checkAppsOf({ name, apps = [] }: TokenEntry, known: readonly string[])
   }
 }
 
-async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): AsyncGenerator<Finding> {
-  const about = 'token';
+async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): AsyncGenerator<Found> {
   if (tokensFile !== null) {
     const { tokens: entries } = readTokenFile(tokensFile);
     const valid = entries.filter((entry) => stateOf(entry) === 'active');
-    yield { kind: 'ok', about, says: `${counted(valid.length, 'valid named token')} in ${tokensFile}` };
+    yield { kind: 'ok', says: `${counted(valid.length, 'valid named token')} in ${tokensFile}` };
     const known = allowedApps(apps);
     if (known) for (const entry of valid) yield* checkAppsOf(entry, [...known.keys()]);
   }
-  if (token !== null) yield { kind: 'ok', about, says: 'there is one of the admin' };
+  if (token !== null) yield { kind: 'ok', says: 'there is one of the admin' };
   else if (tokensFile === null)
-    yield { kind: 'note', about, says: `there is none: every endpoint is open to whoever reaches ${host}` };
+    yield { kind: 'note', says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
 
-async function* checkGpus({ slurm, environment }: ServerSettings): AsyncGenerator<Finding> {
+async function* checkGpus({ slurm, environment }: ServerSettings): AsyncGenerator<Found> {
   if (slurm) return;
-  const about = 'GPUs';
   const oddities: string[] = [];
   const gpus = inventory(environment, (oddity) => oddities.push(oddity));
   try {
     await gpus.start();
-    if (gpus.current === null) yield { kind: 'problem', about, says: gpus.problem };
-    else yield { kind: 'ok', about, says: gpus.inWords || `none (${gpus.whyNone}): jobs run on the CPU` };
+    if (gpus.current === null) yield { kind: 'problem', says: gpus.problem };
+    else yield { kind: 'ok', says: gpus.inWords || `none (${gpus.whyNone}): jobs run on the CPU` };
     for (const oddity of oddities)
-      yield { kind: 'note', about, says: `something is odd about nvidia-smi: ${oddity}` };
-    for (const gpu of gpus.failed) yield { kind: 'note', about, says: failureInWords(gpu) };
+      yield { kind: 'note', says: `something is odd about nvidia-smi: ${oddity}` };
+    for (const gpu of gpus.failed) yield { kind: 'note', says: failureInWords(gpu) };
   } finally {
     gpus.close();
   }
 }
 
-async function* checkCluster({
-  slurm,
-  tokenVariables,
-  environment,
-}: ServerSettings): AsyncGenerator<Finding> {
+async function* checkCluster({ slurm, tokenVariables, environment }: ServerSettings): AsyncGenerator<Found> {
   if (!slurm) return;
-  const about = 'Slurm';
   const own = Object.entries(environment).filter(([name]) => !tokenVariables.includes(name));
   const { version, size, problem } = await lookAtSlurm(slurm, Object.fromEntries(own));
   const found = `${version}: ${counted(size?.nodes ?? 0, 'node')}, ${counted(size?.gpus ?? 0, 'GPU')}`;
-  if (problem === null) yield { kind: 'ok', about, says: found };
-  else yield { kind: 'problem', about, says: `${version} does not take jobs: ${problem}` };
+  if (problem === null) yield { kind: 'ok', says: found };
+  else yield { kind: 'problem', says: `${version} does not take jobs: ${problem}` };
 }
 
 /** The allowed apps by their ids; null if the list is wrong, which the check of the apps reports. */
@@ -200,25 +192,23 @@ const allowedApps = (sources: readonly string[]): ReturnType<typeof uniqueApps> 
 const appDirectories = (sources: readonly string[]): string[] =>
   [...(allowedApps(sources)?.values() ?? [])].flatMap(({ directory }) => directory ?? []);
 
-async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Finding> {
-  const about = 'sandbox';
+async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Found> {
   if (settings.slurm) {
-    yield { kind: 'note', about, says: 'off: there is none with --executor slurm' };
+    yield { kind: 'note', says: 'off: there is none with --executor slurm' };
     return;
   }
   const rules = sandboxRules(settings);
   const found = await findSandbox(settings.sandbox, rules);
   if (found.sandbox) {
     checkSecrets(rules, appDirectories(settings.apps), settings.engine);
-    yield { kind: 'ok', about, says: found.version };
-    if (found.unfiltered !== '') yield { kind: 'note', about, says: found.unfiltered };
+    yield { kind: 'ok', says: found.version };
+    if (found.unfiltered !== '') yield { kind: 'note', says: found.unfiltered };
     const stayLoaded = settings.residentIdle > 0 && hasResident(settings);
     const problem = stayLoaded && (await found.sandbox.jobMountsProblem());
     const reloaded = `apps that could stay loaded are started for each job: ${problem}`;
-    if (problem) yield { kind: 'problem', about, says: reloaded };
-  } else if (settings.sandbox === 'off')
-    yield { kind: 'note', about, says: 'off: jobs see what this user sees' };
-  else yield { kind: 'problem', about, says: `jobs would run without one: ${found.problem}` };
+    if (problem) yield { kind: 'problem', says: reloaded };
+  } else if (settings.sandbox === 'off') yield { kind: 'note', says: 'off: jobs see what this user sees' };
+  else yield { kind: 'problem', says: `jobs would run without one: ${found.problem}` };
 }
 
 /** Whether an app stays loaded between its jobs. */
@@ -226,11 +216,11 @@ const hasResident = ({ apps, residentEngines }: ServerSettings): boolean =>
   residentEngines !== null || appDirectories(apps).some(staysLoaded);
 
 /** Root can read files that a service's user cannot, so a check by root finds fewer problems. */
-async function* checkUser(): AsyncGenerator<Finding> {
+async function* checkUser(): AsyncGenerator<Found> {
   if (process.geteuid?.() !== 0) return;
   const says =
     'root, who may read and write everything; if the server runs as another user, check as that user';
-  yield { kind: 'note', about: 'user', says };
+  yield { kind: 'note', says };
 }
 
 /** The environment of a job without a sandbox. */
@@ -393,7 +383,7 @@ const checks = [
 export async function* checkServer(settings: ServerSettings): AsyncGenerator<Finding> {
   for (const [about, check] of checks) {
     try {
-      yield* check(settings);
+      for await (const found of check(settings)) yield { about, ...found };
     } catch (cause) {
       if (!(cause instanceof SetupError)) throw cause;
       yield { kind: 'problem', about, says: cause.message };

@@ -212,7 +212,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
   const { catalog, repositories } = openApps(given, context, events);
   const settings = { ...given, dataDirectory: prepareDataDirectory(given.dataDirectory) };
   const audit = openAuditLog(settings.auditLog, events, report);
-  const access = Access.open(settings, events, report);
+  const access = new Access(settings, events, report);
   const unlock = lockDataDirectory(settings.dataDirectory);
   /** Releases the files that only one server may use. */
   const release = () => {

@@ -183,18 +183,18 @@ export const modules: Readonly<Record<string, Module>> = {
     imports: list`server files programs contract`,
     reason: 'The program that is run for ends is told of them as others are, and knows no record of a job.',
   },
-  'server/settings.ts': {
-    imports: list`server/apps server/submissions server/sandbox server/executors/slurm`,
-    reason: 'Settings are values, and do nothing.',
-  },
   'server/app.ts': {
     imports: list`server/audit server/routes server/http server/access server`,
     reason: 'The application is middleware and routes; what these need is handed to it.',
   },
   'server/routes': {
-    imports: list`server/usage server/http server/uploads server/submissions server/apps server/jobs
-      server/executors server access archive files contract`,
+    imports: list`server/settings.ts server/usage server/http server/uploads server/submissions server/apps
+      server/jobs server/executors server access archive files contract`,
     reason: 'A route is thin: HTTP in, a call, HTTP out.',
+  },
+  'server/settings.ts': {
+    imports: list`server/apps server/submissions server/sandbox server/executors/slurm`,
+    reason: 'Settings are values, and do nothing.',
   },
   'server/submissions': {
     imports: list`server/http server/uploads server/jobs server archive multipart files contract`,

@@ -6,6 +6,7 @@ import {
   type LimitTable,
   limitsFor,
   noLimits,
+  noTokens,
   type Owner,
   type Principal,
   readTokens,
@@ -60,93 +61,6 @@ interface TokenSettings {
   readonly userLimits: LimitTable;
 }
 
-/**
- * The named tokens of a file, which may change while the server runs. The file is checked at each request, and once a
- * second for requests in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens
- * stay valid.
- */
-class NamedTokens {
-  #document: TokenDocument;
-  /** The state of the file when it was last read. */
-  #stamp: string;
-  /** Why it cannot be used now, as last reported; null if it can. */
-  #complaint: string | null = null;
-
-  /** @throws SetupError if the file cannot be used */
-  constructor(
-    private readonly file: string,
-    private readonly report: Report,
-    /** Emits `tokens` at each change, and `tokensMended` when a file that was reported can be used again. */
-    private readonly events: ServerEvents,
-    /** Limits of the role `user`, for what the file does not say of it. */
-    private readonly userLimits: LimitTable,
-  ) {
-    this.#stamp = stampOf(file);
-    this.#document = readTokenFile(file);
-  }
-
-  /** All tokens, revoked ones included. */
-  get entries(): readonly TokenEntry[] {
-    return this.#document.tokens;
-  }
-
-  /** The limits of the owner with this name; null if there is no such token. */
-  limitsOf(name: string): Limits | null {
-    const entry = this.entries.find((each) => each.name === name);
-    const { roles } = this.#document;
-    return entry ? limitsFor(entry, { ...roles, user: { ...this.userLimits, ...roles.user } }) : null;
-  }
-
-  /**
-   * Checks the file now and from now on, because a job may wait for a limit to change.
-   * @param onCheck called after each check
-   */
-  follow(signal: AbortSignal, onCheck: () => void): void {
-    this.reload();
-    const timer = setInterval(() => {
-      this.reload();
-      onCheck();
-    }, checkInterval).unref();
-    signal.addEventListener('abort', () => clearInterval(timer));
-  }
-
-  /** Reads the file again if it has changed. */
-  reload(): void {
-    const stamp = stampOf(this.file);
-    if (stamp === this.#stamp) {
-      this.#noteUsable();
-      return;
-    }
-    const before = this.#document;
-    try {
-      this.#document = readTokens(this.file);
-    } catch (cause) {
-      this.#complain(cause);
-      return;
-    }
-    // Set only after a successful read: a read that failed for lack of descriptors must be repeated, since a token may
-    // have been revoked.
-    this.#stamp = stamp;
-    this.#noteUsable();
-    this.events.tell('tokens', { before, after: this.#document });
-  }
-
-  #noteUsable(): void {
-    if (this.#complaint === null) return;
-    this.#complaint = null;
-    this.events.tell('tokensMended', { tokens: this.entries.length });
-  }
-
-  /** Reports once why the file cannot be used. */
-  #complain(cause: unknown): void {
-    const complaint = messageOf(cause);
-    if (complaint === this.#complaint) return;
-    this.#complaint = complaint;
-    const why = cause instanceof TokenFileError ? complaint : cause;
-    this.report('The tokens stay as they were read before, until their file is fixed', why);
-  }
-}
-
 /** A request in progress. */
 interface OngoingRequest {
   readonly token: string;
@@ -159,55 +73,87 @@ interface OngoingRequest {
  * Who may use the server: holders of the environment's token or of a named one; everybody if there is neither. Tokens are
  * looked up by their SHA-256, so the time of a lookup reveals nothing about a token, and a thousand tokens are as fast as
  * one.
+ *
+ * The file of named tokens may change while the server runs. It is checked at each request, and once a second for requests
+ * in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens stay valid.
  */
 export class Access {
+  /** The content of the file; without one there are no named tokens. */
+  #document = noTokens;
   /** By the hashes of the tokens; null for the token of the environment. */
   #known: ReadonlyMap<string, TokenEntry | null> = new Map();
-  #entries: readonly TokenEntry[] | null = null;
-  readonly #own: string | null;
+  /** The state of the file when it was last read. */
+  #stamp = '';
+  /** Why it cannot be used now, as last reported; null if it can. */
+  #complaint: string | null = null;
   readonly #ongoing = new Set<OngoingRequest>();
 
   /**
-   * @param token of the environment; null if there is none
-   * @param named null without `--tokens`
+   * @param events emits `tokens` at each change, and `tokensMended` when a file that was reported can be used again
+   * @throws SetupError if the file cannot be used
    */
   constructor(
-    token: string | null,
-    private readonly named: NamedTokens | null,
+    private readonly settings: TokenSettings,
+    private readonly events: ServerEvents,
+    private readonly report: Report,
   ) {
-    this.#own = token === null ? null : hashOf(token);
+    const { tokensFile } = settings;
+    if (tokensFile !== null) {
+      this.#stamp = stampOf(tokensFile);
+      this.#document = readTokenFile(tokensFile);
+    }
     this.#index();
   }
 
   /**
-   * Opens the tokens of a server. Changes of the file are emitted as the event `tokens`.
-   * @throws SetupError if the file cannot be used
-   */
-  static open(
-    { token, tokensFile, userLimits }: TokenSettings,
-    events: ServerEvents,
-    report: Report,
-  ): Access {
-    const named = tokensFile === null ? null : new NamedTokens(tokensFile, report, events, userLimits);
-    return new Access(token, named);
-  }
-
-  /**
-   * Watches the file for changes until the signal is aborted. A request in progress ends when its token is no longer
-   * allowed to make it.
+   * Checks the file now and from now on, until the signal is aborted, because a job may wait for a limit to change. A
+   * request in progress ends when its token is no longer allowed to make it.
    */
   follow(signal: AbortSignal): void {
-    this.named?.follow(signal, () => this.#review());
+    if (this.settings.tokensFile === null) return;
+    this.reload();
+    const timer = setInterval(() => {
+      this.reload();
+      this.#review();
+    }, checkInterval).unref();
+    signal.addEventListener('abort', () => clearInterval(timer));
   }
 
   /** Reads the file again if it has changed. */
   reload(): void {
-    this.named?.reload();
+    const { tokensFile } = this.settings;
+    if (tokensFile === null) return;
+    const stamp = stampOf(tokensFile);
+    const before = this.#document;
+    if (stamp !== this.#stamp) {
+      try {
+        this.#document = readTokens(tokensFile);
+      } catch (cause) {
+        this.#complain(cause);
+        return;
+      }
+      // Set only after a successful read: a read that failed for lack of descriptors must be repeated, since a token may
+      // have been revoked.
+      this.#stamp = stamp;
+      this.#index();
+    }
+    if (this.#complaint !== null) this.events.tell('tokensMended', { tokens: this.#document.tokens.length });
+    this.#complaint = null;
+    if (this.#document !== before) this.events.tell('tokens', { before, after: this.#document });
+  }
+
+  /** Reports once why the file cannot be used. */
+  #complain(cause: unknown): void {
+    const complaint = messageOf(cause);
+    if (complaint === this.#complaint) return;
+    this.#complaint = complaint;
+    const why = cause instanceof TokenFileError ? complaint : cause;
+    this.report('The tokens stay as they were read before, until their file is fixed', why);
   }
 
   /** Whether no token is required. */
   get isOpen(): boolean {
-    return this.#own === null && this.named === null;
+    return this.settings.token === null && this.settings.tokensFile === null;
   }
 
   /**
@@ -216,8 +162,7 @@ export class Access {
    */
   identify(token: string): Principal {
     // Cheap, and a revoked token is refused from the next request on.
-    this.named?.reload();
-    this.#index();
+    this.reload();
     const entry = this.#known.get(hashOf(token));
     if (entry === undefined) throw new ServiceError('invalidToken', wireDetails.invalidToken);
     if (entry === null) return theAdmin;
@@ -244,7 +189,7 @@ export class Access {
   /** Ends a request once its token may no longer make it. @returns a function to call when the request is over */
   watch(token: string, sender: Principal, end: OngoingRequest['end']): () => void {
     // The token of the environment cannot change.
-    if (this.named === null) return () => {};
+    if (this.settings.tokensFile === null) return () => {};
     const request = { token, sender, end };
     this.#ongoing.add(request);
     return () => this.#ongoing.delete(request);
@@ -274,25 +219,26 @@ export class Access {
 
   /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
   owners(): Owner[] {
-    const entries = (this.named?.entries ?? []).filter((entry) => stateOf(entry) !== 'revoked');
+    const entries = this.#document.tokens.filter((entry) => stateOf(entry) !== 'revoked');
     return [null, ...entries.map(({ name }) => name)];
   }
 
   /** The current limits of an owner, according to the file. */
   limitsOf(owner: Owner): Limits {
-    return (owner === null ? null : this.named?.limitsOf(owner)) ?? noLimits;
+    const { tokens, roles } = this.#document;
+    const entry = tokens.find(({ name }) => name === owner);
+    if (!entry) return noLimits;
+    return limitsFor(entry, { ...roles, user: { ...this.settings.userLimits, ...roles.user } });
   }
 
-  /** Rebuilds the index by hash if the tokens have changed. */
+  /** Rebuilds the index by hash. */
   #index(): void {
-    const entries = this.named?.entries ?? [];
-    if (entries === this.#entries) return;
-    this.#entries = entries;
-    const known = new Map<string, TokenEntry | null>();
-    for (const entry of entries) {
-      if (entry.hash !== null && stateOf(entry) !== 'revoked') known.set(entry.hash, entry);
-    }
-    if (this.#own !== null) known.set(this.#own, null);
-    this.#known = known;
+    const { token } = this.settings;
+    const valid = this.#document.tokens.filter((entry) => stateOf(entry) !== 'revoked');
+    const named = valid.flatMap((entry) => (entry.hash === null ? [] : [[entry.hash, entry] as const]));
+    this.#known = new Map<string, TokenEntry | null>([
+      ...named,
+      ...(token === null ? [] : [[hashOf(token), null] as const]),
+    ]);
   }
 }

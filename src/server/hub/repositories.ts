@@ -49,7 +49,7 @@ export class Repositories {
     const key = keyOf(name);
     const found = this.#tracked.get(key) ?? new TrackedRepository(name, this.options.settings);
     this.#tracked.set(key, found);
-    found.add(name.folder);
+    found.folders.add(name.folder);
     return found;
   }
 
@@ -57,7 +57,7 @@ export class Repositories {
   keepOnly(names: readonly RepositoryName[]): void {
     for (const [key, tracked] of this.#tracked) {
       const kept = names.filter((each) => keyOf(each) === key);
-      tracked.keepOnly(kept.map(({ folder }) => folder));
+      tracked.folders = new Set(kept.map(({ folder }) => folder));
       if (kept.length > 0) continue;
       this.#tracked.delete(key);
       this.#told.delete(tracked);

@@ -76,10 +76,11 @@ export class TrackedRepository {
   /** The hub's rate limit: no check before this time, not even for a client that asks. */
   notBefore = Number.NEGATIVE_INFINITY;
   isUnderWay = false;
-  #folders = new Set<string | null>();
-  #failures = 0;
-  #checkedAt: Date | null = null;
-  #problem: string | null = null;
+  /** How often the check has failed since the hub last answered. */
+  failures = 0;
+  hubStatus: HubStatus = { checkedAt: null, problem: null };
+  /** The folders of its apps on the allowlist. */
+  folders = new Set<string | null>();
 
   constructor(
     name: RevisionName,
@@ -96,22 +97,6 @@ export class TrackedRepository {
     return this.revision === defaultRevision ? this.repository : `${this.repository}@${this.revision}`;
   }
 
-  get failures(): number {
-    return this.#failures;
-  }
-
-  add(folder: string | null): void {
-    this.#folders.add(folder);
-  }
-
-  keepOnly(folders: readonly (string | null)[]): void {
-    this.#folders = new Set(folders);
-  }
-
-  get hubStatus(): HubStatus {
-    return { checkedAt: this.#checkedAt, problem: this.#problem };
-  }
-
   /**
    * Asks the hub for the commit, and downloads what is missing.
    * @returns seconds until the hub accepts requests again, from its `Retry-After`; 0 without one
@@ -126,19 +111,18 @@ export class TrackedRepository {
       await update(this, {
         hub: new Hub(this.settings),
         cache,
-        folders: [...this.#folders],
+        folders: [...this.folders],
         extent,
         signal,
         ...(onProgress ? { onProgress } : {}),
       });
-      this.#failures = 0;
-      this.#checkedAt = new Date();
-      this.#problem = null;
+      this.failures = 0;
+      this.hubStatus = { checkedAt: new Date(), problem: null };
       return 0;
     } catch (cause) {
       if (signal.aborted) return 0;
-      this.#failures += 1;
-      this.#problem = inWords(cause);
+      this.failures += 1;
+      this.hubStatus = { ...this.hubStatus, problem: inWords(cause) };
       return cause instanceof HubError ? cause.retryAfter : 0;
     }
   }
@@ -161,14 +145,15 @@ export class TrackedRepository {
 
   /** The apps on the allowlist that this repository does not have, as sentences. */
   async lacks(): Promise<string[]> {
-    const wanted = [...this.#folders].map((folder) => this.files(folder).then(() => null, inWords));
+    const wanted = [...this.folders].map((folder) => this.files(folder).then(() => null, inWords));
     return (await Promise.all(wanted)).filter((each) => each !== null);
   }
 
   #whyMissing(commit: string | null, folder: string | null): string {
     const { endpoint, isOffline } = this.settings;
+    const { problem } = this.hubStatus;
+    if (problem !== null) return problem;
     const apps = commit === null ? [] : this.#appsAt(commit);
-    if (this.#problem !== null) return this.#problem;
     if (commit !== null && this.cache.tree(commit) !== null && !apps.includes(folder)) {
       const named = apps.map((each) => `${this.label}${each === null ? '' : `:${each}`}`).join(', ');
       const where = folder === null ? 'at its top' : `in '${folder}'`;

@@ -141,13 +141,9 @@ const bytesOf = (files: Iterable<TreeFile>): number =>
 function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions) {
   const all = folders.flatMap((folder) => [...filesOfApp(tree, folder)]);
   const description = new Set(all.filter(([name, file]) => describes(name, file)).map(([, file]) => file));
-  const files = all.map(([, file]) => file);
-  if (extent === 'everything') {
-    return { description, others: new Set(files.filter((file) => !description.has(file))) };
-  }
-  if (description.size <= maxFiles && bytesOf(description) <= maxBytes) {
-    return { description, others: new Set<TreeFile>() };
-  }
+  const others = new Set(all.map(([, file]) => file).filter((file) => !description.has(file)));
+  const isSmall = description.size <= maxFiles && bytesOf(description) <= maxBytes;
+  if (isSmall || extent === 'everything') return { description, others };
   throw new HubError(
     `The description of ${quoteName(cache.repository)} is more than ${maxFiles} files or ${maxBytes >> 20} MiB, ` +
       "which is not fetched unasked: start the server with '--download', or download it with 'hf download'",
@@ -164,25 +160,18 @@ async function checkDisk(cache: RepositoryCache, needed: number): Promise<void> 
   );
 }
 
-/** Puts all files of the apps whose content is already in the cache into the snapshot. */
-async function placeKnown(commit: string, tree: readonly TreeFile[], options: UpdateOptions): Promise<void> {
-  const { cache, folders } = options;
-  for (const file of new Set(folders.flatMap((folder) => [...filesOfApp(tree, folder).values()]))) {
-    // This includes weights of an older commit, so that the engine finds them without the hub.
-    if (!(await cache.has(commit, file)) && (await cache.hasBlob(file))) {
-      await placeInSnapshot(cache, commit, file);
-    }
-  }
-}
-
-/** The files that the snapshot lacks. */
+/** The files that the cache lacks. Those whose content it has are put into the snapshot. */
 async function missingOf(
   files: Iterable<TreeFile>,
   commit: string,
   cache: RepositoryCache,
 ): Promise<TreeFile[]> {
   const missing: TreeFile[] = [];
-  for (const file of files) if (!(await cache.has(commit, file))) missing.push(file);
+  for (const file of files) {
+    if (await cache.has(commit, file)) continue;
+    if (await cache.hasBlob(file)) await placeInSnapshot(cache, commit, file);
+    else missing.push(file);
+  }
   return missing;
 }
 
@@ -231,9 +220,10 @@ export async function update({ repository, revision }: RevisionName, options: Up
   const commit = isCommit(revision) ? revision : await hub.commit({ repository, revision }, signal);
   const tree = await treeOf(commit, options);
   const needed = neededFiles(tree, options);
-  await placeKnown(commit, tree, options);
   const description = await missingOf(needed.description, commit, cache);
-  const others = await missingOf(needed.others, commit, cache);
+  // Also looked for if they are not downloaded: the engine finds weights of an older commit without the hub.
+  const lacking = await missingOf(needed.others, commit, cache);
+  const others = options.extent === 'everything' ? lacking : [];
   const total = bytesOf([...description, ...others]);
   let bytes = 0;
   const onBytes = (count: number) => {

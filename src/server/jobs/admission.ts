@@ -104,8 +104,7 @@ export class Admission {
     try {
       const { jobs, retention, owners } = this.deps;
       if (principal.limits.max_kept !== null) await jobs.measuredOf(principal.name);
-      const use = owners.of(principal.name);
-      await retention.keepFewer(principal.name, use.jobs - use.active);
+      await retention.keepFewer(principal.name, owners.of(principal.name).ended);
       this.refuseWhenClosed();
       return this.#reserve(principal, stated, keyed);
     } catch (cause) {

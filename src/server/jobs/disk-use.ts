@@ -6,7 +6,6 @@ import { countFiles } from '../../archive/index.js';
 import { formatBytes, maxCounted, quotePath } from '../../contract/index.js';
 import {
   type Clock,
-  errorCode,
   faultWithoutPath,
   isMissing,
   orElse,
@@ -18,35 +17,24 @@ import type { JobDirectory } from './job-directory.js';
 /** The size of a tree. */
 interface TreeUse {
   /** Bytes that it occupies on the disk. A sparse file counts only with what is written. */
-  allocated: number;
+  readonly allocated: number;
   /** Bytes of its files. A file counts once for each of its names, because an archive contains it that often. */
-  length: number;
-}
-
-/** A file or directory that the server cannot examine, so that its size is unknown. */
-class Unseen extends Error {
-  constructor(
-    readonly place: string,
-    readonly fault: string,
-  ) {
-    super(`${place}: ${fault}`);
-  }
+  readonly length: number;
 }
 
 /**
  * Counts a tree. A file with several names occupies the disk once. No link is followed.
- * @param use what has been counted so far
  * @param seen files with several names that have been counted already
- * @param unseen called for whatever exists but cannot be examined
+ * @param onUnseen called for whatever exists but cannot be examined
  */
 async function countTree(
   root: string,
-  use: TreeUse,
-  seen: Set<string>,
-  unseen: (place: string, cause: unknown) => void,
-): Promise<void> {
+  seen = new Set<string>(),
+  onUnseen: (place: string, cause: unknown) => void = () => {},
+): Promise<TreeUse> {
+  const use = { allocated: 0, length: 0 };
   const missed = (place: Buffer | string, cause: unknown) => {
-    if (!isMissing(cause)) unseen(place.toString(), cause);
+    if (!isMissing(cause)) onUnseen(place.toString(), cause);
   };
   const count = async (place: Buffer) => {
     try {
@@ -63,22 +51,17 @@ async function countTree(
   };
   await count(Buffer.from(root));
   try {
-    for await (const { entries } of walkDirectories(root, { onUnreadable: missed })) {
+    for await (const { entries } of walkDirectories(root, { onUnreadable: missed }))
       for (const { path: place } of entries) await count(place);
-    }
   } catch (cause) {
-    // The app may have replaced it by a file, which is counted.
-    if (cause instanceof Unseen) throw cause;
-    if (errorCode(cause) !== 'ENOTDIR') missed(root, cause);
+    // The app may also have replaced it by a file, which is counted.
+    missed(root, cause);
   }
+  return use;
 }
 
 /** Bytes that a tree occupies on the disk, as far as it can be examined. */
-export async function treeSize(root: string): Promise<number> {
-  const use: TreeUse = { allocated: 0, length: 0 };
-  await countTree(root, use, new Set(), () => {});
-  return use.allocated;
-}
+export const treeSize = async (root: string): Promise<number> => (await countTree(root)).allocated;
 
 /** Milliseconds between two measurements; a tree that takes long to walk is measured less often. */
 const interval = 1000;
@@ -123,12 +106,24 @@ export class DiskLimit {
    * @returns what is wrong, as the beginning of a sentence, if the limit is exceeded, or if something cannot be counted
    */
   async look(): Promise<string | null> {
-    try {
-      return await this.#look();
-    } catch (cause) {
-      if (!(cause instanceof Unseen)) throw cause;
-      return `the server cannot look into ${cause.place} (${cause.fault}), so that what it wrote cannot be counted`;
-    }
+    const { input, output, workspace, path: root } = this.directory;
+    const seen = new Set<string>();
+    let unseen: string | null = null;
+    const onUnseen = (place: string, cause: unknown) => {
+      const what = `${quotePath(path.relative(root, place))} (${faultWithoutPath(cause)})`;
+      unseen ??= `the server cannot look into ${what}, so that what it wrote cannot be counted`;
+    };
+    const of = async (part: string) => (await countTree(part, seen, onUnseen)).allocated;
+    // The input is counted first, because the app may give its files further names.
+    const use = [{ part: 'Input', bytes: Math.max(0, (await of(input)) - (await this.#given)) }];
+    for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
+    use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
+    const sum = use.reduce((total, { bytes }) => total + bytes, 0);
+    if (unseen !== null || sum <= this.deps.max) return unseen;
+    const parts = use
+      .filter(({ bytes }) => bytes > 0)
+      .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
+    return `it wrote ${formatBytes(sum)} (${parts.join(', ')}), and ${this.#allowed}`;
   }
 
   /**
@@ -137,38 +132,13 @@ export class DiskLimit {
    * @returns what is wrong, as the beginning of a sentence; null if the result can be packed
    */
   async lookAtResult(): Promise<string | null> {
-    const use: TreeUse = { allocated: 0, length: 0 };
-    await countTree(this.directory.output, use, new Set(), () => {});
-    if (use.length <= this.deps.max) return null;
-    return `its result has ${formatBytes(use.length)} to pack, and ${this.#allowed}`;
+    const { length } = await countTree(this.directory.output);
+    if (length <= this.deps.max) return null;
+    return `its result has ${formatBytes(length)} to pack, and ${this.#allowed}`;
   }
 
   get #allowed(): string {
     return `a job may write ${formatBytes(this.deps.max)} (--disk-per-job of the server)`;
-  }
-
-  /** @throws Unseen */
-  async #look(): Promise<string | null> {
-    const { input, output, workspace, path: root } = this.directory;
-    const seen = new Set<string>();
-    const fail = (place: string, cause: unknown) => {
-      throw new Unseen(quotePath(path.relative(root, place)), faultWithoutPath(cause));
-    };
-    const of = async (part: string) => {
-      const use: TreeUse = { allocated: 0, length: 0 };
-      await countTree(part, use, seen, fail);
-      return use.allocated;
-    };
-    // The input is counted first, because the app may give its files further names.
-    const use = [{ part: 'Input', bytes: Math.max(0, (await of(input)) - (await this.#given)) }];
-    for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
-    use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
-    const sum = use.reduce((total, { bytes }) => total + bytes, 0);
-    if (sum <= this.deps.max) return null;
-    const parts = use
-      .filter(({ bytes }) => bytes > 0)
-      .map(({ part, bytes }) => `${part} ${formatBytes(bytes)}`);
-    return `it wrote ${formatBytes(sum)} (${parts.join(', ')}), and ${this.#allowed}`;
   }
 
   close(): void {

@@ -19,6 +19,9 @@ const currentVersion = 1;
 const time = z.iso.datetime();
 const id = z.number().int().min(0);
 
+/** A time on the monotonic clock. */
+const bootTime = z.object({ boot: z.string(), seconds: z.number() });
+
 const deviceRequest = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('gpus'), ids: z.array(id).min(1) }),
   z.object({ kind: z.literal('anyGpu') }),
@@ -30,7 +33,10 @@ const value = z.union([z.string(), z.number(), z.boolean(), z.array(z.string()),
 /** Files by field, one list of absolute paths per group. An archive is one group with one directory. */
 const jobFiles = z.record(z.string(), z.array(z.array(z.string())));
 
-const measure = z.number().min(0).nullable().default(null);
+/** What is null until it is known. */
+const later = <T extends z.ZodType>(type: T) => type.nullable().default(null);
+
+const measure = later(z.number().min(0));
 
 /** What its app said that it needs when it was submitted. */
 const needs = z.object({
@@ -69,57 +75,57 @@ const jobRecord = z.object({
   id: z.string(),
   request: jobRequest,
   state: z.enum(jobStates),
-  error: z.string().nullable(),
+  error: later(z.string()),
   /** Whether the app refused its input; the error then gives the reason. */
-  isRefused: z.boolean(),
+  isRefused: z.boolean().default(false),
   /** What kind of error it is, if that is known. */
-  kind: z.enum(jobErrorKinds).nullable().default(null),
+  kind: later(z.enum(jobErrorKinds)),
   createdAt: time,
   /** Bytes of its submission. */
   uploadBytes: z.number().min(0),
-  startedAt: time.nullable(),
-  finishedAt: time.nullable(),
+  startedAt: later(time),
+  finishedAt: later(time),
   /** Seconds that its command ran; null before its end, and if it never ran. */
-  ranFor: z.number().min(0).nullable(),
+  ranFor: measure,
   /**
    * Number of files left in its output if it failed, up to the counting limit.
    */
-  leftFiles: id.nullable(),
+  leftFiles: later(id),
   /** What it used, as far as it was measured. In bytes; of the GPU memory, the most on any one GPU. */
   peakMemory: measure,
   peakGpuMemory: measure,
   cpuSeconds: measure,
   /** Of its command; null before its end, and if it never ran. */
-  exitCode: z.number().int().nullable(),
+  exitCode: later(z.number().int()),
   /**
    * Whether the program of `serve --on-end` is to be run for its end, or was about to be; null if it need not be.
    */
-  endNotice: z.enum(['due', 'begun']).nullable(),
+  endNotice: later(z.enum(['due', 'begun'])),
   /** Bytes of its result, as counted by `resultSize`; null without one. */
-  resultBytes: z.number().min(0).nullable(),
+  resultBytes: measure,
   /** Until when it is kept, as announced at its end: a later server keeps that promise. */
-  expiresAt: time.nullable(),
+  expiresAt: later(time),
   /** The same on the monotonic clock. */
-  expiresAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
+  expiresAtBootTime: later(bootTime),
   /** When its result was fetched to the last byte; null until then. */
-  fetchedAt: time.nullable(),
+  fetchedAt: later(time),
   /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
-  limitAtBootTime: z.object({ boot: z.string(), seconds: z.number() }).nullable(),
+  limitAtBootTime: later(bootTime),
   /** Whether it has run out of memory once, and has its devices to itself since then. */
   isAlone: z.boolean().default(false),
-  gpus: z.array(id),
-  gpuUuids: z.array(z.string()),
-  cpuSlots: id,
+  gpus: z.array(id).default([]),
+  gpuUuids: z.array(z.string()).default([]),
+  cpuSlots: id.default(0),
   /**
    * Whether its app was already loaded; null if its app does not stay loaded.
    */
-  start: z.enum(jobStarts).nullable(),
+  start: later(z.enum(jobStarts)),
   /** The version of its app when its command began; null if that is not known. */
-  appVersion: z.string().nullable(),
+  appVersion: later(z.string()),
   /** Somebody asked for its end: it then counts as killed, however its command ends. */
-  killRequested: z.boolean(),
+  killRequested: z.boolean().default(false),
   /** Who asked first. */
-  killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]),
+  killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]).default('user'),
 });
 
 type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> } : T;
@@ -147,34 +153,11 @@ export const newRecord = (
   request: JobRequest,
   createdAt: string,
   uploadBytes: number,
-): JobRecord => ({
-  version: currentVersion,
-  id: jobId,
-  request,
-  state: 'queued',
-  error: null,
-  isRefused: false,
-  kind: null,
-  isAlone: false,
-  createdAt,
-  uploadBytes,
-  ...notPlaced,
-  finishedAt: null,
-  ranFor: null,
-  leftFiles: null,
-  peakMemory: null,
-  peakGpuMemory: null,
-  cpuSeconds: null,
-  exitCode: null,
-  endNotice: null,
-  resultBytes: null,
-  expiresAt: null,
-  expiresAtBootTime: null,
-  fetchedAt: null,
-  appVersion: null,
-  killRequested: false,
-  killCause: 'user',
-});
+): JobRecord =>
+  jobRecord.parse({
+    ...{ version: currentVersion, id: jobId, state: 'queued' },
+    ...{ request, createdAt, uploadBytes },
+  });
 
 /** Reads the text of a `files.json`. @throws Error if it is not one */
 export function parseFiles(text: string): JobFiles {

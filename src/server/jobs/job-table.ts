@@ -1,7 +1,6 @@
 import type { Owner } from '../../access/index.js';
 import { treeSize } from './disk-use.js';
 import type { Job } from './job.js';
-import type { Owners } from './owners.js';
 
 /** Which jobs of the list are asked for. */
 export interface JobPage {
@@ -25,8 +24,6 @@ export class JobTable {
   /** The last measurement for each owner. */
   readonly #lastOf = new Map<Owner, Promise<void>>();
 
-  constructor(private readonly owners: Owners) {}
-
   get(id: string): Job | undefined {
     return this.#byId.get(id);
   }
@@ -44,7 +41,6 @@ export class JobTable {
     this.#byId.set(job.id, job);
     const key = keyOf(owner, idempotencyKey);
     if (key !== null) this.#byKey.set(key, job);
-    this.owners.add(owner, 'jobs', 1);
   }
 
   remove(job: Job): void {
@@ -52,24 +48,12 @@ export class JobTable {
     this.#byId.delete(job.id);
     const key = keyOf(owner, idempotencyKey);
     if (key !== null) this.#byKey.delete(key);
-    this.owners.add(owner, 'jobs', -1);
-    this.owners.add(owner, 'keptBytes', -(job.keptBytes ?? 0));
-  }
-
-  /**
-   * Counts the bytes that a job keeps: for an active one, its submission with the content of its archives. What it writes while
-   * it runs counts once it has ended.
-   */
-  keep(job: Job, bytes: number): void {
-    this.owners.add(job.request.owner, 'keptBytes', bytes - (job.keptBytes ?? 0));
-    job.keptBytes = bytes;
   }
 
   /** Measures what is left of a job that has ended, or what an earlier server's job keeps. */
   measure(job: Job): void {
     this.#measuring = this.#measuring.then(async () => {
-      const bytes = await treeSize(job.directory.path);
-      if (this.#byId.has(job.id)) this.keep(job, bytes);
+      job.keptBytes = await treeSize(job.directory.path);
     });
     this.#lastOf.set(job.request.owner, this.#measuring);
   }

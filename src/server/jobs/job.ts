@@ -46,12 +46,33 @@ const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   killed: [],
 };
 
-/** When a job is removed. */
-export interface Expiry {
+/** Milliseconds by which the two clocks may differ although nobody has set either. */
+const clockTolerance = 2000;
+
+/** A point in time on the machine's monotonic clock, which does not change when the wall clock is set. */
+export class Deadline {
+  readonly #monotonic: number;
+  readonly #wall: number;
+
+  /** @param length milliseconds */
+  constructor(
+    private readonly length: number,
+    private readonly clock: Clock,
+  ) {
+    this.#monotonic = clock.monotonic();
+    this.#wall = clock.now();
+  }
+
   /** Milliseconds until then; negative once it has passed. */
-  readonly left: number;
+  get left(): number {
+    return this.length - (this.clock.monotonic() - this.#monotonic);
+  }
+
   /** The same as a date, by the wall clock as it is set now. */
-  readonly date: Date;
+  get date(): Date {
+    const moved = this.clock.now() - this.#wall - (this.clock.monotonic() - this.#monotonic);
+    return new Date(this.#wall + this.length + (Math.abs(moved) > clockTolerance ? moved : 0));
+  }
 }
 
 /** What all jobs of a server share. */
@@ -91,8 +112,11 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   /** False from the end of its command until it is known whether the app is still of the version that it began with. */
   #isVersionCompared = true;
   /** When it is removed, once that is known. */
-  expiry: Expiry | null = null;
-  /** Bytes that it keeps on the disk, once they are counted. */
+  expiry: Deadline | null = null;
+  /**
+   * Bytes that it keeps on the disk, once they are counted: while it is active, its submission with the content of its archives.
+   * What it writes counts once it has ended.
+   */
   keptBytes: number | null = null;
   /** Whether what it wrote was removed before its time: it failed, and the disk is short of space. */
   isCleared = false;

@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  constants,
-  type FSWatcher,
-  fstatSync,
-  read as readCallback,
-  readSync,
-  watch,
-} from 'node:fs';
+import { closeSync, constants, type FSWatcher, fstatSync, read as readCallback, watch } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type Owner, ownerInWords } from '../../access/index.js';
@@ -47,21 +39,15 @@ export interface OpenLog extends Disposable {
   readonly size: number;
   /** Reads into a buffer from a position on. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
-  /** The same, synchronously. */
-  readNow(buffer: Buffer, length: number, position: number): number;
 }
 
 /** A text in place of a log. */
-function textAsLog(text: Buffer): OpenLog {
-  const readNow: OpenLog['readNow'] = (buffer, length, position) =>
-    text.copy(buffer, 0, Math.min(position, text.length), position + length);
-  return {
-    size: text.length,
-    read: async (...args) => readNow(...args),
-    readNow,
-    [Symbol.dispose]: () => {},
-  };
-}
+const textAsLog = (text: Buffer): OpenLog => ({
+  size: text.length,
+  read: async (buffer, length, position) =>
+    text.copy(buffer, 0, Math.min(position, text.length), position + length),
+  [Symbol.dispose]: () => {},
+});
 
 /** Opens the log of a job for reading. One that cannot be opened is replaced by a line that says why. */
 export function openLog(job: Job): OpenLog {
@@ -74,7 +60,6 @@ export function openLog(job: Job): OpenLog {
   return {
     size: fstatSync(descriptor).size,
     read: async (buffer, length, position) => (await read(descriptor, buffer, 0, length, position)).bytesRead,
-    readNow: (buffer, length, position) => readSync(descriptor, buffer, 0, length, position),
     [Symbol.dispose]: () => closeSync(descriptor),
   };
 }
@@ -189,7 +174,6 @@ export async function* readLog(
   let position = 0;
   let skip = since;
   let lastLineAt = performance.now();
-  let isWoken = false;
   let place: Buffer | null = null;
   try {
     // The log of a job that has ended is complete, so the rest is read in any case.
@@ -198,11 +182,7 @@ export async function* readLog(
       const isLast = job.isFinal;
       // Leaves one byte for a line feed.
       const space = buffer.length - 1;
-      // New lines are still in memory, so a synchronous read is faster. Reading once per turn leaves time for others.
-      const bytesRead = isWoken
-        ? file.readNow(buffer, space, position)
-        : await file.read(buffer, space, position);
-      isWoken = false;
+      const bytesRead = await file.read(buffer, space, position);
       // An incomplete line is not kept; it is read again when it is complete.
       let end = buffer.subarray(0, bytesRead).lastIndexOf(lineFeed) + 1;
       if (end === 0 && bytesRead === space && space < maxLineBytes) {
@@ -246,7 +226,6 @@ export async function* readLog(
         yield { kind: 'silence' };
       }
       await changes.next(Math.max(1, silence - quiet));
-      isWoken = true;
     }
   } finally {
     changes.close();

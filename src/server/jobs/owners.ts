@@ -1,6 +1,7 @@
 import { type Limit, type Owner, ownerInWords, type Principal } from '../../access/index.js';
 import { counted, FieldError, formatBytes, ServiceError } from '../../contract/index.js';
 import { type DeviceRequest, gpusOf } from '../executors/index.js';
+import type { JobTable } from './job-table.js';
 
 /** The limits of owners, as they are now; null for none. */
 export interface OwnerLimits {
@@ -26,17 +27,19 @@ export interface Allowed {
 
 /** What one owner has at the moment. */
 interface Use {
-  /** Jobs that the server keeps, in any state. */
-  jobs: number;
-  /** Those of them that have not ended. */
-  active: number;
+  /** Jobs that have ended. */
+  readonly ended: number;
+  /** Jobs that have not. */
+  readonly active: number;
   /** Bytes that the jobs keep on the disk. */
-  keptBytes: number;
+  readonly keptBytes: number;
   /** Submissions in progress. */
-  submissions: number;
+  readonly submissions: number;
   /** Bytes that the submissions in progress take of what the owner may keep. */
-  submittedBytes: number;
+  readonly submittedBytes: number;
 }
+
+const sumOf = (figures: readonly number[]): number => figures.reduce((sum, each) => sum + each, 0);
 
 /** Maximum number of jobs of one owner that may wait for its limit of active jobs. */
 const maxWaiting = 1000;
@@ -80,34 +83,32 @@ export function checkGpus(
  * that many at once do not slip through.
  */
 export class Owners {
-  readonly #uses = new Map<Owner, Use>();
+  /** Submissions in progress that may become jobs, with the bytes that each takes of what its owner may keep. */
+  readonly #submissions = new Set<{ readonly owner: Owner; bytes: number }>();
 
   constructor(
+    private readonly jobs: JobTable,
     private readonly maxJobs: number,
     private readonly limits: Pick<OwnerLimits, 'maxJobs'>,
   ) {}
 
-  #of(owner: Owner): Use {
-    const known = this.#uses.get(owner);
-    if (known) return known;
-    const use = { jobs: 0, active: 0, keptBytes: 0, submissions: 0, submittedBytes: 0 };
-    this.#uses.set(owner, use);
-    return use;
-  }
-
   /** What an owner has at the moment. */
-  of(owner: Owner): Readonly<Use> {
-    return this.#of(owner);
+  of(owner: Owner): Use {
+    const jobs = [...this.jobs.values()].filter(({ request }) => request.owner === owner);
+    const active = jobs.filter(({ isFinal }) => !isFinal).length;
+    const submissions = [...this.#submissions].filter((each) => each.owner === owner);
+    return {
+      ended: jobs.length - active,
+      active,
+      keptBytes: sumOf(jobs.map(({ keptBytes }) => keptBytes ?? 0)),
+      submissions: submissions.length,
+      submittedBytes: sumOf(submissions.map(({ bytes }) => bytes)),
+    };
   }
 
-  /** Counts more of an owner's jobs or bytes, or fewer if the number is negative. */
-  add(owner: Owner, what: 'jobs' | 'active' | 'keptBytes', change: number): void {
-    this.#of(owner)[what] += change;
-  }
-
-  /** Submissions in progress that may become jobs. */
+  /** How many submissions are in progress. */
   get submissions(): number {
-    return [...this.#uses.values()].reduce((sum, { submissions }) => sum + submissions, 0);
+    return this.#submissions.size;
   }
 
   /**
@@ -115,29 +116,26 @@ export class Owners {
    * @param stated bytes of the request; undefined if it does not say
    * @throws ServiceError `busy` or `keptFull`; the message says which limit, whose it is, and how large
    */
-  take(principal: Principal, stated: number | undefined): Allowed & { release(): void } {
+  take(principal: Principal, stated: number | undefined): Allowed & { release(): unknown } {
     const { name } = principal;
     const { max_kept } = principal.limits;
-    const use = this.#of(name);
+    const use = this.of(name);
     this.#checkJobs(principal, use);
     const { bytes, advice } = this.#allowance(principal, use, stated ?? 0);
-    let reserved = max_kept === null ? 0 : (stated ?? bytes ?? 0);
-    use.submissions += 1;
-    use.submittedBytes += reserved;
+    const submission = { owner: name, bytes: max_kept === null ? 0 : (stated ?? bytes ?? 0) };
+    this.#submissions.add(submission);
     return {
       bytes,
       advice,
       count: (counted) => {
         if (max_kept === null) return;
-        const kept = use.keptBytes + use.submittedBytes - reserved;
-        if (counted > reserved && kept + counted > max_kept.max) throw keptFull(name, kept, max_kept);
-        use.submittedBytes += counted - reserved;
-        reserved = counted;
+        const { keptBytes, submittedBytes } = this.of(name);
+        const kept = keptBytes + submittedBytes - submission.bytes;
+        const isMore = counted > submission.bytes;
+        if (isMore && kept + counted > max_kept.max) throw keptFull(name, kept, max_kept);
+        submission.bytes = counted;
       },
-      release: () => {
-        use.submissions -= 1;
-        use.submittedBytes -= reserved;
-      },
+      release: () => this.#submissions.delete(submission),
     };
   }
 
@@ -152,7 +150,7 @@ export class Owners {
       throw new ServiceError('uploadTooLarge', detail);
     }
     if (max_kept === null) return null;
-    const { keptBytes, submittedBytes } = this.#of(name);
+    const { keptBytes, submittedBytes } = this.of(name);
     const kept = keptBytes + submittedBytes;
     if (kept + length > max_kept.max) throw keptFull(name, kept, max_kept);
     return max_kept.max - kept;
@@ -168,10 +166,15 @@ export class Owners {
    * could fill them all.
    */
   get #takenPlaces(): number {
-    let taken = 0;
-    for (const [owner, { active, submissions }] of this.#uses)
-      taken += Math.min(active + submissions, this.limits.maxJobs(owner) ?? Number.POSITIVE_INFINITY);
-    return taken;
+    const active = [...this.jobs.values()].filter(({ isFinal }) => !isFinal);
+    const places = new Map<Owner, number>();
+    for (const owner of [
+      ...active.map(({ request }) => request.owner),
+      ...[...this.#submissions].map((each) => each.owner),
+    ])
+      places.set(owner, (places.get(owner) ?? 0) + 1);
+    const shared = [...places].map(([owner, count]) => Math.min(count, this.limits.maxJobs(owner) ?? count));
+    return sumOf(shared);
   }
 
   /** Up to `maxWaiting` jobs beyond an owner's limit wait for their turn. If the limit is 0, they would wait for ever. */

@@ -4,38 +4,9 @@ import { type Clock, secondsUntil } from '../../files/index.js';
 import type { GoneCause, ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import type { ExpiredJobs } from './expired-jobs.js';
-import type { Expiry, Job } from './job.js';
+import { Deadline, type Job } from './job.js';
 import type { JobTable } from './job-table.js';
 import type { Trash } from './trash.js';
-
-/** Milliseconds by which the two clocks may differ although nobody has set either. */
-const clockTolerance = 2000;
-
-/** A point in time on the machine's monotonic clock, which does not change when the wall clock is set. */
-class Deadline implements Expiry {
-  readonly #monotonic: number;
-  readonly #wall: number;
-
-  /** @param length milliseconds */
-  constructor(
-    private readonly length: number,
-    private readonly clock: Clock,
-  ) {
-    this.#monotonic = clock.monotonic();
-    this.#wall = clock.now();
-  }
-
-  /** Milliseconds until then; negative once it has passed. */
-  get left(): number {
-    return this.length - (this.clock.monotonic() - this.#monotonic);
-  }
-
-  /** The same as a date, by the wall clock as it is set now. */
-  get date(): Date {
-    const moved = this.clock.now() - this.#wall - (this.clock.monotonic() - this.#monotonic);
-    return new Date(this.#wall + this.length + (Math.abs(moved) > clockTolerance ? moved : 0));
-  }
-}
 
 /** Longest delay of a timer, in milliseconds. */
 const maxTimerDelay = 2 ** 31 - 1;

@@ -84,8 +84,8 @@ export class JobService {
     const store = new JobStore(dataDirectory, report);
     const expired = new ExpiredJobs(dataDirectory, clock, report);
     const trash = new Trash(dataDirectory, report);
-    const owners = new Owners(deps.maxJobs, deps.limits);
-    const jobs = new JobTable(owners);
+    const jobs = new JobTable();
+    const owners = new Owners(jobs, deps.maxJobs, deps.limits);
     const retention = new Retention({ ...deps, jobs, expired, trash });
     const diskPerJob = deps.diskPerJob ?? usualDiskPerJob(dataDirectory);
     this.#store = store;
@@ -192,7 +192,7 @@ export class JobService {
     const job = new Job(await this.#store.accept(directory, record, files), record, false, this.deps);
     slot.job = job;
     this.#jobs.add(job);
-    this.#jobs.keep(job, bytes + extracted);
+    job.keptBytes = bytes + extracted;
     events.tell('accepted', { ...job.facts, bytes });
     // A stopping server starts nothing; the job stays on the disk for the next one.
     if (!this.#admission.isClosed) this.#live(job);
@@ -201,12 +201,9 @@ export class JobService {
 
   /** Takes a job from the queue to its end, and keeps it from then on until its time is up. */
   #live(job: Job): void {
-    const { owner } = job.request;
     const lifecycle = new Lifecycle(job, this.#lifecycleDeps);
-    this.#owners.add(owner, 'active', 1);
     const end = lifecycle.run().finally(() => {
       this.#active.delete(job.id);
-      this.#owners.add(owner, 'active', -1);
       if (!this.#admission.isClosed) this.#retention.schedule(job);
       void this.#trash.discardInput(job.directory);
       this.#jobs.measure(job);

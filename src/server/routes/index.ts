@@ -3,6 +3,7 @@ import { eachOperation, type RouteName, routeNames, routes } from '../../contrac
 import { Turns } from '../../files/index.js';
 import type { Executor } from '../executors/index.js';
 import type { Report } from '../report.js';
+import type { ServerSettings } from '../settings.js';
 import { DiskSpace } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 import { askForRefresh, listApps, sendAppConfig, showApp, showRefresh } from './apps.js';
@@ -16,7 +17,6 @@ import {
   limits,
   metrics,
   ram,
-  type ShownLimits,
   type ShownMetrics,
   setDraining,
   showDraining,
@@ -28,7 +28,7 @@ import { uploadRoutes } from './uploads.js';
 /** What the routes need; all of it is created elsewhere. */
 export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives' | 'largeJson'>, LogDeps {
   readonly executor: Executor;
-  readonly limits: ShownLimits;
+  readonly limits: ServerSettings;
   /** Null if there are none. */
   readonly metrics: ShownMetrics | null;
   readonly usage: UsageLedger;
@@ -48,16 +48,6 @@ function matcher(path: string): RegExp {
     .replace('{sha256}', '([0-9a-f]{64})');
   return new RegExp(`^${source}$`);
 }
-
-/** The router's functions by method. */
-const verbs = {
-  GET: 'get',
-  POST: 'post',
-  DELETE: 'delete',
-  HEAD: 'head',
-  PATCH: 'patch',
-  OPTIONS: 'options',
-} as const;
 
 /** The API: what each route of the table does. */
 export function createRouter(deps: RouteDeps): Router {
@@ -93,7 +83,7 @@ export function createRouter(deps: RouteDeps): Router {
   const router = new Router();
   for (const name of routeNames) {
     const { method, path } = routes[name];
-    router[verbs[method]](name, matcher(path), handlers[name]);
+    router.register(matcher(path), [method], handlers[name], { name, pathAsRegExp: true });
   }
   return router;
 }

@@ -18,7 +18,7 @@ import type { Executor, WorkerInfo } from '../executors/index.js';
 import { isAskedFor, principalOf, requireAdmin } from '../http/index.js';
 import type { Job, JobService } from '../jobs/index.js';
 import { gigabyte, readRam } from '../ram.js';
-import type { SubmissionSettings } from '../submissions/index.js';
+import type { ServerSettings } from '../settings.js';
 import type { UploadStore } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
@@ -105,30 +105,12 @@ export const metrics = (shown: ShownMetrics | null) => async (ctx: RouterContext
   ctx.body = await shown.text();
 };
 
-/** The limits that clients can ask for. */
-export interface ShownLimits extends SubmissionSettings {
-  readonly version: string;
-  /** Jobs of everybody together that may be active. */
-  readonly maxJobs: number;
-  readonly userLimits: Limits['of_server']['user'];
-  /** Milliseconds that a job is kept after it has ended. */
-  readonly grace: number;
-  /** Milliseconds that a job may request instead. */
-  readonly maxKeep: number;
-  /** Milliseconds that an upload is kept after its last use; 0 if there are none. */
-  readonly keepUploads: number;
-  /** Milliseconds that a job may run; null for no limit. */
-  readonly maxRunTime: number | null;
-  /** The same for fine-tuning. */
-  readonly maxFineTuneTime: number | null;
-}
-
 /**
  * `GET /limits`: those of the server and of the sender.
  * @param check refuses the submission that the query announces
  */
 export const limits =
-  (shown: ShownLimits, check: (ctx: RouterContext) => Promise<void>) => async (ctx: RouterContext) => {
+  (shown: ServerSettings, check: (ctx: RouterContext) => Promise<void>) => async (ctx: RouterContext) => {
     await check(ctx);
     const { max_upload, max_jobs, max_gpus, max_kept } = principalOf(ctx).limits;
     const own = max_upload?.max ?? Number.POSITIVE_INFINITY;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { withLimits, withRoleLimits } from '../../../src/access/change-tokens.js';
 import { type LimitTable, noLimits } from '../../../src/access/principal.js';
+import { JobTable } from '../../../src/server/jobs/job-table.js';
 import { Owners } from '../../../src/server/jobs/owners.js';
 import { least, steps } from '../../support/form.js';
 import { file } from '../../support/form.mjs';
@@ -106,14 +107,15 @@ describe('a limit of active jobs', () => {
       limits: { ...noLimits, max_jobs: { max: 2, whose: "of the token 'ana'" } },
       apps: null,
     } as const;
-    const owners = new Owners(9, { maxJobs: (owner) => (owner === 'ana' ? 2 : null) });
-    owners.add('ana', 'active', 1001);
+    const waiting = Array.from({ length: 1001 }, () => ({ request: { owner: 'ana' }, isFinal: false }));
+    const jobs = { values: () => waiting } as unknown as JobTable;
+    const owners = new Owners(jobs, 9, { maxJobs: (owner) => (owner === 'ana' ? 2 : null) });
     owners.take(principal, undefined);
     expect(() => owners.take(principal, undefined)).toThrow(
       "Server busy: 1000 jobs of token 'ana' wait for its limit of 2 active jobs (the limit of the token 'ana'), the most that may wait",
     );
     // An eighth of the places is for owners who have no job. Without a name, everybody has the same owner.
-    const few = new Owners(9, { maxJobs: () => null });
+    const few = new Owners(new JobTable(), 9, { maxJobs: () => null });
     const ben = { ...principal, name: 'ben', limits: noLimits };
     for (let job = 0; job < 7; job += 1) few.take(ben, undefined);
     expect(() => few.take(ben, undefined)).toThrow(

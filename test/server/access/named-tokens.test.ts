@@ -118,7 +118,7 @@ describe('named tokens', () => {
     const token = file.create('ana');
     const told: string[] = [];
     const report = (what: string, why: unknown) => void told.push(`${what}: ${why}`);
-    const access = Access.open(
+    const access = new Access(
       { token: null, tokensFile: file.file, userLimits: {} },
       new ServerEvents(report),
       report,

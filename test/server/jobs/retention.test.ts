@@ -8,7 +8,6 @@ import { Job } from '../../../src/server/jobs/job.js';
 import { JobDirectory } from '../../../src/server/jobs/job-directory.js';
 import { type JobRecord, newRecord } from '../../../src/server/jobs/job-record.js';
 import { JobTable } from '../../../src/server/jobs/job-table.js';
-import { Owners } from '../../../src/server/jobs/owners.js';
 import { Retention } from '../../../src/server/jobs/retention.js';
 import { Trash } from '../../../src/server/jobs/trash.js';
 import type { Report } from '../../../src/server/report.js';
@@ -34,7 +33,7 @@ async function keeper(grace = 60_000, report: Report = fail) {
   const forgotten: string[] = [];
   const events = new ServerEvents(fail);
   events.on('removed', ({ id, cause }) => forgotten.push(`${id} ${cause}`));
-  const jobs = new JobTable(new Owners(100, { maxJobs: () => null }));
+  const jobs = new JobTable();
   const trash = new Trash(root, fail);
   const shared = { grace, maxKeptJobs: 100, events, clock, report };
   const retention = new Retention({ ...shared, jobs, expired, trash });
@@ -54,7 +53,7 @@ async function keeper(grace = 60_000, report: Report = fail) {
   const jobsOf = (...all: Job[]) => {
     for (const [index, job] of all.entries()) {
       jobs.add(job);
-      jobs.keep(job, index + 1);
+      job.keptBytes = index + 1;
     }
   };
   return { root, clock, expired, retention, forgotten, ended, jobsOf };

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { linkSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { fingerprint } from '../../../src/server/executors/resident/workers.js';
+import { fingerprint } from '../../../src/server/executors/resident/fingerprint.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
 
-const program = new URL('../../../dist/server/executors/resident/workers.js', import.meta.url);
+const program = new URL('../../../dist/server/executors/resident/fingerprint.js', import.meta.url);
 
 test('An app with a directory of more files than a call takes arguments has a fingerprint', async () => {
   await using root = await temporary();

@@ -1,10 +1,11 @@
 import type { RouterContext } from '@koa/router';
 import { expect, test } from 'vitest';
 import { maxListed } from '../../../src/contract/index.js';
-import { limits, type ShownLimits } from '../../../src/server/routes/system.js';
+import { limits } from '../../../src/server/routes/system.js';
+import type { ServerSettings } from '../../../src/server/settings.js';
 import { sharedServer } from '../../support/server.js';
 
-const shown: ShownLimits = {
+const shown = {
   version: '1.2.3',
   maxFileSize: 200,
   maxUploadSize: 300,
@@ -17,10 +18,10 @@ const shown: ShownLimits = {
   maxRunTime: 7_200_000,
   maxFineTuneTime: 9_000_000,
   requireDeidentified: true,
-};
+} as ServerSettings;
 
 /** What somebody with limits of their own is told. */
-async function told(own: Readonly<Record<string, number>>, more: Partial<ShownLimits> = {}) {
+async function told(own: Readonly<Record<string, number>>, more: Partial<ServerSettings> = {}) {
   const all = { max_jobs: null, max_gpus: null, max_kept: null, max_upload: null };
   const given = Object.fromEntries(Object.entries(own).map(([name, max]) => [name, { max, whose: '' }]));
   const ctx = { state: { principal: { limits: { ...all, ...given } } } } as unknown as RouterContext;

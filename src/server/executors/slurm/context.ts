@@ -72,7 +72,6 @@ export class Stopping {
 export async function cancelUnstarted(directory: string, context: SlurmContext): Promise<void> {
   const { queue } = context;
   const stopping = new Stopping(context);
-  using _ = queue.follow();
   for (;;) {
     await queue.refresh();
     const left = queue.rowsOf(directory).filter((row) => phaseOf(row) !== 'ended');

@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { oneLine } from '../../../contract/index.js';
 import { messageOf } from '../../../files/index.js';
@@ -146,28 +145,25 @@ export class QueueFollower implements Disposable {
   }
 }
 
-/**
- * Our jobs in Slurm's queue: one call of squeue for all of them, at most once a second, and only while somebody needs it.
- * Emits `refreshed` after each call, whether it succeeded or failed.
- */
-export class JobQueue extends EventEmitter<{ refreshed: [] }> {
+/** Our jobs in Slurm's queue: one call of squeue for all of them, at most once a second, and only while somebody needs it. */
+export class JobQueue {
   /** The last answer; null before the first one. */
   view: QueueView | null = null;
   /** Why there was no answer to the last call; null if there was one. */
   problem: string | null = null;
+  /** When the last call began that has ended. */
+  #calledAt = Number.NEGATIVE_INFINITY;
   readonly #followers = new Set<QueueFollower>();
-  #waiters = 0;
   #isPolling = false;
-  #lastStart = Number.NEGATIVE_INFINITY;
-  #lastEnd = Number.NEGATIVE_INFINITY;
-  #isCalling = false;
 
-  /** @param ask calls squeue with these arguments */
-  constructor(private readonly ask: (words: readonly string[]) => Promise<string>) {
-    super();
-    // There is a listener for each job.
-    this.setMaxListeners(0);
-  }
+  /**
+   * @param ask calls squeue with these arguments
+   * @param asked called after each call, whether it succeeded or failed
+   */
+  constructor(
+    private readonly ask: (words: readonly string[]) => Promise<string>,
+    private readonly asked: () => void = () => {},
+  ) {}
 
   follow(): QueueFollower {
     const follower = new QueueFollower((each) => this.#followers.delete(each));
@@ -179,15 +175,8 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
   /** Resolves after a call of squeue that began after this one, whether it succeeded or failed. */
   async refresh(): Promise<void> {
     const begin = performance.now();
-    this.#waiters += 1;
-    try {
-      void this.#poll();
-      while (this.#lastStart < begin || this.#isCalling) {
-        await new Promise<void>((resolve) => this.once('refreshed', resolve));
-      }
-    } finally {
-      this.#waiters -= 1;
-    }
+    using follower = this.follow();
+    while (this.#calledAt < begin) await follower.next();
   }
 
   /** The submissions of a job, as of the last answer. */
@@ -203,31 +192,24 @@ export class JobQueue extends EventEmitter<{ refreshed: [] }> {
   async #poll(): Promise<void> {
     if (this.#isPolling) return;
     this.#isPolling = true;
-    try {
-      while (this.#followers.size > 0 || this.#waiters > 0) {
-        const pause = this.problem === null ? interval : outageInterval;
-        const due = this.#lastEnd + pause - performance.now();
-        if (due > 0) await delay(Math.min(due, interval), undefined, { ref: this.#waiters > 0 });
-        else await this.#refreshNow();
-      }
-    } finally {
-      this.#isPolling = false;
+    while (this.#followers.size > 0) {
+      await this.#call();
+      // Whoever follows during the pause waits for its end.
+      await delay(this.problem === null ? interval : outageInterval, undefined, { ref: false });
     }
+    this.#isPolling = false;
   }
 
-  async #refreshNow(): Promise<void> {
+  async #call(): Promise<void> {
     const at = performance.now();
-    this.#lastStart = at;
-    this.#isCalling = true;
     try {
       this.view = { at, rows: parseRows(await this.ask(words)) };
       this.problem = null;
     } catch (cause) {
       this.problem = messageOf(cause);
     }
-    this.#isCalling = false;
-    this.#lastEnd = performance.now();
-    this.emit('refreshed');
+    this.#calledAt = at;
+    this.asked();
     for (const each of this.#followers) each.wake();
   }
 }

@@ -38,7 +38,16 @@ export class SlurmExecutor implements Executor {
   constructor(settings: SlurmExecutorSettings) {
     const { options, report } = settings;
     const slurm = new Slurm(settings);
-    const queue = new JobQueue((words) => slurm.squeue(words));
+    let isOut = false;
+    const queue = new JobQueue(
+      (words) => slurm.squeue(words),
+      () => {
+        if (queue.problem !== null && !isOut)
+          report('Slurm does not answer; running jobs continue', queue.problem);
+        if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
+        isOut = queue.problem !== null;
+      },
+    );
     this.context = {
       ...settings,
       slurm,
@@ -48,13 +57,6 @@ export class SlurmExecutor implements Executor {
       turns: new Turns(1),
       runs: this.#runs,
     };
-    let isOut = false;
-    queue.on('refreshed', () => {
-      if (queue.problem !== null && !isOut)
-        report('Slurm does not answer; running jobs continue', queue.problem);
-      if (queue.problem === null && isOut) report('Slurm answers again', 'jobs are submitted to it');
-      isOut = queue.problem !== null;
-    });
   }
 
   /** Asks Slurm for its nodes and our jobs. If it does not answer, it is asked again later. */
