@@ -16,7 +16,7 @@ from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
 import evaluation
 file, truth = map(Path, sys.argv[2:4])
-options = SimpleNamespace(evaluation_file='Evaluation.yml', gt=[[truth]], mask=None)
+options = SimpleNamespace(evaluation_file='Evaluation.yml', gt=[[truth]], mask=[[Path(each)] for each in sys.argv[4:]])
 evaluation.evaluate([file], options, file.parent / 'E', [(1, 'liver', [1, 2]), (2, 'tumour', [2])])
 `;
 
@@ -29,7 +29,7 @@ test.skipIf(lacksPackages)('Apps made by init refuse or report ground truth of o
   await mkdir(path.join(directory.path, 'app'));
   for (const name of ['evaluation.py', 'cases.py', 'Evaluation.yml'])
     await writeFile(path.join(directory.path, 'app', name), await readFile(path.join(shared, name)));
-  const evaluated = async (values: readonly number[]) => {
+  const evaluated = async (values: readonly number[], inside?: readonly number[]) => {
     const [file, truth] = ['prediction.mha', 'truth.mha'].map((name) => path.join(directory.path, name));
     const grid = {
       size: [4, 1, 1],
@@ -38,6 +38,11 @@ test.skipIf(lacksPackages)('Apps made by init refuse or report ground truth of o
     await writeVolume(file as string, { ...grid, data: Uint8Array.of(0, 1, 2, 0) });
     await writeVolume(truth as string, { ...grid, data: Float32Array.from(values) });
     const args = ['-c', program, path.join(directory.path, 'app'), file as string, truth as string];
+    if (inside) {
+      const mask = path.join(directory.path, 'mask.nii');
+      await writeVolume(mask, { ...grid, data: Float32Array.from(inside) });
+      args.push(mask);
+    }
     const { status, stdout, stderr } = spawnSync(python, args, { encoding: 'utf8' });
     return { status, said: stdout + stderr };
   };
@@ -51,6 +56,9 @@ test.skipIf(lacksPackages)('Apps made by init refuse or report ground truth of o
     0,
     expect.stringContaining('Dice liver 1.000, tumour 1.000'),
   ]);
+  // Some programs write NaN outside of a mask.
+  const masked = await evaluated([0, 2, 2, 2], [0, Number.NaN, 1, Number.NaN]);
+  expect(masked.said).toContain('Dice liver 1.000, tumour 1.000');
   const more = await evaluated([0, 1, 2, 9]);
   expect(more.said).toContain(
     'truth.mha has the values 9, which are not labels of this app: they are not compared',

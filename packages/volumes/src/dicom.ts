@@ -9,7 +9,7 @@ import { arrayFor, type PixelFormat, pixelFormatOf, readPixels } from './dicom-p
 import { groupOf, hasGroups, placesOf } from './dicom-places.js';
 import { segmentationOf } from './dicom-seg.js';
 import { headerOf, isSegmentation } from './headers/dicom-header.js';
-import { wordsOf } from './headers/dicom-parse.js';
+import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { isDicomStart } from './headers/dicom-start.js';
 import { type Slice, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
 
@@ -198,6 +198,10 @@ const noOrientation: readonly number[] = [1, 0, 0, 0, 1, 0];
 function scalingOf(set: DataSet, { components, name }: PixelFormat, index: number) {
   if (components > 1) return { slope: 1, intercept: 0 };
   const transformation = groupOf(set, index, 'x00289145');
+  if (itemOf(set, 'x00283000'))
+    throw new VolumeError(
+      `${name} has its values in a table (Modality LUT Sequence), which is not read: convert it to NIfTI with a program that applies it.`,
+    );
   return {
     slope: readNumber(transformation, 'x00281053', name) ?? readNumber(set, 'x3004000e', name) ?? 1,
     intercept: readNumber(transformation, 'x00281052', name) ?? 0,

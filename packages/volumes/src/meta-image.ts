@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { metaTypeOf, parseMetaHeader } from './headers/text-headers.js';
 import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
-import { damaged, VolumeError } from './volume.js';
+import { headerWithoutEnd, VolumeError } from './volume.js';
 
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
@@ -13,7 +13,7 @@ const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 export async function openMetaImage(file: string, start: Buffer): Promise<StoredVolume> {
   const name = path.basename(file);
   const header = parseMetaHeader(start);
-  if (!header) throw damaged(`${name} is damaged: its header has no end (ElementDataFile).`);
+  if (!header) throw headerWithoutEnd(name, ' (ElementDataFile)');
   const { fields, end } = header;
   const field = (...names: readonly string[]) => names.map((each) => fields.get(each)).find(Boolean);
   const numbers = (...names: readonly string[]) =>

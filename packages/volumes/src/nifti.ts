@@ -81,8 +81,11 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const [ni = 1, nj = 1, nk = 1, ...others] = given.map((each) => Math.max(1, each));
   const size: Size = [ni, nj, nk];
   // A slope of 0 means that values are not scaled, and so does one that is not a number.
-  const isScaled =
-    known.components === 1 && Number.isFinite(slope) && slope !== 0 && Number.isFinite(intercept);
+  const isScaled = known.components === 1 && Number.isFinite(slope) && slope !== 0;
+  if (isScaled && slope !== 1 && !(isNifti && Number.isFinite(intercept)))
+    throw new VolumeError(
+      `${name} scales its values by ${slope} in a way that programs read differently (${isNifti ? 'its intercept is no number' : 'the scale of SPM in ANALYZE'}): write it again as NIfTI.`,
+    );
   const dataFile = isPair ? await imageOf(file) : file;
   const stored: VoxelsOfHeader = {
     path: file,
@@ -97,7 +100,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
     size,
     frames: others.reduce((product, each) => product * each, 1),
     slope: isScaled ? slope : 1,
-    intercept: isScaled ? intercept : 0,
+    intercept: isScaled && Number.isFinite(intercept) ? intercept : 0,
   };
   const { placed, other } = formsOf(header);
   if ((header.sformCode > 0 || header.qformCode > 0) && !placed)

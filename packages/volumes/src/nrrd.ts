@@ -3,7 +3,7 @@ import { cross } from './headers/dicom-stack.js';
 import { maxHeader, nrrdTypeOf, parseNrrdHeader } from './headers/text-headers.js';
 import { withSegments } from './slicer-segments.js';
 import { besideHeader, type StoredVolume, storedVolume, type VoxelsOfHeader } from './stored-voxels.js';
-import { damaged, VolumeError, type VolumeFile } from './volume.js';
+import { damaged, headerWithoutEnd, VolumeError, type VolumeFile } from './volume.js';
 
 /** The signs that convert a space to RAS+. */
 const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] = [
@@ -20,7 +20,7 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
 export async function openNrrd(file: string, start: Buffer): Promise<StoredVolume | VolumeFile> {
   const name = path.basename(file);
   const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
-  if (!isWhole && start.length >= maxHeader) throw damaged(`${name} is damaged: its header has no end.`);
+  if (!isWhole && (dataFiles === null || start.length >= maxHeader)) throw headerWithoutEnd(name);
   const field = (key: string) => fields.get(key);
   const type = nrrdTypeOf(field('type'));
   if (!type)

@@ -60,6 +60,15 @@ export async function openVolume(file: string, options: DicomOptions = {}): Prom
 async function openFile(file: string, options: DicomOptions): Promise<VolumeFile | StoredVolume> {
   if ((await stat(file).catch(() => null))?.isDirectory()) return openDicom(file, options);
   const { start, isPacked } = await startOf(file);
+  if (isPacked && isGzip(start))
+    throw new TruncatedVolume(
+      `${path.basename(file)} is damaged: it is packed with gzip twice, unpack it once.`,
+    );
+  if (
+    start.length < 348 &&
+    /^(?:\x5c\x01\0\0|\0\0\x01\x5c|\x1c\x02\0\0|\0\0\x02\x1c)/.test(start.toString('latin1'))
+  )
+    throw new TruncatedVolume(`${path.basename(file)} is cut short in its header.`);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
   if (isFreeSurfer(file, start)) return openFreeSurfer(file, start, isPacked);
   if (isPacked && (beginsAsNrrd(start) || beginsAsMetaImage(start)))

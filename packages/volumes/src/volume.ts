@@ -142,6 +142,9 @@ export class TruncatedVolume extends VolumeError {}
 export const damaged = (what: string): VolumeError =>
   new VolumeError(`${what} Copy it again from the original.`);
 
+export const headerWithoutEnd = (name: string, key = ''): VolumeError =>
+  new TruncatedVolume(`${name} is damaged: its header has no end${key}. Copy it again from the original.`);
+
 /** How far apart two affines may place the same voxel, as a fraction of a voxel: formats round differently. */
 const placeTolerance = 0.05;
 

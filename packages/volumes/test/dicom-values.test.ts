@@ -43,6 +43,14 @@ async function firstValues(target: string): Promise<number[][]> {
   );
 }
 
+test('Values in a table (Modality LUT) are refused, because they are not read.', async () => {
+  const table = [element(0x00283002, 'US', Buffer.from([2, 0, 0, 0, 16, 0]))];
+  const slice = { more: [element(0x00283000, 'SQ', [table])] };
+  expect(await refusalOf(readVolume(await series([slice])))).toContain(
+    'series/0.dcm has its values in a table (Modality LUT Sequence), which is not read',
+  );
+});
+
 describe('A text that is only partly a number', () => {
   const tags: readonly (readonly [string, number, string])[] = [
     ['pixel spacing', 0x00280030, '1,25\\1,25'],

@@ -246,6 +246,21 @@ test.each([
   expect((await readVolume(file)).data).toEqual(Int16Array.from(counting(count)));
 });
 
+test('A scale that programs read differently is refused.', async () => {
+  const nan = niftiHeader({ size, slope: 2, intercept: Number.NaN });
+  const spm = niftiHeader({ size, magic: '' });
+  spm.writeFloatLE(0.5, 112);
+  const of = async (name: string, header: Buffer) => {
+    const directory = await workspace();
+    await write(directory, 'a.img', bytesOf(counting(count), 'int16'));
+    return readVolume(await write(directory, name, header, bytesOf(counting(count), 'int16')));
+  };
+  await expect(of('a.nii', nan)).rejects.toThrow(
+    'a.nii scales its values by 2 in a way that programs read differently (its intercept is no number): write it again as NIfTI.',
+  );
+  await expect(of('a.hdr', spm)).rejects.toThrow(/by 0\.5 .* \(the scale of SPM in ANALYZE\)/);
+});
+
 test.each([
   [128, 3],
   [2304, 4],

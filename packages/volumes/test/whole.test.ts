@@ -50,6 +50,30 @@ test.each(whole)('%s is whole, and its fault is known if its end is missing.', a
   }
 });
 
+test.each<[string, string, string | Buffer, string]>([
+  ['NIfTI', 'a.nii', niftiHeader({ size }).subarray(0, 300), 'is cut short in its header'],
+  [
+    'MetaImage',
+    'a.mha',
+    meta().slice(0, 40),
+    'is damaged: its header has no end (ElementDataFile). Copy it again from the original',
+  ],
+  [
+    'NRRD',
+    'a.nrrd',
+    nrrd('encoding: raw').slice(0, -9),
+    'is damaged: its header has no end. Copy it again from the original',
+  ],
+  [
+    'gzip in gzip',
+    'a.nii.gz',
+    gzip(gzip(niftiHeader({ size }), voxels)),
+    'is damaged: it is packed with gzip twice, unpack it once',
+  ],
+])('A file is a fault whose header cannot be read: %s.', async (_, name, bytes, fault) => {
+  expect(await faultOfVolume(await write(await workspace(), name, bytes))).toBe(fault);
+});
+
 test('Voxels that are missing from whole gzip data are a fault.', async () => {
   const file = await write(await workspace(), 'a.nii.gz', gzip(niftiHeader({ size }), voxels.subarray(8)));
   expect(await faultOfVolume(file)).toBe(

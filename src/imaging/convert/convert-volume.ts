@@ -104,6 +104,10 @@ export async function convertVolume(
       `${overlap[0]} and ${overlap[1]} overlap, and a map has one label for each voxel: give --as dicom-seg.`,
     );
   const source = await series();
+  if (!volume.hasOrientation && !placeOnGrid(volume, source).isExact)
+    throw new VolumeError(
+      `${path.basename(volume.path)} does not say where its voxels lie, so they cannot be put on ${source.name}: write it with an orientation, such as the sform of NIfTI.`,
+    );
   if (format === 'dicom') {
     const { altered } = await writeDicomSeries(target, volume, source, { maker, isHounsfield });
     return { segments: [], note: alteredNotes(target, altered)[0] ?? null };

@@ -134,7 +134,7 @@ def evaluate(predictions, options, output, regions):
         image, found = read_labels(file, None)
         _, expected = read_labels(truth, image)
         found, expected = labels_of(file, found, known), labels_of(truth, expected, known)
-        where = True if mask is None else read_labels(mask, image)[1] != 0
+        where = True if mask is None else numpy.nan_to_num(read_labels(mask, image)[1]) != 0
         spacing = image.GetSpacing()[::-1]
         labels = {}
         for key, name, values in regions:

@@ -58,7 +58,11 @@ test('A cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
   const spacing = [2, 1, 1];
   await writeImage(path.join(cwd, 'a.nii.gz'), cube(1), { spacing });
   await writeImage(path.join(cwd, 'b.nii.gz'), cube(2), { spacing });
-  await writeImage(path.join(cwd, 'mask.nii.gz'), cube(2), { spacing });
+  await writeImage(
+    path.join(cwd, 'mask.nii.gz'),
+    Float32Array.from(cube(2), (value) => value || Number.NaN),
+    { spacing },
+  );
   const pair = ['--inputs', 'a.nii.gz', '--gt', 'b.nii.gz'];
 
   const log = await operate(['eval', '--output', 'E', ...pair], cwd);

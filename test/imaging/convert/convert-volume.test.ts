@@ -71,3 +71,22 @@ describe('a label map of a scan whose gantry was tilted', () => {
     expect((await convert('b.seg.nrrd', false)).note).toMatch(/^mask\.nii\.gz has the voxels of /);
   });
 });
+
+test('A label map that does not say where it lies is put on no scan, unless it has its grid', async () => {
+  const source = await writeSeries({});
+  const data = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => Number(at % 15 < 8));
+  const placed = await maskOn(source, data);
+  const target = path.join(await workspace(), 'mask.dcm');
+  const convert = (volume: typeof placed) =>
+    convertVolume(target, 'dicom-seg', {
+      ...{ volume, isLabelMap: true, overlap: null, maker, isHounsfield: false, isStrict: false },
+      ...{ mayReplace: true, layers: [{ mask: volume, segments: [] }] },
+      ...{ series: async () => source, seriesIfAny: async () => source },
+    });
+  const [i, j, k] = placed.affine;
+  const moved = { ...placed, affine: [i, j, [k[0], k[1], k[2], k[3] + 100]] } as typeof placed;
+  await expect(convert({ ...moved, hasOrientation: false })).rejects.toThrow(
+    /mask\.nii\.gz does not say where its voxels lie, so they cannot be put on .*: write it with an orientation/,
+  );
+  expect((await convert({ ...placed, hasOrientation: false })).note).toBeNull();
+});

@@ -409,7 +409,7 @@ describe('other files beside volumes', () => {
   test('Other files beside volumes are recognised by their content before their names', async () => {
     const nifti = Buffer.alloc(352);
     nifti.writeInt32LE(348);
-    const found = await sortedOut({ 'in/a': nifti, 'in/b.img.bak': 'NRRD0004\n', 'in/c.tmp': 'x' });
+    const found = await sortedOut({ 'in/a': nifti, 'in/b.img.bak': 'NRRD0004\n\n', 'in/c.tmp': 'x' });
     expect(found).toMatchObject({ volumes: ['file in/a 1', 'file in/b.img.bak 1'], skipped: ['in/c.tmp'] });
   });
 

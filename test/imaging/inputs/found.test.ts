@@ -105,7 +105,7 @@ describe('what is found', () => {
     await plant(root.path, {
       'set/a.nii': 'x',
       'my.zip': zipOf({ 'a.nii': 'x' }),
-      'in/a.nii': 'NRRD0004\n',
+      'in/a.nii': 'NRRD0004\n\n',
       'in/b.txt': 'x',
     });
     symlinkSync('../in/a.nii', at('set/link.nii'));

@@ -11,7 +11,7 @@ const percentile = 95;
 
 /**
  * Compares each input with the ground truth of the same place in the list; writes `Evaluation.json`. Every voxel that is not
- * 0 counts as brain, so a volume without all else serves as well as a mask.
+ * 0 or NaN counts as brain, so a volume without all else serves as well as a mask.
  */
 export async function evaluate({ manifest, options, log, output }) {
   const inputs = listCases(options.inputs, '--inputs');
@@ -52,8 +52,10 @@ async function compare(inputFile, truthFile, maskFile, log) {
   requireSameGeometry(input, inputFile, truth, truthFile);
   const mask = maskFile && (await readScan(maskFile, log));
   if (mask) requireSameGeometry(input, inputFile, mask, maskFile);
+  // Some programs write NaN around the brain.
+  const isInside = (value) => Math.abs(value) > 0;
   const asMask = ({ data }) =>
-    new Uint8Array(data.length).map((_, at) => (data[at] !== 0 && mask?.data[at] !== 0 ? 1 : 0));
+    new Uint8Array(data.length).map((_, at) => (isInside(data[at]) && isInside(mask?.data[at] ?? 1) ? 1 : 0));
   const [one, other] = [asMask(input), asMask(truth)];
   const count = (labels) => labels.reduce((sum, value) => sum + value, 0);
   const [ofOne, ofOther] = [count(one), count(other)];

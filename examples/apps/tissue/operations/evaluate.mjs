@@ -84,7 +84,8 @@ function asLabels({ data }, name, mask) {
         `${name} holds ${data[i]}, which is not a label (0 to 255): give a label volume, not an image.`,
       );
     }
-    labels[i] = mask === undefined || mask.data[i] !== 0 ? value : 0;
+    // Some programs write NaN outside of a mask.
+    labels[i] = mask === undefined || Math.abs(mask.data[i]) > 0 ? value : 0;
   }
   return labels;
 }

@@ -78,6 +78,7 @@ export interface NiftiHeader {
   readonly bits: number;
   readonly pixdim: readonly number[];
   readonly voxOffset: number;
+  /** Of ANALYZE, the scale of SPM. */
   readonly slope: number;
   readonly intercept: number;
   readonly units: number;
@@ -129,7 +130,7 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
   const { offset: magicAt } = placeOfField('magic', version);
   const magic = start.toString('latin1', magicAt, magicAt + 3);
   const isNifti = /^n[+i][12]$/.test(magic);
-  const [slope = 1, intercept = 0] = isNifti ? reals('scl_slope, scl_inter', 2) : [];
+  const [slope = 1, given = 0] = reals('scl_slope, scl_inter', 2);
   const [qformCode = 0, sformCode = 0] = isNifti ? integers('qform_code, sform_code', 2) : [];
   const first = ([value = 0]: readonly number[]) => value;
   const datatype = first(integers('datatype'));
@@ -145,7 +146,7 @@ export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
     pixdim: reals('pixdim', 8),
     voxOffset: first(version === 1 ? reals('vox_offset') : integers('vox_offset')),
     slope,
-    intercept,
+    intercept: isNifti ? given : 0,
     units: first(integers('xyzt_units')),
     qformCode,
     sformCode,
