@@ -64,10 +64,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
     throw new TruncatedVolume(
       `${path.basename(file)} is damaged: it is packed with gzip twice, unpack it once.`,
     );
-  if (
-    start.length < 348 &&
-    /^(?:\x5c\x01\0\0|\0\0\x01\x5c|\x1c\x02\0\0|\0\0\x02\x1c)/.test(start.toString('latin1'))
-  )
+  if (start.length < 348 && /^(?:5c010000|0000015c)/.test(start.toString('hex')))
     throw new TruncatedVolume(`${path.basename(file)} is cut short in its header.`);
   if (beginsAsNifti(start)) return openNifti(file, start, isPacked);
   if (isFreeSurfer(file, start)) return openFreeSurfer(file, start, isPacked);

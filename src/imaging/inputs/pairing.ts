@@ -131,23 +131,33 @@ const incompleteError = (lacking: readonly string[], remedy: string): UsageError
 function checkPersons(groups: readonly (readonly NamedUnit[])[], typed: ReadonlySet<string>): void {
   const [first = [], ...others] = groups.map(withoutHalves);
   for (const group of others.filter(({ length }) => length === first.length)) {
+    const areApart = apartIn(first, group);
     for (const [at, unit] of first.entries()) {
       const other = group[at];
-      if (!other || !areOfDifferent(unit, other) || (typed.has(unit.path) && typed.has(other.path))) continue;
+      if (!other || !areApart(unit, other) || (typed.has(unit.path) && typed.has(other.path))) continue;
       throw new UsageError(
-        `${quotePath(unit.path)} and ${quotePath(other.path)} are of different subjects or sessions, and would be ` +
+        `${quotePath(unit.path)} and ${quotePath(other.path)} are of different subjects, sessions or folders, and would be ` +
           'one case; name both files, if they belong together',
       );
     }
   }
 }
 
-/** Whether two files are of different subjects or sessions, as far as their paths say. */
-const areOfDifferent = (a: NamedUnit, b: NamedUnit): boolean =>
-  ['sub', 'ses'].some((entity) => {
-    const labels = [labelOf(a.path, entity), labelOf(b.path, entity)];
-    return !labels.includes(null) && labels[0] !== labels[1];
-  });
+/**
+ * The test for files of two groups that are of different subjects or sessions, as far as their paths say. If both groups have one
+ * file in each of the same folders, these are such a word of the paths as well.
+ */
+function apartIn(first: readonly NamedUnit[], other: readonly NamedUnit[]) {
+  const [one = [], two = []] = [first, other].map((group) => foldersOf([group])[0]);
+  const isByFolder = areDistinct(one) && one.toSorted().join('\0') === two.toSorted().join('\0');
+  const folders = new Map([...first, ...other].map((unit, at) => [unit, [...one, ...two][at]]));
+  return (a: NamedUnit, b: NamedUnit): boolean =>
+    (isByFolder && folders.get(a) !== folders.get(b)) ||
+    ['sub', 'ses'].some((entity) => {
+      const labels = [labelOf(a.path, entity), labelOf(b.path, entity)];
+      return !labels.includes(null) && labels[0] !== labels[1];
+    });
+}
 
 /** The name of a scan without the number of its channel (nnU-Net) or its suffix (BIDS): `sub-01` of `sub-01_T1w`. */
 export const withoutSuffix = (stem: string): string => stem.replace(/_(\d{4}|[a-z][a-z0-9]*)$/, '');
@@ -194,6 +204,7 @@ const areDistinct = (keys: readonly string[]): boolean => new Set(keys).size ===
 /** The file of another group that belongs to each volume: the one with an equal name, equal entities or an equal folder. */
 function partnersOf(first: readonly NamedUnit[], other: readonly NamedUnit[]): Map<NamedUnit, NamedUnit> {
   let best = new Map<NamedUnit, NamedUnit>();
+  const areApart = apartIn(first, other);
   for (const way of ways) {
     const [one = [], two = []] = way([first, other]);
     if (!areDistinct(one) || !areDistinct(two)) continue;
@@ -201,7 +212,7 @@ function partnersOf(first: readonly NamedUnit[], other: readonly NamedUnit[]): M
     const partners = new Map(
       first.flatMap((unit, at) => {
         const partner = one[at] === '' ? undefined : byKey.get(one[at]);
-        return partner && !areOfDifferent(unit, partner) ? [[unit, partner] as const] : [];
+        return partner && !areApart(unit, partner) ? [[unit, partner] as const] : [];
       }),
     );
     if (partners.size > best.size) best = partners;

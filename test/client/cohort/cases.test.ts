@@ -333,6 +333,11 @@ describe('files of two people or sessions', () => {
       { inputs: ['d/**/*_T1w.nii', 'd/**/*_FLAIR.nii'] },
     ],
     [
+      'equal names in folders that say otherwise',
+      ['d/t1/A/2.nii', 'd/t1/B/1.nii', 'd/flair/A/1.nii', 'd/flair/B/2.nii'],
+      { inputs: ['d/t1', 'd/flair'] },
+    ],
+    [
       'single files in plain folders',
       ['d/A/t1.nii', 'd/B/flair.nii'],
       { inputs: ['d/*/t1.nii', 'd/*/flair.nii'] },

@@ -177,4 +177,15 @@ describe('files of several groups', () => {
     expect(groups[1]).toBe(groups[0]);
     expect(notes).toEqual([expect.stringMatching(/^6 files that are not volumes were not sent/)]);
   });
+
+  test('Files of several groups are refused if their names pair them otherwise than their folders', async () => {
+    const made = ['pred/P1/s/x2.nii', 'pred/P2/s/x1.nii', 'gt/P1/s/x1.nii', 'gt/P2/s/x2.nii'];
+    const groups = { inputs: [['pred']], gt: [['gt']] };
+    await expect(send('evaluate', groups, made)).rejects.toThrow(
+      /pred\/P1\/s\/x2\.nii' and '.*gt\/P2\/s\/x2\.nii' are of different subjects, sessions or folders/,
+    );
+    // Typed in this order, they are meant to be pairs.
+    const typed = { inputs: [made.slice(0, 2)], gt: [['gt/P2/s/x2.nii', 'gt/P1/s/x1.nii']] };
+    expect((await send('evaluate', typed)).groups).toEqual(['x2.nii x1.nii', 'x2.nii x1.nii']);
+  });
 });
