@@ -46,10 +46,11 @@ export interface Needs {
 /** What a job of an app without `resources` needs. */
 export const unknownNeeds: Needs = { gpu: 'optional', gpuMemory: null, memory: null, cpus: null, disk: null };
 
-/** What an app needs for an operation. */
+/** What an app needs for an operation. A pipeline begins with inference. */
 export function needsOf(resources: AppResources | undefined, { segment }: Pick<Operation, 'segment'>): Needs {
   const { operations, ...general } = resources ?? {};
-  const declared: DeclaredResources = { ...general, ...operations?.[segment as OperationName] };
+  const begins = segment === 'pipeline' ? operations?.infer : undefined;
+  const declared: DeclaredResources = { ...general, ...begins, ...operations?.[segment as OperationName] };
   const bytes = (text: string | undefined) => (text === undefined ? null : (parseSize(text) ?? null));
   return {
     gpu: declared.gpu ?? 'optional',

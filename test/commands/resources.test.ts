@@ -13,6 +13,11 @@ const apps = {
   hungry: { memory: '8192GiB' },
   busy: { cpus: 5000 },
   verbose: { disk: '1024GiB' },
+  piped: { gpu_memory: '8GiB', operations: { infer: { gpu_memory: '200GiB' } } },
+  lean: {
+    gpu_memory: '8GiB',
+    operations: { infer: { gpu_memory: '200GiB' }, pipeline: { gpu_memory: '9GiB' } },
+  },
   tuned: { gpu_memory: '8GiB', operations: { fine_tune: { gpu_memory: '200GiB' } } },
 };
 
@@ -51,6 +56,13 @@ afterAll(async () => {
 
 const tooLarge = `needs 200.0 GiB of GPU memory; the largest GPU of this server has 140.4 GiB`;
 const orOnTheCpu = "; ask for the CPU with 'cpu' to run it without a GPU";
+
+test('A pipeline needs what its inference needs, unless its app says otherwise', async () => {
+  const statusOf = async (app: string, operation: string) =>
+    (await server.api.fetch(`/limits?app=${app}&operation=${operation}`)).status;
+  expect([await statusOf('piped', 'pipeline'), await statusOf('piped', 'evaluate')]).toEqual([422, 200]);
+  expect([await statusOf('lean', 'pipeline'), await statusOf('lean', 'infer')]).toEqual([200, 422]);
+});
 
 test.each([
   ['large', 'infer', {}, tooLarge + orOnTheCpu],
