@@ -167,10 +167,7 @@ export class NoRoom extends ClientError {
    * @param what needs more than there is, as the beginning of a sentence
    * @param next what to do once there is room: `run '...'`
    */
-  constructor(
-    readonly what: string,
-    next: string,
-  ) {
+  constructor(what: string, next: string) {
     super(`${what}; free some space, then ${next}`, exitCodes.failed, { code: 'ENOSPC' });
   }
 }

@@ -31,7 +31,7 @@ export function addLabels(found: Set<number>, values: LabelSlice['values']): voi
   requireLabels(found);
 }
 
-/** How many bytes are read and written at once. */
+/** How many bytes are copied at once. */
 const chunk = 1 << 20;
 
 /** The frames of a segmentation that have voxels, in a temporary file until everything that comes before them is known. */
@@ -40,8 +40,6 @@ export class SegFrames implements AsyncDisposable {
   /** The labels that occur in each layer. */
   readonly values: Set<number>[] = [];
   readonly #hash: Hash = createHash('sha256');
-  readonly #pending: Uint8Array[] = [];
-  #pendingBytes = 0;
   /** Bytes in the file. */
   #length = 0;
   /** The number of bits used in the last byte, and that byte. */
@@ -70,14 +68,10 @@ export class SegFrames implements AsyncDisposable {
       for (const slices of layers) {
         const labels = new Set<number>();
         frames.values.push(labels);
-        for await (const slice of slices) {
-          if (isLabelMap) frames.#addMap(slice, labels);
-          else frames.#addSegments(slice, labels);
-          if (frames.#pendingBytes >= chunk) await frames.#flush();
-        }
+        for await (const slice of slices)
+          await (isLabelMap ? frames.#addMap(slice, labels) : frames.#addSegments(slice, labels));
       }
-      if (frames.#bits > 0) frames.#push(Uint8Array.of(frames.#last));
-      await frames.#flush();
+      if (frames.#bits > 0) await frames.#write(Uint8Array.of(frames.#last));
       return frames;
     } catch (error) {
       await frames[Symbol.asyncDispose]();
@@ -118,14 +112,14 @@ export class SegFrames implements AsyncDisposable {
     await rm(this.file, { force: true });
   }
 
-  #addMap({ k, values }: LabelSlice, labels: Set<number>): void {
+  async #addMap({ k, values }: LabelSlice, labels: Set<number>): Promise<void> {
     addLabels(labels, values);
     if (!values.some((value) => value !== 0)) return;
     this.frames.push({ k, value: 0 });
-    this.#push(new Uint8Array(Uint16Array.from(values).buffer));
+    await this.#write(new Uint8Array(Uint16Array.from(values).buffer));
   }
 
-  #addSegments({ k, values }: LabelSlice, labels: Set<number>): void {
+  async #addSegments({ k, values }: LabelSlice, labels: Set<number>): Promise<void> {
     const planes = new Map<number, Uint8Array>();
     let last = 0;
     let plane: Uint8Array = new Uint8Array(0);
@@ -149,13 +143,13 @@ export class SegFrames implements AsyncDisposable {
     for (const [value, bits] of [...planes].sort(([one], [other]) => one - other)) {
       labels.add(value);
       this.frames.push(layer === 0 ? { k, value } : { k, value, layer });
-      this.#append(bits, length);
+      await this.#append(bits, length);
     }
     requireLabels(labels);
   }
 
   /** Appends bits after those that do not fill a byte yet. */
-  #append(bits: Uint8Array, count: number): void {
+  async #append(bits: Uint8Array, count: number): Promise<void> {
     const taken = this.#bits;
     const end = taken + count;
     if (taken > 0) {
@@ -170,19 +164,12 @@ export class SegFrames implements AsyncDisposable {
     const whole = Math.floor(end / 8);
     this.#bits = end % 8;
     if (whole < bits.length) this.#last = bits[whole] as number;
-    this.#push(whole < bits.length ? bits.subarray(0, whole) : bits);
+    await this.#write(whole < bits.length ? bits.subarray(0, whole) : bits);
   }
 
-  #push(bytes: Uint8Array): void {
+  async #write(bytes: Uint8Array): Promise<void> {
     this.#hash.update(bytes);
-    this.#pending.push(bytes);
-    this.#pendingBytes += bytes.length;
-  }
-
-  async #flush(): Promise<void> {
-    await this.handle.appendFile(Buffer.concat(this.#pending));
-    this.#length += this.#pendingBytes;
-    this.#pending.length = 0;
-    this.#pendingBytes = 0;
+    await this.handle.appendFile(bytes);
+    this.#length += bytes.length;
   }
 }

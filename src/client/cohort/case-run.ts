@@ -28,8 +28,6 @@ import {
   isUnknownJob,
   JobFailed,
   JobForgotten,
-  NoRoom,
-  WriteError,
   withWriteErrors,
 } from '../errors.js';
 import { type FoundCase, remarksOn } from '../found-files.js';
@@ -113,16 +111,6 @@ const isJobGone = (error: unknown): boolean =>
 /** Whether a job was killed because its server was stopped. */
 const isKilledWithServer = (error: unknown): boolean =>
   error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
-
-/**
- * The error for a result that cannot be written. It advises repeating the command, since `remote-app result` would not put the
- * result in its place.
- */
-function withoutRoom(directory: string, error: unknown): unknown {
-  const cause = causeOf(error);
-  if (cause instanceof NoRoom) return new NoRoom(cause.what, goOnLater);
-  return cause instanceof WriteError ? new WriteError(directory, cause.cause, goOnLater) : error;
-}
 
 /** Computes one case: sends it, or goes on with the job that an earlier command sent, and brings the result to its place. */
 export class CaseRun {
@@ -264,7 +252,8 @@ export class CaseRun {
     this.onJobEnd();
     table.change(name, { status: 'fetching' });
     await using own = await withWriteErrors(results.directory, goOnLater, () => results.privateDirectory());
-    const output = { owned: own.path };
+    // `remote-app result` would not put the result in its place.
+    const output = { owned: own.path, place: place.directory, next: goOnLater };
     await using result = new ResultFetch(connection, jobId, output, { wait, reporter, isDone: true });
     try {
       const directory = await result.fetch();
@@ -280,7 +269,7 @@ export class CaseRun {
         return results.readRecord(place);
       });
     } catch (error) {
-      throw withoutRoom(place.directory, result.explain(error));
+      throw result.explain(error);
     }
   }
 

@@ -81,10 +81,10 @@ export class ArchiveFetch implements AsyncDisposable {
 
   /** Makes the private directory. Call it once the server has answered, so that a refusal makes nothing. */
   static async open(options: ArchiveOptions): Promise<ArchiveFetch> {
-    const { name, output, again } = options;
+    const { name, output } = options;
     const isOwned = 'owned' in output;
-    const wanted = path.join(path.resolve(isOwned ? output.owned : output.directory), name);
-    return withWriteErrors(wanted, `run '${again}'`, async () => {
+    const wanted = isOwned ? output.place : path.join(path.resolve(output.directory), name);
+    return withWriteErrors(wanted, nextOf(options), async () => {
       if (isOwned) return new ArchiveFetch(options, await PrivateDirectory.of(output.owned), wanted);
       // Refusing was possible only before the download; files that others have put there since are left alone.
       const taken = output.taken === 'refuse' ? 'number' : output.taken;
@@ -124,8 +124,8 @@ export class ArchiveFetch implements AsyncDisposable {
   async #extract(signal: AbortSignal | undefined): Promise<void> {
     const { name, output, reporter, again } = this.options;
     const { own, target } = this;
-    const place = path.dirname(target);
     const isOwned = 'owned' in output;
+    const place = isOwned ? target : path.dirname(target);
     const maxBytes = await withWriteErrors(target, this.#next, () => freeIn(own.directory));
     const extract = () =>
       extractArchive(this.#downloaded, own.files, {
@@ -185,9 +185,8 @@ export class ArchiveFetch implements AsyncDisposable {
     if (!('owned' in this.options.output)) await this.own.remove();
   }
 
-  /** What to do once something can be written. */
   get #next(): string {
-    return `run '${this.options.again}'`;
+    return nextOf(this.options);
   }
 
   get #downloaded(): string {
@@ -209,6 +208,10 @@ export class ArchiveFetch implements AsyncDisposable {
     return path.join((await this.#move()).output, this.options.name);
   }
 }
+
+/** What to do once something can be written. */
+const nextOf = ({ output, again }: ArchiveOptions): string =>
+  'owned' in output ? output.next : `run '${again}'`;
 
 const partly = (missing: number): string =>
   `only a part of it is extracted: something else is in the place of ${counted(missing, 'file')}`;

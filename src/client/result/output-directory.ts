@@ -31,6 +31,10 @@ export interface OutputDirectory {
  */
 export interface OwnedDirectory {
   readonly owned: string;
+  /** Where the files go in the end, for messages. */
+  readonly place: string;
+  /** What to do once something can be written, for messages. */
+  readonly next: string;
 }
 
 /** Where a result goes: into a directory, or as a zip to a stream. */

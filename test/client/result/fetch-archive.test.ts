@@ -47,7 +47,9 @@ async function save(
   const save = async () => {
     const request = (headers = {}) => connection.send('/', { headers });
     const answer = await request();
-    const output = isOwned ? { owned: directory } : { directory, taken };
+    const output = isOwned
+      ? { owned: directory, place: directory, next: "run 'app again'" }
+      : { directory, taken };
     await using archive = await ArchiveFetch.open({ reporter, name, output, again: 'app again' });
     const extracted = await archive.downloadAndExtract(connection, answer, request);
     return isOwned ? extracted : await archive.save();
