@@ -2,14 +2,14 @@ import {
   askFailure,
   backoff,
   type Connection,
-  fetchLeft,
+  failureIn,
   type JobAnswer,
   job,
   jobs as listJobs,
   pause,
   progressOf,
 } from '../../client/connection/index.js';
-import { ClientError, isTransient, JobFailed, UsageError } from '../../client/errors.js';
+import { ClientError, isTransient, UsageError } from '../../client/errors.js';
 import type { Reporter } from '../../client/reporter.js';
 import { exitCodes, isFinal, type JobState } from '../../contract/index.js';
 import { monotonicTime } from '../../files/index.js';
@@ -31,70 +31,6 @@ interface WaitedJob {
 export interface WaitSummary {
   /** One entry for each job, in the order in which they were named. */
   readonly jobs: readonly WaitedJob[];
-}
-
-/** The jobs to wait for, and those that the wait is over for. */
-class WaitedJobs {
-  readonly #views = new Map<string, JobAnswer>();
-  readonly #over = new Map<string, WaitedJob>();
-  /** Ids of the jobs that have not ended. */
-  readonly pending: Set<string>;
-
-  constructor(
-    private readonly ids: readonly string[],
-    private readonly output: JobsOutput,
-    private readonly reporter: Reporter,
-  ) {
-    this.pending = new Set(ids);
-  }
-
-  /**
-   * A job as it is now; its line is printed when it has ended.
-   * @param explain asks the server why a job has no result
-   */
-  async saw(job: JobAnswer, explain: (job: JobAnswer) => Promise<JobFailed>): Promise<void> {
-    const { job_id, status } = job;
-    this.#views.set(job_id, job);
-    if (!isFinal(status)) return;
-    const failure = status === 'done' ? null : this.output.explain(await explain(job)).error;
-    const exit_code = failure?.exit_code ?? exitCodes.done;
-    this.#end({ job_id, status, error: failure, exit_code });
-    this.output.io.exitWithWorst(exit_code);
-    await this.output.print(endLine(job, this.output.io.colours(this.output.io.stdout)));
-  }
-
-  /** Gives up waiting for a job. */
-  async lost(id: string, error: Error): Promise<void> {
-    this.reporter.waiting(null);
-    const failure = (await tellFailure(id, error, this.output)).error;
-    const status = this.#views.get(id)?.status ?? null;
-    this.#end({ job_id: id, status, error: failure, exit_code: failure.exit_code });
-  }
-
-  /** Gives up waiting for all that are left. */
-  async lostAll(errorOf: (state: string) => Error): Promise<void> {
-    for (const id of this.pending) await this.lost(id, errorOf(this.#views.get(id)?.status ?? 'not known'));
-  }
-
-  /** A sentence about the jobs that have not ended. */
-  get progress(): string {
-    const views = [...this.pending].flatMap((id) => this.#views.get(id) ?? []);
-    const [only] = views;
-    if (only && this.pending.size === 1) return progressOf(only);
-    const running = views.filter(({ status }) => status === 'running').length;
-    return `Waiting for ${this.pending.size} jobs, of which ${running} run`;
-  }
-
-  get summary(): WaitSummary {
-    return { jobs: this.ids.flatMap((id) => this.#over.get(id) ?? []) };
-  }
-
-  #end(job: WaitedJob): void {
-    this.pending.delete(job.job_id);
-    this.#over.set(job.job_id, job);
-    // The next output must not appear beside a spinner.
-    this.reporter.waiting(null);
-  }
 }
 
 interface WaitForJobs {
@@ -140,69 +76,89 @@ export async function waitForJobs(
   connection: Connection,
   { ids, timeout, output, reporter }: WaitForJobs,
 ): Promise<WaitSummary> {
-  const jobs = new WaitedJobs([...new Set(ids)], output, reporter);
   const deadline = monotonicTime() + (timeout === undefined ? Number.POSITIVE_INFINITY : timeout * 1000);
   const left = () => deadline - monotonicTime();
   const patience = connection.patience(reporter);
+  const { io } = output;
+  /** Ids of the jobs that have not ended. */
+  const pending = new Set(ids);
+  const views = new Map<string, JobAnswer>();
+  const over = new Map<string, WaitedJob>();
+
+  const end = (id: string, error: WaitedJob['error']) => {
+    const exit_code = error?.exit_code ?? exitCodes.done;
+    over.set(id, { job_id: id, status: views.get(id)?.status ?? null, error, exit_code });
+    pending.delete(id);
+    // The next output must not appear beside a spinner.
+    reporter.waiting(null);
+  };
+
+  /** A job has ended. The answer to the request for the result also says whether the app refused the input. */
+  const ended = async (view: JobAnswer) => {
+    const { job_id: id, status } = view;
+    const failure =
+      status === 'done' ? null : ((await askFailure(connection, id)) ?? failureIn(connection, view));
+    const error = failure && output.explain(failure).error;
+    end(id, error);
+    io.exitWithWorst(error?.exit_code ?? exitCodes.done);
+    await output.print(endLine(view, io.colours(io.stdout)));
+  };
+
+  /** Gives up waiting for some jobs. */
+  const lost = async (jobs: Iterable<string>, errorOf: (id: string) => Error) => {
+    reporter.waiting(null);
+    for (const id of jobs) end(id, (await tellFailure(id, errorOf(id), output)).error);
+  };
 
   /** Handles a failed request. */
   const onError = async (id: string, error: Error) => {
     connection.signal?.throwIfAborted();
     // A server that has never answered is not retried.
-    if (!connection.isMet) return jobs.lostAll(() => error);
-    if (!isTransient(error)) return jobs.lost(id, error);
+    if (!connection.isMet) return lost(pending, () => error);
+    if (!isTransient(error)) return lost([id], () => error);
     if (left() > 0) {
       await patience.after(error, left()).catch((reason: Error) => {
         connection.signal?.throwIfAborted();
-        return jobs.lost(id, reason);
+        return lost([id], () => reason);
       });
     }
   };
 
-  /** Why a job has no result. The answer to the request for the result also says whether the app refused the input. */
-  const explain = async (view: JobAnswer): Promise<JobFailed> =>
-    (await askFailure(connection, view.job_id)) ?? failureIn(view, connection);
-
   try {
     for (let round = 0; ; round += 1) {
-      for (const id of jobs.pending) {
+      for (const id of pending) {
         // The last request is made when the time is up, so it must be answered quickly.
         const limit = timeout === undefined ? undefined : Math.max(1, left() / 1000);
         const answer = await job(connection, id, limit).catch((error: Error) => error);
         if (answer instanceof Error) {
           await onError(id, answer);
-        } else {
-          patience.renew();
-          await jobs.saw(answer, explain);
+          continue;
         }
+        patience.renew();
+        views.set(id, answer);
+        if (isFinal(answer.status)) await ended(answer);
       }
-      if (jobs.pending.size > 0 && left() <= 0) {
-        await jobs.lostAll((state) => stillActive(state, timeout ?? 0));
-      }
-      if (jobs.pending.size === 0) return jobs.summary;
-      reporter.waiting(jobs.progress);
+      if (left() <= 0)
+        await lost(pending, (id) => stillActive(views.get(id)?.status ?? 'not known', timeout ?? 0));
+      if (pending.size === 0) return { jobs: [...new Set(ids)].flatMap((id) => over.get(id) ?? []) };
+      reporter.waiting(progressOfAll([...pending].map((id) => views.get(id))));
       await pause(Math.min(backoff(round, shortestPause, longestPause), left()), connection.signal);
     }
   } catch (error) {
-    if (connection.signal?.aborted) reporter.note(goingOn(connection, [...jobs.pending]));
+    if (connection.signal?.aborted) reporter.note(goingOn(connection, [...pending]));
     throw error;
   } finally {
     reporter.waiting(null);
   }
 }
 
-/** The failure that the job itself reports. */
-const failureIn = (
-  { job_id, status, error, kind, expires_at, left_files }: JobAnswer,
-  connection: Connection,
-): JobFailed =>
-  new JobFailed(job_id, status === 'killed' ? 'killed' : 'error', error ?? 'no reason given', {
-    kind,
-    expiresAt: expires_at,
-    leftFiles: left_files,
-    now: connection.now(),
-    fetch: fetchLeft(connection, job_id),
-  });
+/** A sentence about the jobs that have not ended. */
+function progressOfAll(views: readonly (JobAnswer | undefined)[]): string {
+  const [only] = views;
+  if (only && views.length === 1) return progressOf(only);
+  const running = views.filter((view) => view?.status === 'running').length;
+  return `Waiting for ${views.length} jobs, of which ${running} run`;
+}
 
 /** Says that the jobs keep running, and how to wait for them again. */
 function goingOn(connection: Connection, ids: readonly string[]): string {

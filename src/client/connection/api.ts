@@ -305,9 +305,26 @@ export async function readMachine(connection: Connection): Promise<Machine> {
 /** Seconds to wait for further details about a failed job. */
 const maxWait = 10;
 
+/** What the view of a failed job says besides the reason. */
+const factsOf = (connection: Connection, jobId: string, view: JobAnswer | null) => ({
+  kind: view?.kind ?? null,
+  expiresAt: view?.expires_at ?? null,
+  leftFiles: view?.left_files ?? null,
+  now: connection.now(),
+  fetch: fetchLeft(connection, jobId),
+});
+
+/** The error of a job that ended without a result, as far as the job itself says why. */
+export const failureIn = (connection: Connection, view: JobAnswer): JobFailed =>
+  new JobFailed(
+    view.job_id,
+    view.status === 'killed' ? 'killed' : 'error',
+    view.error ?? 'no reason given',
+    factsOf(connection, view.job_id, view),
+  );
+
 /**
- * The error of a job that ended without a result, from the answer of the result route. The status alone is not enough:
- * KonfAI's server answers 202 for a killed job.
+ * The same, from the answer of the result route. The status alone is not enough: KonfAI's server answers 202 for a killed job.
  * @returns null for an answer that says something else
  */
 export async function jobFailure(
@@ -321,13 +338,7 @@ export async function jobFailure(
   const isRefused = status === refusedResult && data.status === 'error';
   const view = await job(connection, jobId, maxWait).catch(() => null);
   const reason = data.error ?? view?.error ?? 'no reason given';
-  const facts = {
-    kind: view?.kind ?? null,
-    expiresAt: view?.expires_at ?? null,
-    leftFiles: view?.left_files ?? null,
-    now: connection.now(),
-    fetch: fetchLeft(connection, jobId),
-  };
+  const facts = factsOf(connection, jobId, view);
   // What an app refuses is an argument of its own command line.
   if (isRefused) return new JobFailed(jobId, 'refused', withFlags(reason), facts);
   return new JobFailed(jobId, data.status, reason, facts);
