@@ -1,10 +1,8 @@
-import { constants, copyFileSync, existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, copyFileSync, existsSync, linkSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { withWriteErrors } from '../../client/errors.js';
-import { makeDirectory } from '../../files/index.js';
 import { checkIsInside, type ModelApp, type ModelKind, type ModelSource } from './model-app.js';
 import { monaiBundleApp } from './monai-bundle-app.js';
-import { type NewApp, residentHelpers, schemaName } from './new-app.js';
+import { type AppFiles, type NewApp, residentHelpers, schemaName, writeApp } from './new-app.js';
 import { nnunetApp } from './nnunet-app.js';
 import { totalsegmentatorApp } from './totalsegmentator-app.js';
 
@@ -37,15 +35,6 @@ function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
   return false;
 }
 
-/**
- * Removes what a failed `init` has written, so that it can be run again: what has these names in a directory that was empty
- * before it. The directory itself stays.
- */
-function removeWritten(directory: string, files: readonly string[]): void {
-  const names = new Set(files.map((file) => file.split('/', 1)[0] ?? file));
-  for (const name of names) rmSync(path.join(directory, name), { recursive: true, force: true });
-}
-
 const readmeOf = (name: string, python: string, about: string): string => `# ${name}
 
 ${about}
@@ -73,41 +62,21 @@ export async function writeAppFromModel(request: ModelRequest): Promise<NewApp> 
     Object.entries(files).map(([file, of]) => [file, checkIsInside(of, folder)] as const);
   const [weights, copies] = [inside(app.weights), inside(app.copies)];
   const helper = residentHelpers.python ?? '';
-  const place = (file: string) => path.join(directory, file);
   const python = request.venv ? 'venv/bin/python' : 'python3';
-  const manifest = {
-    $schema: `./${schemaName}`,
-    display_name: name,
-    ...app.manifest,
-    command: [python, 'main.py'],
-  };
   const content = (...parts: readonly string[]) => readFileSync(path.join(root, ...parts));
-  const written: Readonly<Record<string, string | Buffer>> = {
+  const texts: AppFiles = {
     ...Object.fromEntries(app.templates.map((file) => [file, templateOf(root, kind, file)])),
     ...app.texts,
     [helper]: content('templates', 'resident', 'python', helper),
     [schemaName]: content('docs', schemaName),
     'README.md': readmeOf(name, python, app.about),
+    ...Object.fromEntries(copies.map(([file, of]) => [file, readFileSync(of)])),
   };
-  const files = [
-    'app.json',
-    ...Object.keys(written),
-    ...Object.keys(app.copies),
-    ...Object.keys(app.weights),
-  ];
+  const manifest = { ...app.manifest, command: [python, 'main.py'] };
   let areLinked = true;
-  await withWriteErrors(directory, 'run the command again', async () => {
-    try {
-      for (const file of files) makeDirectory(path.dirname(place(file)));
-      for (const [file, of] of weights) areLinked = linkOrCopy(of, place(file), request.copy) && areLinked;
-      for (const [file, of] of copies) writeFileSync(place(file), readFileSync(of));
-      for (const [file, text] of Object.entries(written)) writeFileSync(place(file), text);
-      // Written last, because this file makes the directory an app.
-      writeFileSync(place('app.json'), `${JSON.stringify(manifest, null, 2)}\n`);
-    } catch (cause) {
-      removeWritten(directory, files);
-      throw cause;
-    }
+  const files = await writeApp(request, manifest, texts, Object.keys(app.weights), () => {
+    for (const [file, of] of weights)
+      areLinked = linkOrCopy(of, path.join(directory, file), request.copy) && areLinked;
   });
   const { source, missing = [], notes } = app;
   const state = missing.length > 0 ? 'missing' : areLinked ? 'linked' : 'copied';

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { UsageError, withWriteErrors } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
@@ -49,9 +49,7 @@ export interface AppModel {
 /** The schema of `app.json`, in the package and in a new app. */
 export const schemaName = 'app.schema.json';
 
-const manifestOf = ({ name, language, resident }: NewApp) => ({
-  $schema: `./${schemaName}`,
-  display_name: name,
+const manifestOf = ({ language, resident }: NewAppRequest) => ({
   short_description: 'Copies each file',
   description: 'Copies each file that it is given. Say here what your model does, and with what limits.',
   command: languages[language],
@@ -64,7 +62,7 @@ const manifestOf = ({ name, language, resident }: NewApp) => ({
   outputs: { Result: { display_name: 'Result', volume_type: 'FILE', required: true } },
 });
 
-const readme = (app: NewApp): string => {
+const readme = (app: NewAppRequest): string => {
   const [program, file] = languages[app.language];
   const places = app.resident ? '`load` and `predict`' : '`predict`';
   return `# ${app.name}
@@ -116,24 +114,53 @@ function templatesOf({ language, resident }: NewAppRequest) {
 /** What a new app is, before its files are known. */
 export type NewAppRequest = Omit<NewApp, 'files' | 'model'>;
 
+/** Files of an app, by their paths in its directory. */
+export type AppFiles = Readonly<Record<string, string | Buffer>>;
+
+/**
+ * Writes an app into a directory that is empty. What is written of it is removed if this fails, so that it can be tried again.
+ * @param others further files, which `writeOthers` writes
+ * @returns the paths of all files
+ * @throws WriteError
+ */
+export async function writeApp(
+  { directory, name }: Pick<NewApp, 'directory' | 'name'>,
+  manifest: Readonly<Record<string, unknown>>,
+  texts: AppFiles,
+  others: readonly string[] = [],
+  writeOthers: () => void = () => {},
+): Promise<string[]> {
+  const described = { $schema: `./${schemaName}`, display_name: name, ...manifest };
+  const files = ['app.json', ...Object.keys(texts), ...others];
+  const place = (file: string) => path.join(directory, file);
+  await withWriteErrors(directory, 'run the command again', async () => {
+    try {
+      for (const file of files) makeDirectory(path.dirname(place(file)));
+      writeOthers();
+      for (const [file, text] of Object.entries(texts)) writeFileSync(place(file), text);
+      // Written last, because this file makes the directory an app.
+      writeFileSync(place('app.json'), `${JSON.stringify(described, null, 2)}\n`);
+    } catch (cause) {
+      const written = new Set(files.map((file) => file.split('/', 1)[0] ?? file));
+      for (const each of written) rmSync(place(each), { recursive: true, force: true });
+      throw cause;
+    }
+  });
+  return files;
+}
+
 /**
  * Writes an app that runs as it is.
  * @param root the directory of this package, which has the programs and the schema
  * @throws UsageError for a language without resident apps; WriteError
  */
 export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
-  const { directory } = request;
   const { folder, programs } = templatesOf(request);
-  const app: NewApp = { ...request, files: ['app.json', ...programs, 'README.md', schemaName] };
-  const place = (file: string) => path.join(directory, file);
-  await withWriteErrors(directory, 'run the command again', async () => {
-    makeDirectory(directory);
-    // Not copied as files: the package may be read-only.
-    writeFileSync(place(schemaName), readFileSync(path.join(root, 'docs', schemaName)));
-    for (const file of programs) writeFileSync(place(file), readFileSync(path.join(root, folder, file)));
-    writeFileSync(place('README.md'), readme(app));
-    // Written last, because this file makes the directory an app.
-    writeFileSync(place('app.json'), `${JSON.stringify(manifestOf(app), null, 2)}\n`);
-  });
-  return app;
+  // Not copied as files: the package may be read-only.
+  const texts = {
+    ...Object.fromEntries(programs.map((file) => [file, readFileSync(path.join(root, folder, file))])),
+    'README.md': readme(request),
+    [schemaName]: readFileSync(path.join(root, 'docs', schemaName)),
+  };
+  return { ...request, files: await writeApp(request, manifestOf(request), texts) };
 }
