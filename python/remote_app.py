@@ -591,22 +591,27 @@ def _skip(file: BinaryIO, length: int, is_explicit: bool) -> None:
 
 
 def _series_of(path: Path) -> str | None:
-    """The SeriesInstanceUID of a DICOM file; None for another file."""
+    """The SeriesInstanceUID of a DICOM file with its patient, since some tools give several the same; None for another file."""
     with open(path, "rb") as file:
         if file.read(132)[128:] != b"DICM":
             return None
         syntax = "1.2.840.10008.1.2.1"
+        patient = ""
         while True:
             tag, length, inside = _element(file, syntax != "1.2.840.10008.1.2")
             if tag >= 0x00080000 and syntax in ("1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99"):
                 raise ValueError
-            if tag in (0x00020010, 0x0020000E):
-                text = file.read(min(length, 64)).decode("ascii").strip(" \0")
+            if tag in (0x00020010, 0x00100010, 0x00100020, 0x0020000E):
+                text = file.read(min(length, 1024)).decode("latin-1").strip(" \0")
+                file.seek(max(0, length - 1024), os.SEEK_CUR)
                 if tag == 0x0020000E:
-                    return text
-                syntax = text
+                    return f"{text} {patient}"
+                if tag == 0x00020010:
+                    syntax = text
+                else:
+                    patient = text or patient
             elif tag > 0x0020000E:
-                return ""
+                return patient
             else:
                 _skip(file, length, inside)
 

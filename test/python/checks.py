@@ -313,6 +313,11 @@ class Files(unittest.TestCase):
         plant("CT/3", dicom(b"1.2.4"))
         with self.assertRaisesRegex(remote_app.UsageError, "holds 2 DICOM series"):
             server().infer(ROOT / "CT")
+        # Some tools give series of several people the same UID.
+        uid = element(0x0020000E, b"UI", b"1.2.3")
+        plant("CT/3", dicom(b"1.2.3").replace(uid, element(0x00100020, b"LO", b"P2") + uid))
+        with self.assertRaisesRegex(remote_app.UsageError, "holds 2 DICOM series"):
+            server().infer(ROOT / "CT")
         plant("CT/3", dicom(b"1.2.3")[:-8])
         with self.assertRaisesRegex(remote_app.UsageError, "3' cannot be read as DICOM"):
             server().infer(ROOT / "CT")

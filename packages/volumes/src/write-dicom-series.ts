@@ -112,9 +112,8 @@ export async function writeDicomSeries(
       const stored = new Int16Array(values.length);
       for (let at = 0; at < stored.length; at += 1) {
         const value = values[at] as number;
-        stored[at] = Math.round(
-          ((Number.isFinite(value) ? value : scale.min) - scale.intercept) / scale.slope,
-        );
+        const known = Number.isNaN(value) ? scale.min : Math.min(scale.max, Math.max(scale.min, value));
+        stored[at] = Math.round((known - scale.intercept) / scale.slope);
       }
       await writeFile(
         path.join(unfinished, `${String(k + 1).padStart(4, '0')}.dcm`),

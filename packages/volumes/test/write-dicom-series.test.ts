@@ -143,12 +143,12 @@ describe('The values of a derived series', () => {
     return { texts, data: [...(await readVolume(directory)).data] };
   };
 
-  test('A derived series keeps 16-bit integers, spreads other values over 16 bits, and writes NaN as the lowest value.', async () => {
+  test('A derived series keeps 16-bit integers, spreads other values over 16 bits, writes NaN as the lowest value, and infinity as the highest.', async () => {
     const source = await writeSeries({ more: [element(0x00180050, 'DS', '')] });
     const filled = (...first: number[]) => Float32Array.from({ length: 60 }, (_, at) => first[at] ?? 0);
-    const whole = await written(filled(-32768, 32767, Number.NaN), source);
+    const whole = await written(filled(-32768, 32767, Number.NaN, Number.POSITIVE_INFINITY), source);
     expect(whole.texts).toEqual(['-0.5', '65535', '0', '1', '2.5', '2.5', '00']);
-    expect(whole.data.slice(0, 4)).toEqual([-32768, 32767, -32768, 0]);
+    expect(whole.data.slice(0, 4)).toEqual([-32768, 32767, -32768, 32767]);
     const beyond = await written(filled(-32769, 1), source);
     expect(beyond.data.slice(0, 2)).toEqual([-32769, 1].map((value) => expect.closeTo(value, 0)));
     const half = await written(filled(0.5), source);

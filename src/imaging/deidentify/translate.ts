@@ -69,7 +69,7 @@ export async function translateResult(
   await translateBelow(directory, originals, new TimeSlice(), kept);
   if (kept.length > 0)
     note(
-      `Kept under neutral names, since the names of your files are taken or cannot be used here: ${someOf(kept)}`,
+      `Kept under neutral names, since the names of your files are taken or cannot be used here: ${someOf(kept.map((file) => path.relative(directory, file)))}`,
     );
 }
 

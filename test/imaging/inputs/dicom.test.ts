@@ -245,6 +245,13 @@ describe('a directory of DICOM files', () => {
     expect(found.cases).toEqual(['3_T1_P-1', '3_T1_P-22']);
     expect(found.names).toEqual(['in_3_T1_P-1', 'in_3_T1_P-22']);
     expect((await findAll(stackOf('a', () => of('P/1')))).cases).toEqual(['3_T1']);
+    // Without numbers, their names tell them apart.
+    const named = (name: string) => [
+      ...[element(0x00100010, 'PN', name), element(0x0020000e, 'UI', '1.2.3')],
+      element(0x00200011, 'IS', '3'),
+    ];
+    const both = { ...stackOf('a', () => named('Doe^Jane')), ...stackOf('bc', () => named('Roe^Max')) };
+    expect((await findAll(both)).names).toHaveLength(2);
   });
 
   test('A directory of DICOM files without a SeriesInstanceUID has a case for each series that the rest tells apart', async () => {

@@ -82,10 +82,11 @@ function vectorOf(set: DataSet, tag: string, length: number): number[] | null {
 /** The header of a data set. */
 export function headerOf(set: DataSet): DicomHeader {
   const uid = wordsOf(set, 'x0020000e');
+  const patient = textOf(set, 'x00100020') || textOf(set, 'x00100010');
   return {
-    seriesUid: uid && [uid, wordsOf(set, 'x0020000d'), wordsOf(set, 'x00100020')].join(' '),
+    seriesUid: uid && [uid, wordsOf(set, 'x0020000d'), patient].join(' '),
     studyUid: wordsOf(set, 'x0020000d'),
-    patient: textOf(set, 'x00100020') || textOf(set, 'x00100010'),
+    patient,
     instanceUid: wordsOf(set, 'x00080018'),
     // A DICOMDIR has its class only in the file meta information.
     sopClass: wordsOf(set, 'x00080016') ?? wordsOf(set, 'x00020002') ?? '',
