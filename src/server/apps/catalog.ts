@@ -112,7 +112,13 @@ export class AppCatalog {
       ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
       ...warnings.map((each) => `app ${quoteName(id)}: ${each}`),
     ]);
-    return engineProblem === null ? ofApps : [...ofApps, engineProblem];
+    const unshared = this.named['share-workers'].filter((id) =>
+      asked.some((app) => app.id === id && orElse(() => this.#ownProgram(app)?.isShared, true) !== true),
+    );
+    const ofFlags = unshared.map(
+      (id) => `--share-workers ${id} has no effect: its app.json does not have "shared": true`,
+    );
+    return [...ofApps, ...ofFlags, ...(engineProblem === null ? [] : [engineProblem])];
   }
 
   /** Ids of the apps that the principal may use. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { file } from '../../support/form.mjs';
 import { sandbox } from '../../support/sandbox.js';
-import { TestServer } from '../../support/server.js';
+import { apps, TestServer } from '../../support/server.js';
 import { temporary } from '../../support/temporary.js';
 import { TestTokens } from '../../support/tokens.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
@@ -34,6 +34,13 @@ async function serve(kind: string, flags: readonly string[], environment: Record
 
 const sharing = ['--share-workers', 'resident'];
 const loads = (logs: readonly string[]) => logs.flatMap(ownLines).filter((line) => line === 'loaded').length;
+
+test('A start says that --share-workers has no effect on an app that does not say it is shared', async () => {
+  await using served = await serve('off', [...sharing, '--apps', apps.probe, '--share-workers', 'probe']);
+  expect(served.server.stderr.split('\n').filter((line) => line.includes('--share-workers'))).toEqual([
+    'WARNING: --share-workers probe has no effect: its app.json does not have "shared": true',
+  ]);
+});
 
 describe.each(sandbox ? ['off', 'bwrap'] : ['off'])('--sandbox %s', (kind) => {
   test('With --share-workers, an app that says it is shared is loaded once for the jobs of all owners', async () => {
