@@ -168,16 +168,18 @@ export const packListedTo = (
  */
 async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
+  // Whatever has the reserved name is removed, and no link followed.
+  const clear = () => rm(partial, { force: true, recursive: true });
   const make = () => open(partial, newFlags, privateMode);
   try {
-    const file = await make().catch(() => clearPartial(partial).then(make));
+    const file = await make().catch(() => clear().then(make));
     const packed = await pack(file.createWriteStream({ flush: true }));
     const name = () => rename(partial, archive);
     await name().catch(() => clearDirectory(archive).then(name));
     await syncDirectory(path.dirname(archive));
     return packed;
   } catch (cause) {
-    await clearPartial(partial);
+    await clear();
     throw cause;
   }
 }
@@ -199,11 +201,6 @@ export async function packListed(
     throw new Error(`An archive of more than ${maxEntries} files and directories could not be extracted`);
   const notes = new Notes();
   return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
-}
-
-/** Removes a partial archive, or anything else that has the name reserved for it. Follows no link. */
-async function clearPartial(partial: string): Promise<void> {
-  await rm(partial, { force: true, recursive: true });
 }
 
 /** Removes a directory that a job made under the archive's name: a file cannot be renamed over a directory. */

@@ -239,7 +239,7 @@ async function tryApp(
   run: (job: TrialJob) => Promise<TrialEnd>,
   scan: string | undefined,
 ): Promise<Trial> {
-  const app = await viewAppDirectory(id, directory);
+  const app = viewAppDirectory(id, directory);
   if (!app.available || command === null) {
     const says = 'it has no command of its own: the engine of a server runs it, and it was not tried';
     return { kind: 'note', says };

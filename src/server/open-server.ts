@@ -227,7 +227,6 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     release();
   };
   try {
-    await catalog.prepare();
     opened = await openJobs(settings, { ...context, access, catalog, events });
     if (settings.download) await repositories.fetchAll(hurry);
   } catch (cause) {

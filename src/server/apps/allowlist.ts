@@ -70,7 +70,7 @@ function readList(file: string): AllowedApp[] {
     if (typeof entry !== 'string') return appOf(entry.name, entry.source, base, entry.network);
     const directory = path.resolve(base, expandHome(entry));
     const isParent = isDirectory(directory) && !isAppDirectory(directory);
-    const inside = isParent ? appsOf({ source: directory }).apps : [];
+    const inside = isParent ? appsOf(directory).apps : [];
     return inside.length > 0 ? inside : appOf(entry, entry, base);
   });
 }
@@ -89,26 +89,21 @@ interface AppSource {
 const unreadable = (place: string, cause: unknown): string =>
   `--apps ${place}: it cannot be read: ${faultWithoutPath(cause)}; the user of the server must be able to`;
 
-const named = (directory: string): AllowedApp => ({
-  id: path.basename(directory),
-  directory,
-  repository: null,
-  argument: directory,
-  network: false,
-});
+/** An app directory of this machine under its own name, absolute. */
+const ownNamed = (directory: string): AllowedApp => appOf(path.basename(directory), directory, directory);
 
 /** A directory that many file systems have at their top, and that only root can read. */
 const notOfApps = 'lost+found';
 
 /** The apps that are currently in a directory of app directories. @throws SetupError if it cannot be read */
-function appsOf({ source }: Pick<AppSource, 'source'>): AppSource {
+function appsOf(source: string): AppSource {
   const parent = path.resolve(expandHome(source));
   const found: AllowedApp[] = [];
   const problems: string[] = [];
   for (const name of namesIn(parent, source)) {
     const directory = path.join(parent, name);
     try {
-      if (isAppDirectory(directory)) found.push(named(directory));
+      if (isAppDirectory(directory)) found.push(ownNamed(directory));
     } catch (cause) {
       if (name !== notOfApps) problems.push(unreadable(directory, cause));
     }
@@ -137,7 +132,7 @@ function readSource(source: string): AppSource {
     if (stats?.isFile()) return single(readList(path.resolve(place)));
     if (!stats?.isDirectory()) return single([appOf(source, source, process.cwd())]);
     const directory = path.resolve(place);
-    return isAppDirectory(directory) ? single([named(directory)]) : appsOf({ source });
+    return isAppDirectory(directory) ? single([ownNamed(directory)]) : appsOf(source);
   } catch (cause) {
     throw isSystemError(cause) ? new SetupError(unreadable(source, cause), { cause }) : cause;
   }
@@ -252,7 +247,7 @@ export class AllowedApps {
   #look(): void {
     this.#lastLook = monotonicTime();
     try {
-      this.#take(this.#sources.map((source) => (source.isParent ? appsOf(source) : source)));
+      this.#take(this.#sources.map((source) => (source.isParent ? appsOf(source.source) : source)));
       this.#lastProblem = '';
     } catch (cause) {
       const problem = String(cause);

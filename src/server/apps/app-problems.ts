@@ -123,9 +123,9 @@ export interface AppFindings {
 }
 
 /** The files that an app names but does not have. */
-async function missingFiles(id: string, directory: string): Promise<ManifestFault[]> {
+function missingFiles(id: string, directory: string): ManifestFault[] {
   const { models = [], inputs_evaluations } = readManifest(directory);
-  const view = await viewAppDirectory(id, directory);
+  const view = viewAppDirectory(id, directory);
   const there = view.available ? view.checkpoints_name_available : [];
   const named = [
     ...models
@@ -213,7 +213,7 @@ async function findingsOf(
       ...describe(directory, manifestWarnings(directory, command !== null)),
       ...(command ? await missingPackages(directory, command, searched, thoroughness) : []),
     ],
-    missing: thoroughness === 'files' ? [] : describe(directory, await missingFiles(id, directory)),
+    missing: thoroughness === 'files' ? [] : describe(directory, missingFiles(id, directory)),
   };
 }
 

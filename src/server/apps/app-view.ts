@@ -64,24 +64,24 @@ interface AppParts {
 }
 
 /** The answer of `GET /repo_apps/{id}` for an app directory. Files are read each time, so that new checkpoints appear. */
-export async function viewAppDirectory(app: string, directory: string): Promise<AppView> {
+export function viewAppDirectory(app: string, directory: string): AppView {
   try {
     const manifest = readManifest(directory);
     const files = filesOf(directory);
     const names = new Set(files.map(({ name }) => name));
     const added = (listed: readonly string[]) => addedCheckpoints(directory, listed, files);
-    return await describeApp(app, manifest, { directory, names, present: names, added });
+    return describeApp(app, manifest, { directory, names, present: names, added });
   } catch (cause) {
     return { app, available: false, reason: faultWithoutPath(cause) };
   }
 }
 
 /** The same, based on what was read of an app, wherever its files are. */
-async function describeApp(
+function describeApp(
   app: string,
   manifest: ReadManifest,
   { directory, names, present, added }: AppParts,
-): Promise<AvailableApp> {
+): AvailableApp {
   const {
     tta,
     models,
@@ -96,7 +96,7 @@ async function describeApp(
   // Clients take this name for what the server says of the app's files.
   const { version: _ofAuthor, ...others } = more;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
-  const { patchSize, parameters: ofModel } = await readPrediction(directory);
+  const { patchSize, parameters: ofModel } = readPrediction(directory);
   // What the app itself says takes precedence.
   const parameters = declared ?? ofModel;
   return {
@@ -170,7 +170,7 @@ const checkedAt = (tracked: TrackedRepository): string | null =>
 export async function viewRepositoryApp(app: string, { tracked, folder }: RepositoryApp): Promise<AppView> {
   try {
     const { commit, directory, present, listed } = await tracked.files(folder);
-    const view = await describeApp(app, readManifest(directory, 'repository'), {
+    const view = describeApp(app, readManifest(directory, 'repository'), {
       directory,
       names: baseNames(listed),
       present: baseNames(present.map(({ name }) => name)),

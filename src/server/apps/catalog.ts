@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import {
   type AppView,
@@ -10,7 +9,7 @@ import {
 } from '../../contract/index.js';
 import { findProgram, messageOf, orElse } from '../../files/index.js';
 import type { Grant, JobAccess, Resident } from '../executors/index.js';
-import { type CachedFile, loadHub, type Repositories } from '../hub/index.js';
+import type { CachedFile, Repositories } from '../hub/index.js';
 import type { JobDirectory, JobRequest } from '../jobs/index.js';
 import { type AllowedApp, type AllowedApps, checkNamedApps, type NamedApps } from './allowlist.js';
 import { lookAtApps } from './app-problems.js';
@@ -25,7 +24,6 @@ import {
 } from './app-view.js';
 import { commandLine, residentCommandLine } from './command-line.js';
 import { ManifestError } from './manifest.js';
-import { loadYaml, predictionFile } from './prediction.js';
 
 /** The exit code of the engine when memory ran out, and what to do. */
 const outOfMemoryExit = 75;
@@ -75,16 +73,6 @@ export class AppCatalog {
   #repositoryOf({ repository }: AllowedApp): RepositoryApp | undefined {
     if (repository === null) return undefined;
     return { tracked: this.repositories.track(repository), folder: repository.folder };
-  }
-
-  /** Imports the libraries that these apps need, so that a server imports nothing once it listens. */
-  async prepare(): Promise<void> {
-    const apps = [...this.apps.current.values()];
-    const isFromHub = apps.some(({ repository }) => repository !== null);
-    const isConfigured = apps.some(
-      ({ directory }) => directory !== null && existsSync(predictionFile(directory)),
-    );
-    await Promise.all([isFromHub && loadHub(), (isFromHub || isConfigured) && loadYaml()]);
   }
 
   /**

@@ -1,15 +1,10 @@
 import path from 'node:path';
+import { Lexer, Parser, parse } from 'yaml';
 import { z } from 'zod';
 import { readSmallFile } from '../../files/index.js';
 
 /** The prediction configuration of an app for KonfAI. */
-export const predictionFile = (directory: string): string => path.join(directory, 'Prediction.yml');
-
-/**
- * What reads YAML. A server imports it at its start if one of its apps has a prediction configuration; only for an app that
- * gets one later is it imported then.
- */
-export const loadYaml = () => import('yaml');
+const predictionFile = (directory: string): string => path.join(directory, 'Prediction.yml');
 
 /** Maximum nesting of a configuration: KonfAI's have about ten levels. */
 const deepest = 64;
@@ -18,7 +13,7 @@ const deepest = 64;
  * Whether a text is nested more deeply than that. The package converts a text to values recursively, and Node exits if the
  * call stack overflows in a regular expression. Its syntax parser alone has a stack of its own.
  */
-function isDeep(text: string, { Lexer, Parser }: Awaited<ReturnType<typeof loadYaml>>): boolean {
+function isDeep(text: string): boolean {
   const parser = new Parser();
   for (const token of new Lexer().lex(text)) {
     for (const _ of parser.next(token));
@@ -75,15 +70,14 @@ function parametersOf(document: unknown): ModelParameters | null {
 }
 
 /** Reads what an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
-export async function readPrediction(directory: string) {
+export function readPrediction(directory: string) {
   const nothing = { patchSize: null, parameters: null };
   try {
     const text = readSmallFile(predictionFile(directory));
-    const yaml = await loadYaml();
-    if (isDeep(text, yaml)) return nothing;
+    if (isDeep(text)) return nothing;
     // KonfAI's own tags are ignored. Pretty errors and the check for repeated keys take quadratic time.
     const options = { logLevel: 'silent', prettyErrors: false, uniqueKeys: false } as const;
-    const document: unknown = yaml.parse(text, options);
+    const document: unknown = parse(text, options);
     const patch = prediction.safeParse(document).data;
     return {
       patchSize: patch?.Predictor.Dataset.Patch.patch_size ?? null,

@@ -83,9 +83,12 @@ const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
  * `known` at each change of the list.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
-  #gpus: readonly Gpu[] | null = null;
-  #failed: readonly FailedGpu[] = [];
-  #problem = 'nvidia-smi has not answered yet';
+  /** Null while the list is unknown. */
+  current: readonly Gpu[] | null = null;
+  /** GPUs that had already failed when the list was made, and are not in it. */
+  failed: readonly FailedGpu[] = [];
+  /** Why the list is unknown. */
+  problem = 'nvidia-smi has not answered yet';
   #misnaming: string | null = null;
   /** The last answer of nvidia-smi; why there was none, as a sentence; null before the first one. */
   #last: readonly GpuRow[] | string | null = null;
@@ -105,16 +108,6 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
 
   get #hidesAll(): boolean {
     return this.#visible?.length === 0;
-  }
-
-  /** Null while the list is unknown. */
-  get current(): readonly Gpu[] | null {
-    return this.#gpus;
-  }
-
-  /** GPUs that had already failed when the list was made, and are not in it. */
-  get failed(): readonly FailedGpu[] {
-    return this.#failed;
   }
 
   /** Why a GPU of the list did not work when nvidia-smi was last called; null if it did. */
@@ -139,14 +132,9 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return ofUuid ?? rows.find((row) => row.id === id && (uuid === '' || row.uuid === ''));
   }
 
-  /** Why the list is unknown. */
-  get problem(): string {
-    return this.#problem;
-  }
-
   /** The GPUs of the list by id and name; empty if there is none. */
   get inWords(): string {
-    return (this.#gpus ?? []).map(({ id, name }) => `${id} (${name})`).join(', ');
+    return (this.current ?? []).map(({ id, name }) => `${id} (${name})`).join(', ');
   }
 
   /** Why the list is empty. */
@@ -161,7 +149,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
    */
   async start(): Promise<void> {
     if (this.#hidesAll) {
-      this.#gpus = [];
+      this.current = [];
       return;
     }
     const waited = new AbortController();
@@ -170,7 +158,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     await Promise.race([isLate, first]);
     waited.abort();
     if (this.#misnaming !== null) throw new SetupError(this.#misnaming);
-    if (this.#gpus === null) void this.#lookAgain(first);
+    if (this.current === null) void this.#lookAgain(first);
   }
 
   /**
@@ -201,7 +189,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   async #lookAgain(first: Promise<void>): Promise<void> {
     const { firstPause, longestPause } = this.times;
     await first;
-    for (let pause = firstPause; this.#gpus === null; pause = Math.min(pause * 2, longestPause)) {
+    for (let pause = firstPause; this.current === null; pause = Math.min(pause * 2, longestPause)) {
       try {
         await delay(pause, undefined, { ref: false, signal: this.#closing.signal });
       } catch {
@@ -219,8 +207,8 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
       all = await this.smi.ask();
       this.#last = all;
     } catch (cause) {
-      this.#problem = messageOf(cause);
-      this.#last = this.#problem;
+      this.problem = messageOf(cause);
+      this.#last = this.problem;
       return;
     }
     try {
@@ -240,11 +228,11 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
         );
       }
       // A GPU that is briefly missing stays listed, so that new jobs for it are neither refused nor run on the CPU.
-      if (this.#gpus !== null && !hasNew(gpus, this.#gpus)) return;
-      this.#gpus = gpus;
-      this.#failed = failed;
+      if (this.current !== null && !hasNew(gpus, this.current)) return;
+      this.current = gpus;
+      this.failed = failed;
     } catch (cause) {
-      this.#problem = messageOf(cause);
+      this.problem = messageOf(cause);
       return;
     }
     if (!this.#closing.signal.aborted) this.emit('known');

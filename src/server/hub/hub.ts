@@ -1,3 +1,4 @@
+import { listFiles, modelInfo } from '@huggingface/hub';
 import { z } from 'zod';
 import { quoteName } from '../../contract/index.js';
 import { answerError, connectionError, HubError, type HubQuestion } from './hub-error.js';
@@ -51,9 +52,6 @@ const boundedFetch =
     }
   };
 
-/** The hub's own package, imported at the start of a server that has an app from a repository. */
-export const loadHub = () => import('@huggingface/hub');
-
 /** A repository at a revision. */
 export interface RevisionName {
   /** `owner/name`. */
@@ -83,7 +81,6 @@ export class Hub {
   async commit(name: RevisionName, signal: AbortSignal): Promise<string> {
     const { asked, common } = this.#asked(name);
     return this.#answered(async () => {
-      const { modelInfo } = await loadHub();
       const info = await modelInfo({
         ...common,
         name: name.repository,
@@ -101,7 +98,6 @@ export class Hub {
     const fetch = boundedFetch(asked, signal);
     const found: TreeFile[] = [];
     return this.#answered(async () => {
-      const { listFiles } = await loadHub();
       for await (const entry of listFiles({
         ...common,
         repo: repository,

@@ -45,9 +45,8 @@ export interface RetentionDeps {
 export class Retention {
   /** What cancels the timer of each job. */
   readonly #timers = new Map<string, () => void>();
-  readonly #downloads = new Map<string, number>();
-  /** Directories of jobs that were removed during a download, by id. They are deleted when the download is over. */
-  readonly #doomed = new Map<string, string>();
+  /** How many downloads of a job are in progress, and whether it was removed meanwhile. */
+  readonly #downloads = new Map<string, { count: number; isRemoved: boolean }>();
 
   constructor(private readonly deps: RetentionDeps) {}
 
@@ -75,18 +74,18 @@ export class Retention {
    * for another grace period at least, so that a download that broke off can be resumed.
    */
   delayExpiry(job: Job): () => void {
-    this.#downloads.set(job.id, (this.#downloads.get(job.id) ?? 0) + 1);
+    const downloads = this.#downloads.get(job.id) ?? { count: 0, isRemoved: false };
+    downloads.count += 1;
+    this.#downloads.set(job.id, downloads);
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      const left = (this.#downloads.get(job.id) ?? 1) - 1;
-      if (left > 0) this.#downloads.set(job.id, left);
-      else this.#downloads.delete(job.id);
-      if (left > 0) return;
+      downloads.count -= 1;
+      if (downloads.count > 0) return;
+      this.#downloads.delete(job.id);
       if (this.#timers.has(job.id)) this.#keep(job, Math.max(this.deps.grace, job.expiry?.left ?? 0));
-      const doomed = this.#doomed.get(job.id);
-      if (this.#doomed.delete(job.id) && doomed !== undefined) void this.deps.trash.throwAway(doomed);
+      if (downloads.isRemoved) void this.deps.trash.throwAway(job.directory.path);
     };
   }
 
@@ -152,7 +151,8 @@ export class Retention {
     this.#timers.get(job.id)?.();
     this.#timers.delete(job.id);
     this.#forget(job, cause);
-    if (this.#downloads.has(job.id)) this.#doomed.set(job.id, job.directory.path);
+    const downloads = this.#downloads.get(job.id);
+    if (downloads) downloads.isRemoved = true;
     else await this.deps.trash.throwAway(job.directory.path);
   }
 

@@ -122,7 +122,7 @@ function countUploads({ events, uploads }: MetricSources, registry: Registry): v
     whole.inc();
     bytes.inc(length);
   });
-  const { gauge } = oneValue(registry);
+  const { gauge } = readValues(registry);
   const sum = (of: (each: UsageOfUploads) => number) => () =>
     uploads?.usage().reduce((total, each) => total + of(each), 0);
   gauge(
@@ -137,8 +137,12 @@ function countUploads({ events, uploads }: MetricSources, registry: Registry): v
   );
 }
 
-/** Metrics with a single value, which is read on each request. A gauge without a value is left out. */
-const oneValue = (registry: Registry) => ({
+/** Values of a label, with the value of the metric for each. */
+type Labelled = readonly (readonly [string | number, number])[];
+
+/** Metrics whose values are read on each request. */
+const readValues = (registry: Registry) => ({
+  /** A gauge without a value is left out. */
   gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) =>
     new Gauge({
       name,
@@ -148,6 +152,18 @@ const oneValue = (registry: Registry) => ({
         const value = await read();
         if (value === undefined) this.remove();
         else this.set(value);
+      },
+    }),
+  gaugeBy: (name: string, help: string, label: string, read: () => Labelled | Promise<Labelled>) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      async collect() {
+        const values = await read();
+        this.reset();
+        for (const [of, value] of values) this.set({ [label]: String(of) }, value);
       },
     }),
   counter: (name: string, help: string, read: () => number) =>
@@ -164,51 +180,28 @@ const oneValue = (registry: Registry) => ({
 
 /** Metrics of the current state, which is looked up on each request. */
 function showServer(sources: MetricSources, registry: Registry): void {
-  const registers = [registry];
   const disk = (of: (found: StatsFs) => number) => () =>
     statfs(sources.dataDirectory).then(of, () => undefined);
-  new Gauge({
-    name: 'remote_app_jobs',
-    help: 'Jobs that the server keeps, by state',
-    labelNames: ['state'] as const,
-    registers,
-    collect() {
-      const states = sources.jobs.list().map(({ state }) => state);
-      for (const state of jobStates) this.set({ state }, states.filter((each) => each === state).length);
-    },
+  const { gauge, gaugeBy, counter } = readValues(registry);
+  gaugeBy('remote_app_jobs', 'Jobs that the server keeps, by state', 'state', () => {
+    const states = sources.jobs.list().map(({ state }) => state);
+    return jobStates.map((state) => [state, states.filter((each) => each === state).length]);
   });
-  new Gauge({
-    name: 'remote_app_gpu_busy',
-    help: 'Whether a job has this GPU: 1 or 0',
-    labelNames: ['gpu'] as const,
-    registers,
-    collect() {
-      this.reset();
-      const { gpus, jobs } = sources;
-      if (gpus === null) return;
-      const holders = jobs.list().filter(({ hasDevices }) => hasDevices);
-      const busy = new Set(holders.flatMap(({ record }) => record.gpus));
-      const known = gpus.current?.map(({ id }) => id) ?? [];
-      for (const id of new Set([...known, ...busy])) {
-        this.set({ gpu: String(id) }, busy.has(id) ? 1 : 0);
-      }
-    },
+  gaugeBy('remote_app_gpu_busy', 'Whether a job has this GPU: 1 or 0', 'gpu', () => {
+    const { gpus, jobs } = sources;
+    if (gpus === null) return [];
+    const holders = jobs.list().filter(({ hasDevices }) => hasDevices);
+    const busy = new Set(holders.flatMap(({ record }) => record.gpus));
+    const known = gpus.current?.map(({ id }) => id) ?? [];
+    return [...new Set([...known, ...busy])].map((id) => [id, busy.has(id) ? 1 : 0]);
   });
   const outOfUse = (name: string, help: string, why: OutOfUse) =>
-    new Gauge({
-      name,
-      help,
-      labelNames: ['gpu'] as const,
-      registers,
-      async collect() {
-        this.reset();
-        const all = sources.gpus === null ? [] : await sources.executor.devices().catch(() => []);
-        for (const { id, out } of all) this.set({ gpu: String(id) }, out === why ? 1 : 0);
-      },
+    gaugeBy(name, help, 'gpu', async () => {
+      const all = sources.gpus === null ? [] : await sources.executor.devices().catch(() => []);
+      return all.map(({ id, out }) => [id, out === why ? 1 : 0]);
     });
   outOfUse('remote_app_gpu_drained', 'Whether an admin has drained this GPU: 1 or 0', 'drained');
   outOfUse('remote_app_gpu_faulty', 'Whether this GPU is faulty: 1 or 0', 'faulty');
-  const { gauge, counter } = oneValue(registry);
   gauge('remote_app_draining', 'Whether the server is draining: 1 or 0', () =>
     sources.jobs.drainState.draining ? 1 : 0,
   );
@@ -246,7 +239,7 @@ function showServer(sources: MetricSources, registry: Registry): void {
  * used, because it measures the delay of the event loop a hundred times a second.
  */
 function showProcess(registry: Registry): void {
-  const { gauge, counter } = oneValue(registry);
+  const { gauge, counter } = readValues(registry);
   const start = Date.now() / 1000 - process.uptime();
   gauge('process_start_time_seconds', 'Start time of the server, in seconds since 1970', () => start);
   gauge('process_resident_memory_bytes', 'Memory of the server, without its jobs', () =>

@@ -27,7 +27,7 @@ test('An app has its own checkpoints, and none of its packages or of its Python 
     path.join(environment, '..', 'pyvenv.cfg'),
   ])
     writeFileSync(file, '');
-  expect(await viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
+  expect(viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
 });
 
 test('Weights are known by the ending of their name', () => {
