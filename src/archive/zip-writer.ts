@@ -54,11 +54,6 @@ export class ZipWriter {
     this.#written.catch((cause) => this.#failed.abort(cause));
   }
 
-  /** How many entries it has. */
-  get entries(): number {
-    return this.#entries;
-  }
-
   /** Adds an empty directory, whose name ends with a slash. */
   async addDirectory(name: string, stats: Stats): Promise<void> {
     await this.#append(this.#current(), Buffer.alloc(0), name, stats, true);

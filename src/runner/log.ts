@@ -170,7 +170,8 @@ export class LogFile {
   #omitted = 0;
   #tail: string[] = [];
   #tailLength = 0;
-  #lostLines = 0;
+  /** Number of lines that are missing in the log and not counted in a note there. */
+  lostLines = 0;
   #fault = '';
 
   /** @throws NotOurFile, or the system's error, if the file cannot be opened */
@@ -180,11 +181,6 @@ export class LogFile {
   ) {
     this.#fd = openOwnFile(path, constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT);
     this.#size = fstatSync(this.#fd).size;
-  }
-
-  /** Number of lines that are missing in the log and not counted in a note there. */
-  get lostLines(): number {
-    return this.#lostLines;
   }
 
   append(lines: readonly string[]): void {
@@ -231,20 +227,20 @@ export class LogFile {
   }
 
   #write(bytes: Buffer, lines: number): void {
-    const note = this.#lostLines === 0 ? '' : this.#lostNote();
+    const note = this.lostLines === 0 ? '' : this.#lostNote();
     const whole = note === '' ? bytes : Buffer.concat([Buffer.from(note), bytes]);
     try {
       appendWhole(this.#fd, whole);
       this.#size += whole.length;
-      this.#lostLines = 0;
+      this.lostLines = 0;
     } catch (cause) {
-      this.#lostLines += lines;
+      this.lostLines += lines;
       this.#fault = faultWithoutPath(cause);
     }
   }
 
   #lostNote(): string {
-    const lines = counted(this.#lostLines, 'line');
+    const lines = counted(this.lostLines, 'line');
     return `${servicePrefix}${lines} could not be written here: ${this.#fault}\n`;
   }
 }

@@ -46,7 +46,7 @@ export type Found =
  * it is accepted. Then the whole directory is renamed into `DATA/jobs`, so that a job always has a `job.json`.
  */
 export class JobStore {
-  readonly #jobs: string;
+  readonly jobsDirectory: string;
   readonly #incoming: string;
 
   /** @throws SetupError if the data directory is on more than one file system */
@@ -54,19 +54,15 @@ export class JobStore {
     readonly dataDirectory: string,
     report: Report,
   ) {
-    this.#jobs = ownDirectory(dataDirectory, 'jobs', report);
+    this.jobsDirectory = ownDirectory(dataDirectory, 'jobs', report);
     this.#incoming = ownDirectory(dataDirectory, 'incoming', report);
     syncDirectorySync(dataDirectory);
-  }
-
-  get jobsDirectory(): string {
-    return this.#jobs;
   }
 
   /** A new directory for a submission, with an id that no job has. */
   create(): JobDirectory {
     const id = randomBytes(jobIdBytes).toString('hex');
-    if (existsSync(path.join(this.#jobs, id))) return this.create();
+    if (existsSync(path.join(this.jobsDirectory, id))) return this.create();
     const directory = new JobDirectory(id, path.join(this.#incoming, id));
     mkdirSync(directory.path, { mode: 0o700 });
     return directory;
@@ -74,7 +70,7 @@ export class JobStore {
 
   /** The directory of a submission once it is a job. */
   finalDirectory(incoming: JobDirectory): JobDirectory {
-    return new JobDirectory(incoming.id, path.join(this.#jobs, incoming.id));
+    return new JobDirectory(incoming.id, path.join(this.jobsDirectory, incoming.id));
   }
 
   /**
@@ -87,7 +83,7 @@ export class JobStore {
     const directory = this.finalDirectory(incoming);
     renameSync(incoming.path, directory.path);
     try {
-      await syncDirectory(this.#jobs);
+      await syncDirectory(this.jobsDirectory);
     } catch (cause) {
       renameSync(directory.path, incoming.path);
       throw cause;
@@ -98,7 +94,7 @@ export class JobStore {
   /** All entries among the jobs, oldest job first, and abandoned submissions. Changes nothing. */
   scan(): Found[] {
     const found: Found[] = [];
-    for (const name of readdirSync(this.#jobs)) found.push(this.look(name));
+    for (const name of readdirSync(this.jobsDirectory)) found.push(this.look(name));
     for (const name of readdirSync(this.#incoming)) {
       const entry = path.join(this.#incoming, name);
       if (jobIdPattern.test(name)) found.push({ kind: 'incoming', directory: new JobDirectory(name, entry) });
@@ -110,7 +106,7 @@ export class JobStore {
 
   /** The entry with this name among the jobs. */
   look(name: string): Found {
-    const entry = path.join(this.#jobs, name);
+    const entry = path.join(this.jobsDirectory, name);
     const directory = new JobDirectory(name, entry);
     try {
       if (!jobIdPattern.test(name) || !lstatSync(entry).isDirectory()) {

@@ -15,7 +15,8 @@ const minIdle = 10 * 60_000;
 export class OwnedUploads implements UploadOwner {
   /** Least recently used first. */
   readonly #uploads = new Map<string, Upload>();
-  #bytes = 0;
+  /** Bytes that all of them have, or will have once they are complete. */
+  bytes = 0;
   /** Whether the directory exists and its name survives a power cut. */
   #isNamed = false;
 
@@ -65,11 +66,6 @@ export class OwnedUploads implements UploadOwner {
 
   get count(): number {
     return this.#uploads.size;
-  }
-
-  /** Bytes that all of them have, or will have once they are complete. */
-  get bytes(): number {
-    return this.#bytes;
   }
 
   /** @throws ServiceError `unknownUpload` */
@@ -151,7 +147,7 @@ export class OwnedUploads implements UploadOwner {
     upload.release();
     if (this.#uploads.get(upload.sha256) === upload) {
       this.#uploads.delete(upload.sha256);
-      this.#bytes -= upload.length;
+      this.bytes -= upload.length;
     }
     await this.shared.removals.remove(upload.file);
   }
@@ -164,7 +160,7 @@ export class OwnedUploads implements UploadOwner {
   /** Evicts the least recently used ones until they have at most so many bytes, as far as nobody uses them. */
   trim(maxBytes: number, idle = 0): void {
     for (const upload of this.#unusedFor(idle)) {
-      if (this.#bytes <= maxBytes) return;
+      if (this.bytes <= maxBytes) return;
       void this.remove(upload);
     }
   }
@@ -201,6 +197,6 @@ export class OwnedUploads implements UploadOwner {
 
   #add(upload: Upload): void {
     this.#uploads.set(upload.sha256, upload);
-    this.#bytes += upload.length;
+    this.bytes += upload.length;
   }
 }

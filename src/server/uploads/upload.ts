@@ -90,9 +90,12 @@ export interface FoundUpload {
  * name. Every offset that a client is told is on the disk.
  */
 export class Upload {
-  #offset: number;
-  #isComplete: boolean;
-  #lastUse: number;
+  /** Bytes that are there, and survive a power cut. */
+  offset: number;
+  /** Whether all its bytes are there and were checked. */
+  isComplete: boolean;
+  /** Milliseconds of the wall clock. */
+  lastUse: number;
   #writer: AbortController | null = null;
   #pins = 0;
   /** The hash of the first `#hashed` bytes. If that is not all of them in the end, the file is read again. */
@@ -112,25 +115,10 @@ export class Upload {
     found: FoundUpload | null,
     private space: Reservation | null = null,
   ) {
-    this.#offset = found?.size ?? 0;
-    this.#isComplete = found?.isComplete ?? false;
+    this.offset = found?.size ?? 0;
+    this.isComplete = found?.isComplete ?? false;
     this.#isNamed = found !== null;
-    this.#lastUse = found?.usedAt ?? owner.shared.now();
-  }
-
-  /** Bytes that are there, and survive a power cut. */
-  get offset(): number {
-    return this.#offset;
-  }
-
-  /** Whether all its bytes are there and were checked. */
-  get isComplete(): boolean {
-    return this.#isComplete;
-  }
-
-  /** Milliseconds of the wall clock. */
-  get lastUse(): number {
-    return this.#lastUse;
+    this.lastUse = found?.usedAt ?? owner.shared.now();
   }
 
   /** Whether a request writes it or a submission needs it, so that it must stay. */
@@ -145,14 +133,14 @@ export class Upload {
 
   get file(): string {
     const { directory } = this.owner;
-    if (this.#isComplete) return completeFile(directory, this.sha256);
+    if (this.isComplete) return completeFile(directory, this.sha256);
     return partFile(directory, this.sha256, this.length);
   }
 
   /** Records a use. The next server reads its time from the file. */
   use(): void {
-    this.#lastUse = this.owner.shared.now();
-    utimesSync(this.file, this.#lastUse / 1000, this.#lastUse / 1000);
+    this.lastUse = this.owner.shared.now();
+    utimesSync(this.file, this.lastUse / 1000, this.lastUse / 1000);
     this.owner.used(this);
   }
 
@@ -172,7 +160,7 @@ export class Upload {
    */
   async reserve(disk: DiskSpace): Promise<Reservation> {
     const space = this.space ?? disk.reservationFor(this.owner.name);
-    const missing = this.length - this.#offset;
+    const missing = this.length - this.offset;
     await space.take(Math.max(0, missing - space.bytes), `an upload of ${formatBytes(missing)}`);
     this.space = space;
     return space;
@@ -209,7 +197,7 @@ export class Upload {
    * @throws ServiceError `uploadInUse`, or `wrongContent`: then it is removed
    */
   async checkContent(): Promise<void> {
-    if (this.#isComplete || this.#offset < this.length) return;
+    if (this.isComplete || this.offset < this.length) return;
     using _turn = this.takeTurn();
     await this.#finish();
   }
@@ -228,7 +216,7 @@ export class Upload {
     // It may break off before it is waited for.
     arrived.catch(() => {});
     const { file, length } = this;
-    const offset = this.#offset;
+    const offset = this.offset;
     const sum = checksum && createHash(checksum.algorithm);
     await using handle = await open(file, 'r+');
     const writer = new FileWriter({
@@ -256,7 +244,7 @@ export class Upload {
       throw new ServiceError('wrongChecksum', detail);
     }
     this.use();
-    if (this.#offset === length) await this.#finish();
+    if (this.offset === length) await this.#finish();
   }
 
   /** Makes the first bytes of the file survive a power cut, and removes the others. */
@@ -266,7 +254,7 @@ export class Upload {
       await handle.datasync();
       if (!this.#isNamed) await syncDirectory(this.owner.directory);
       this.#isNamed = true;
-      this.#offset = bytes;
+      this.offset = bytes;
       if (this.#hashed > bytes) this.#hashed = -1;
     } catch (cause) {
       // Nobody knows which bytes the disk has.
@@ -295,7 +283,7 @@ export class Upload {
       throw cause;
     }
     renameSync(file, completeFile(owner.directory, sha256));
-    this.#isComplete = true;
+    this.isComplete = true;
     this.release();
     await syncDirectory(owner.directory);
     owner.shared.announceComplete(this);
