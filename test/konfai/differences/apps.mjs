@@ -6,16 +6,16 @@ import { doing, logOf, reaches, submit } from '../jobs.mjs';
 
 export const apps = [
   {
-    what: 'What `--apps` takes',
+    what: 'Values of `--apps`',
     theirs: 'a JSON file `{"apps": [...]}`',
-    ours: 'the same file; also app directories, directories of apps and repository ids; repeatable',
+    ours: 'the same file, and also app directories, directories of apps and repository ids; repeatable',
     verdict: 'better',
     probe: async ({ server, app }) =>
       String((await (await server.fetch('/repo_apps_list')).json()).apps[0] === app),
     seen: ['true', 'true'],
   },
   {
-    what: 'An app whose files are broken',
+    what: 'An app with broken files',
     theirs: '`"available": false`',
     ours: '`"available": false`, and a `reason` that names the field',
     verdict: 'better',
@@ -27,8 +27,8 @@ export const apps = [
   },
   {
     what: 'Keys of `app.json` that the service does not use (`task`, `parameters`, `vram_plan`)',
-    theirs: 'not in the answer',
-    ours: 'in the answer of `/repo_apps/{app}`; `remote-app apps APP` shows them',
+    theirs: 'not returned',
+    ours: 'returned by `/repo_apps/{app}`; `remote-app apps APP` shows them',
     verdict: 'better',
     probe: async ({ server, app }) =>
       String('task' in (await (await server.fetch(`/repo_apps/${app}`)).json())),
@@ -37,7 +37,7 @@ export const apps = [
   {
     what: 'Configuration files in sub-folders (`/repo_apps_config/{app}`)',
     theirs: 'all at the top of the archive',
-    ours: 'at the top, and in their folders; without hidden files and `__pycache__`',
+    ours: 'at the top of the archive, and also in their folders; hidden files and `__pycache__` are left out',
     verdict: 'better',
     probe: async ({ server, app }) => {
       await mkdir(path.join(app, 'more'), { recursive: true });
@@ -53,9 +53,9 @@ export const apps = [
     seen: ['extra.yml', 'extra.yml more/extra.yml'],
   },
   {
-    what: 'What asking for the configuration of an app in a directory leaves there',
+    what: 'Files left behind when a client asks for the configuration of an app in a directory',
     theirs: '`APP_configs` and `APP_configs.zip` beside the app',
-    ours: 'nothing',
+    ours: 'none',
     verdict: 'better',
     probe: async ({ server, app }) => {
       await rm(`${app}_configs`, { recursive: true, force: true });
@@ -75,9 +75,9 @@ async function logOfLooking({ server, app }, file) {
 
 export const servers = [
   {
-    what: 'What a job sees of the machine',
-    theirs: 'all that the user of the server sees, and the network',
-    ours: 'with bubblewrap installed: the system, its app, its own files, its own GPUs; `--bind` and `--network APP` show more ([sandbox.md](sandbox.md#what-a-job-sees))',
+    what: 'What a job can see of the machine',
+    theirs: 'everything that the user of the server can see, and the network',
+    ours: 'with bubblewrap installed, only the system, its app, its own files and its own GPUs; `--bind` and `--network APP` add to this ([sandbox.md](sandbox.md#what-a-job-sees))',
     verdict: 'better',
     probe: async (context) => {
       const log = await logOfLooking(context, `${context.brokenApp}/app.json`);
@@ -90,7 +90,7 @@ export const servers = [
   {
     what: "The server's token in the environment of jobs",
     theirs: 'yes',
-    ours: 'no, nor any other variable whose name says that it is a secret',
+    ours: 'no, and no other variable whose name suggests a secret',
     verdict: 'better',
     probe: async (context) => {
       const log = await logOfLooking(context, '/');
@@ -101,7 +101,7 @@ export const servers = [
   {
     what: '`--auth bearer` without a token in the environment',
     theirs: 'does not start',
-    ours: 'starts, open to all, and says so; `--auth required` does not start',
+    ours: 'starts without a token, and says that it is open to all; `--auth required` does not start',
     verdict: 'purpose',
     why: 'the specification says so',
     probe: async ({ start }) => {
@@ -114,7 +114,7 @@ export const servers = [
   {
     what: 'The token',
     theirs: '`KONFAI_API_TOKEN`, or `--token`',
-    ours: '`SERVICE_API_TOKEN`, `--token-env KONFAI_API_TOKEN` or `--token-file`; none on the command line, where all users of the machine see it',
+    ours: '`SERVICE_API_TOKEN`, `--token-env KONFAI_API_TOKEN` or `--token-file`; never on the command line, where all users of the machine can see it',
     verdict: 'purpose',
     why: 'the specification names the variable',
     probe: async ({ start }) => {
@@ -126,9 +126,9 @@ export const servers = [
     seen: ['401 200', '401 200'],
   },
   {
-    what: 'A page of another web site that calls a server without a token',
-    theirs: 'is answered',
-    ours: 'is refused: 403',
+    what: 'A request from a page of another web site to a server without a token',
+    theirs: 'answered',
+    ours: 'refused with 403',
     verdict: 'better',
     probe: async ({ start }) => {
       const server = await start({ token: '' });
@@ -141,17 +141,18 @@ export const servers = [
     seen: ['200', '403'],
   },
   {
-    what: 'Active jobs, bytes of a file and of an upload, log streams, seconds to a keep-alive',
+    what: 'Limits: active jobs; bytes of a file, of an upload; log streams; seconds between keep-alives',
     theirs: '32; 2 GiB, 6 GiB; 200; 15',
-    ours: '256, and otherwise the same; flags of `serve` change all but the streams',
-    verdict: 'on purpose: a cohort may be submitted at once',
+    ours: '256, otherwise the same; flags of `serve` change all except the log streams',
+    verdict: 'purpose',
+    why: 'a cohort may be submitted at once',
     probe: async ({ limits }) => limits(),
     seen: ['32, 2GiB, 6GiB, 200, 15', '256, 2GiB, 6GiB, 200, 15'],
   },
   {
-    what: 'What the data set of a fine-tuning may extract to',
+    what: 'Maximum extracted size of a data set for fine-tuning',
     theirs: '64 GiB; `KONFAI_APPS_MAX_DATASET_BYTES`',
-    ours: 'what any archive may: ten times the largest upload; `--max-dataset-size 64GiB`',
+    ours: 'the same as for any archive, ten times the largest upload; `--max-dataset-size 64GiB`',
     verdict: 'purpose',
     why: 'the specification bounds every upload',
     probe: async ({ datasetLimit }) => datasetLimit(),

@@ -11,9 +11,9 @@ async function ended({ server, app }, ...overrides) {
 
 export const jobControl = [
   {
-    what: 'How long a job is kept after its end',
-    theirs: '600 s; a download renews it',
-    ours: '120 s; `serve --grace 600` for theirs; a client may ask for more (`--keep 12h`); a download renews it, and is never cut off',
+    what: 'How long a job is kept after it ends',
+    theirs: '600 s; a download restarts the time',
+    ours: '120 s (600 s with `serve --grace 600`); a client may ask for more (`--keep 12h`); a download restarts the time, and is never cut off',
     verdict: 'purpose',
     why: 'the specification says 120 s',
     probe: async (context) => {
@@ -26,9 +26,9 @@ export const jobControl = [
     seen: ['600', '120'],
   },
   {
-    what: 'A job whose time is over',
+    what: 'A job that has expired',
     theirs: '404 `Unknown job_id`',
-    ours: '410, with the time when it was removed',
+    ours: '410, with the time at which it was removed',
     verdict: 'better',
     probe: async ({ start, app }) => {
       const server = await start({ grace: 1 });
@@ -41,9 +41,9 @@ export const jobControl = [
     seen: ['404', '410'],
   },
   {
-    what: 'Jobs when the server is started again',
+    what: 'Jobs after the server restarts',
     theirs: 'forgotten, with their results: 404',
-    ours: 'found again; with `--on-exit keep`, or after a crash, running ones go on',
+    ours: 'kept; with `--on-exit keep`, or after a crash, running jobs continue',
     verdict: 'better',
     probe: async ({ start, app }) => {
       const first = await start({ dataDirectory: 'kept' });
@@ -59,8 +59,8 @@ export const jobControl = [
   },
   {
     what: 'The result of a job that was killed',
-    theirs: '202, for ever: a client waits until its time is over',
-    ours: '409 with `"status": "killed"`; `?partial=1` has what it left',
+    theirs: 'always 202: a client waits until it times out',
+    ours: '409 with `"status": "killed"`; `?partial=1` returns the files that the job wrote',
     verdict: 'better',
     probe: async ({ server, app }) => {
       const id = await submit(server, app, doing('SLEEP=60'));
@@ -74,7 +74,7 @@ export const jobControl = [
   {
     what: 'The result of a job that failed, or whose app refused its input',
     theirs: '500, or 422 with the reason',
-    ours: 'the same; the reason is on one line',
+    ours: 'the same, with the reason on one line',
     verdict: 'same',
     probe: async (context) => {
       const id = await ended(context, 'CODE=3');
@@ -84,9 +84,9 @@ export const jobControl = [
     seen: Array(2).fill('500 Subprocess failed (exit code 3)'),
   },
   {
-    what: 'What `GET /jobs/{id}` says',
+    what: 'What `GET /jobs/{id}` returns',
     theirs: '`job_id`, `status`, `error`',
-    ours: 'these, and app, operation, times, GPUs, the place in the queue',
+    ours: 'the same fields, and app, operation, times, GPUs and the place in the queue',
     verdict: 'better',
     probe: async (context) => {
       const record = await stateOf(context.server, await ended(context));
@@ -95,8 +95,8 @@ export const jobControl = [
     seen: ['job_id status error', 'job_id status error finished_at'],
   },
   {
-    what: '`GET /jobs`, and removing a job (`DELETE /jobs/{id}`)',
-    theirs: '404, 405',
+    what: 'Listing jobs (`GET /jobs`), and removing one (`DELETE /jobs/{id}`)',
+    theirs: '404; 405',
     ours: 'the list, newest first; 200',
     verdict: 'better',
     probe: async (context) => {
@@ -109,7 +109,7 @@ export const jobControl = [
   },
   {
     what: 'Killing a job that has ended',
-    theirs: '200, and its state',
+    theirs: '200, with the state of the job',
     ours: 'the same',
     verdict: 'same',
     probe: async (context) => {
@@ -120,9 +120,9 @@ export const jobControl = [
     seen: Array(2).fill('200 done'),
   },
   {
-    what: 'A result that is downloaded in parts (`Range`)',
-    theirs: 'yes; no `HEAD`',
-    ours: 'yes, and `HEAD`: our client goes on where a download broke off',
+    what: 'Downloading a result in parts (`Range`)',
+    theirs: 'supported, but not `HEAD`',
+    ours: 'supported, and `HEAD` too: our client continues a download where it broke off',
     verdict: 'better',
     probe: async (context) => {
       const where = `/jobs/${await ended(context)}/result`;
@@ -134,10 +134,10 @@ export const jobControl = [
   },
   {
     what: 'The priority of jobs',
-    theirs: 'that of the server',
-    ours: 'the lowest (nice 19), so that the server answers while they fill the processor',
+    theirs: 'the same as the server',
+    ours: 'the lowest (nice 19), so that the server still answers while jobs use the whole processor',
     verdict: 'purpose',
-    why: 'beside other work on a full machine they take longer',
+    why: 'jobs take longer if the machine is busy with other work',
     probe: async ({ server, app, niceOf }) => {
       const id = await submit(server, app, doing('SLEEP=60'));
       await reaches(server, id, 'running');

@@ -5,9 +5,9 @@ const isLine = (line) => /^line \d{6} of the log$/.test(line);
 
 export const logs = [
   {
-    what: 'A log of 50,000 lines that is read after the job',
-    theirs: 'the last 10,000',
-    ours: 'all',
+    what: 'A log of 50,000 lines, read after the job has ended',
+    theirs: 'the last 10,000 lines',
+    ours: 'all lines',
     verdict: 'better',
     probe: async ({ server, app }) => {
       const id = await submit(server, app, doing(`LINES=${lines}`));
@@ -18,9 +18,9 @@ export const logs = [
     seen: ['the last', 'all'],
   },
   {
-    what: 'A log that is read a second time, or taken up after the connection broke',
-    theirs: 'lines that were sent once are gone',
-    ours: 'whole each time; `?since=N` or `Last-Event-ID` goes on after line N',
+    what: 'A log that is read again, or continued after the connection broke',
+    theirs: 'lines that were sent once are lost',
+    ours: 'complete each time; `?since=N` or `Last-Event-ID` continues after line N',
     verdict: 'better',
     probe: async ({ server, app }) => {
       const id = await submit(server, app, doing('LINES=10'));
@@ -33,9 +33,9 @@ export const logs = [
     seen: ['10 0', '10 10'],
   },
   {
-    what: 'A second reader of a log while the first reads',
+    what: 'A second reader of a log while the first is still reading',
     theirs: 'the connection breaks',
-    ours: '429 and a sentence',
+    ours: '429 with a message',
     verdict: 'better',
     probe: async ({ server, app }) => {
       const id = await submit(server, app, doing('SLEEP=60'));
@@ -54,7 +54,7 @@ export const logs = [
   },
   {
     what: 'The end of the log of a job that failed',
-    theirs: '`__ERROR__ reason`; whoever reads on finds a `__DONE__`',
+    theirs: '`__ERROR__ reason`, then `__DONE__` if the client reads on',
     ours: '`__ERROR__ reason`',
     verdict: 'better',
     probe: async ({ server, app }) => {
@@ -70,7 +70,7 @@ export const logs = [
     theirs: 'begin with `[KonfAI-Apps] `',
     ours: 'begin with `[remote-app] `',
     verdict: 'purpose',
-    why: 'they say who speaks; no client depends on them',
+    why: 'the prefix names the program; no client depends on it',
     probe: async ({ server, app }) => {
       const id = await submit(server, app);
       return (await logOf(server, id))[0].split(' ')[0];

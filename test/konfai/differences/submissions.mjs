@@ -11,9 +11,9 @@ async function refusal({ server, app }, values) {
 
 export const submissions = [
   {
-    what: 'A wrong token, an app that is not served',
-    theirs: 'answered when all of the upload has come',
-    ours: 'answered before a byte of the upload',
+    what: 'A wrong token, or an app that is not served',
+    theirs: 'refused after the whole upload has arrived',
+    ours: 'refused before any byte of the upload',
     verdict: 'better',
     probe: async ({ server, app }) => {
       const right = { Authorization: `Bearer ${server.token}` };
@@ -23,7 +23,7 @@ export const submissions = [
     seen: ['none none', '401 404'],
   },
   {
-    what: 'The texts of 401, of 404 for an app and for a job',
+    what: 'The messages of 401, and of 404 for an app or a job',
     theirs: '`Missing bearer token`, `Invalid token`, `Unknown app`, `Unknown job_id`',
     ours: 'the same',
     verdict: 'same',
@@ -46,23 +46,23 @@ export const submissions = [
   },
   {
     what: '`inputs_groups`, `gt_groups`, `mask_groups`',
-    theirs: 'required: 422 without',
-    ours: 'optional: all files are one group',
+    theirs: 'required: 422 if missing',
+    ours: 'optional: if missing, all files are one group',
     verdict: 'purpose',
-    why: 'the specification says so; a client that sends them is served alike',
+    why: 'the specification says so; a client that sends them gets the same from both',
     probe: ({ server, app }) => statusOf(post(server, app, inferForm({ inputs_groups: null }))),
     seen: ['422', '200'],
   },
   {
-    what: 'The text of a 422',
-    theirs: 'a sentence, or a list of objects for a value of a wrong kind',
+    what: 'The message of a 422',
+    theirs: 'a sentence, or a list of objects if a value has the wrong type',
     ours: 'always a sentence that names the field',
     verdict: 'better',
     probe: (context) => refusal(context, { tta: 'many' }),
     seen: ['422 list', '422 sentence'],
   },
   {
-    what: 'An unknown option, or one of another operation',
+    what: 'An unknown option, or an option of another operation',
     theirs: '422',
     ours: '422',
     verdict: 'same',
@@ -70,7 +70,7 @@ export const submissions = [
     seen: ['422', '422'],
   },
   {
-    what: 'Options that cannot be right (`patch_size: [-1]`, `batch_size: -2`)',
+    what: 'Options with impossible values (`patch_size: [-1]`, `batch_size: -2`)',
     theirs: 'accepted; the job fails',
     ours: '422',
     verdict: 'better',
@@ -90,7 +90,7 @@ export const submissions = [
     seen: ['false', 'true'],
   },
   {
-    what: 'The same submission once more with its `Idempotency-Key`',
+    what: 'The same submission again with the same `Idempotency-Key`',
     theirs: 'a second job',
     ours: 'the first job',
     verdict: 'better',
@@ -103,8 +103,8 @@ export const submissions = [
     seen: ['false', 'true'],
   },
   {
-    what: 'Two files of one name in one group',
-    theirs: 'both are kept, in their order',
+    what: 'Two files with the same name in one group',
+    theirs: 'both are kept, in the order sent',
     ours: 'the same, under the same names',
     verdict: 'same',
     probe: async ({ server, app }) => {
@@ -119,10 +119,10 @@ export const submissions = [
   },
   {
     what: 'No `gpu`, on a server with two GPUs',
-    theirs: 'the job waits for all GPUs, and gets all',
-    ours: 'any free GPU; several with `--gpu 0,1`',
+    theirs: 'the job waits until all GPUs are free, and gets all of them',
+    ours: 'the job gets any free GPU; several with `--gpu 0,1`',
     verdict: 'purpose',
-    why: 'the specification says so; jobs of one GPU run side by side',
+    why: 'the specification says so; jobs that need one GPU run side by side',
     probe: async ({ start, app }) => {
       const server = await start({ gpus: 2 });
       const id = await submit(server, app, doing());
@@ -138,7 +138,7 @@ export const submissions = [
     theirs: 'runs on the GPUs',
     ours: 'runs on the CPU',
     verdict: 'purpose',
-    why: 'who asks for the CPU gets it',
+    why: 'a job that asks for the CPU gets the CPU',
     probe: async ({ start, app }) => {
       const server = await start({ gpus: 2 });
       const id = await submit(server, app, { cpu: '1' });
