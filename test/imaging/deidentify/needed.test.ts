@@ -167,6 +167,16 @@ describe('private attributes', () => {
     expect(found?.attributes).toEqual(['PatientName (0010,0010)']);
   });
 
+  test('A private attribute is found in an item that does not say whose it is, whatever another item says', async () => {
+    const known = [
+      element(0x20050010, 'LO', 'Philips MR Imaging DD 001'),
+      element(0x2005100e, 'FL', floats(0.25)),
+    ];
+    const more = [element(0x00081110, 'SQ', [known, [element(0x2005100e, 'LO', 'Meier')]])];
+    const found = await identityIn(await fileOf(more), async () => {});
+    expect(found?.attributes).toEqual(['private attribute (2005,100E)']);
+  });
+
   test('The time that decay of GE counts from is shifted with the others', async () => {
     const more = [
       element(0x00080022, 'DA', '20240102'),

@@ -38,6 +38,7 @@ const valueStart = 256;
 const emptyBytes: ReadonlySet<number> = new Set(Buffer.from('\0 ^=\\'));
 
 const identityRemoved = 0x0012_0062;
+const item = 0xfffe_e000;
 
 /** Whether an attribute is private, and not the name of its creator (PS3.5, 7.8.1). */
 function isPrivate(tag: number): boolean {
@@ -161,6 +162,9 @@ async function inspect(
       if (isPadding && !isZeros) throw new DamagedElements();
       isPadding = isZeros;
       if (!isZeros && vr !== '' && !isVr(vr)) throw new DamagedElements();
+      // Each item names the creators of its own private attributes.
+      if (tag === item)
+        for (const key of creators.keys()) if (key.startsWith(`${depth + 1} `)) creators.delete(key);
       if (tag === identityRemoved && depth === 0) isIdentityRemoved = textOf(bytes, head) === 'YES';
       if ((tag >>> 16) % 2 === 1 && !isPrivate(tag))
         creators.set(`${depth} ${tag >>> 16} ${tag & 0xff}`, textOf(bytes, head));
