@@ -12,30 +12,8 @@ export interface JobFacts {
   readonly owner: string | null;
 }
 
-export interface AcceptedJob extends JobFacts {
-  /** Bytes of its submission. */
-  readonly bytes: number;
-}
-
 /** Why a job was removed: it expired, somebody removed it, or its result was downloaded and the disk was nearly full. */
 export type GoneCause = 'expired' | 'removed' | 'fetched';
-
-export interface GoneJob extends JobFacts {
-  readonly cause: GoneCause;
-}
-
-export interface WaitingJob extends JobFacts {
-  /** The reason, as a person reads it. */
-  readonly for: string | null;
-  readonly position: number | null;
-}
-
-export interface StartedJob extends JobFacts {
-  /** Empty for a job on the CPU. */
-  readonly gpus: readonly number[];
-  /** Seconds since it was accepted. */
-  readonly waited: number;
-}
 
 export interface EndedJob extends JobFacts {
   readonly state: 'done' | 'error' | 'killed';
@@ -71,24 +49,6 @@ export interface EndedJob extends JobFacts {
   readonly bytes: number | null;
 }
 
-/** An upload was completed. */
-export interface CompletedUpload {
-  /** Name of the token that sent it; null for the token of the environment, or none. */
-  readonly owner: string | null;
-  readonly bytes: number;
-}
-
-/** Something was removed before its time, to make room on the disk. */
-export interface Eviction {
-  /** Name of the token whose upload or job it was; null for the token of the environment, or none. */
-  readonly owner: string | null;
-  /** The job whose result or output it was; null for an upload. */
-  readonly id: string | null;
-  readonly bytes: number;
-  /** Name of the token for whose upload or submission the room was made. */
-  readonly requester: string | null;
-}
-
 /** A request that was answered with an error. */
 export interface RefusedRequest {
   readonly method: string;
@@ -107,61 +67,71 @@ export interface RefusedRequest {
   readonly route: string | null;
 }
 
-/** A fault of the machine keeps jobs waiting, or is gone. */
-export interface MachineFault {
-  /** What is at fault: `sandbox`, `disk`, or a GPU. */
-  readonly what: string;
-  /** A sentence; null once it is gone. */
-  readonly fault: string | null;
-}
-
 /** Ids of apps that were added to the server or removed from it. */
 export interface ChangedApps {
   readonly added: readonly string[];
   readonly removed: readonly string[];
 }
 
-/** The server was drained and refuses new jobs, or accepts them again. */
-export interface Drained {
-  readonly isDraining: boolean;
-  /** Number of jobs that have not ended. */
-  readonly active: number;
-}
-
-/** An admin has taken GPUs out, so that no new job gets them, or put them back. */
-export interface DrainedGpus {
-  readonly gpus: readonly number[];
-  readonly isDrained: boolean;
-}
-
-/** The file of the named tokens was changed, and the server uses the new one. */
-export interface ChangedTokens {
-  readonly before: TokenDocument;
-  readonly after: TokenDocument;
-}
-
-/** The token file can be used again, after it was reported as unusable. */
-export interface MendedTokens {
-  /** How many there are, revoked ones included. */
-  readonly tokens: number;
-}
-
 /** The events of a server, by name. */
 export interface ServerHappenings {
-  accepted: AcceptedJob;
-  waiting: WaitingJob;
-  started: StartedJob;
+  accepted: JobFacts & {
+    /** Of its submission. */
+    readonly bytes: number;
+  };
+  waiting: JobFacts & {
+    /** The reason, as a person reads it. */
+    readonly for: string | null;
+    readonly position: number | null;
+  };
+  started: JobFacts & {
+    /** Empty for a job on the CPU. */
+    readonly gpus: readonly number[];
+    /** Seconds since it was accepted. */
+    readonly waited: number;
+  };
   ended: EndedJob;
-  removed: GoneJob;
-  uploaded: CompletedUpload;
-  evicted: Eviction;
+  removed: JobFacts & { readonly cause: GoneCause };
+  /** An upload was completed. */
+  uploaded: {
+    /** Name of the token that sent it; null for the token of the environment, or none. */
+    readonly owner: string | null;
+    readonly bytes: number;
+  };
+  /** Something was removed before its time, to make room on the disk. */
+  evicted: {
+    /** Name of the token whose upload or job it was; null for the token of the environment, or none. */
+    readonly owner: string | null;
+    /** The job whose result or output it was; null for an upload. */
+    readonly id: string | null;
+    readonly bytes: number;
+    /** Name of the token for whose upload or submission the room was made. */
+    readonly requester: string | null;
+  };
   refused: RefusedRequest;
   apps: ChangedApps;
-  drained: Drained;
-  gpusDrained: DrainedGpus;
-  fault: MachineFault;
-  tokens: ChangedTokens;
-  tokensMended: MendedTokens;
+  /** The server was drained and refuses new jobs, or accepts them again. */
+  drained: {
+    readonly isDraining: boolean;
+    /** Number of jobs that have not ended. */
+    readonly active: number;
+  };
+  /** An admin has taken GPUs out, so that no new job gets them, or put them back. */
+  gpusDrained: { readonly gpus: readonly number[]; readonly isDrained: boolean };
+  /** A fault of the machine keeps jobs waiting, or is gone. */
+  fault: {
+    /** What is at fault: `sandbox`, `disk`, or a GPU. */
+    readonly what: string;
+    /** A sentence; null once it is gone. */
+    readonly fault: string | null;
+  };
+  /** The file of the named tokens was changed, and the server uses the new one. */
+  tokens: { readonly before: TokenDocument; readonly after: TokenDocument };
+  /** The token file can be used again, after it was reported as unusable. */
+  tokensMended: {
+    /** How many there are, revoked ones included. */
+    readonly tokens: number;
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { counted, errorKinds, formatBytes } from '../../contract/index.js';
-import type { EndedJob, JobFacts, ServerEvents, StartedJob } from '../../server/events.js';
+import type { EndedJob, JobFacts, ServerEvents } from '../../server/events.js';
 import { formatDuration } from '../terminal/index.js';
 import type { LogLevel } from './flags.js';
 import type { ServerLog } from './server-log.js';
@@ -27,7 +27,7 @@ const refusals = { max: 20, interval: 10_000 };
 
 const of = (owner: string | null): string => (owner === null ? '' : ` of ${owner}`);
 
-function placeOf({ gpus }: Pick<StartedJob, 'gpus'>): string {
+function placeOf({ gpus }: Pick<EndedJob, 'gpus'>): string {
   return gpus.length === 0 ? 'the CPU' : `GPU ${gpus.join(', ')}`;
 }
 

@@ -30,8 +30,8 @@ export class Shares {
 
   /** How much an owner has used; the owner with less goes first. */
   of(owner: Owner): number {
-    const use = this.#current(owner);
-    return use === undefined ? 0 : use.used + use.held * advance;
+    const { used, held } = this.#current(owner);
+    return used + held * advance;
   }
 
   /** Devices that an owner holds now. */
@@ -42,9 +42,7 @@ export class Shares {
   /** An owner gets devices or, with a negative number, returns them. */
   hold(owner: Owner, devices: number): void {
     if (devices === 0) return;
-    const use = this.#current(owner) ?? { used: 0, at: this.now(), held: 0 };
-    use.held += devices;
-    this.#uses.set(owner, use);
+    this.#current(owner).held += devices;
   }
 
   /**
@@ -52,16 +50,14 @@ export class Shares {
    * @param ago milliseconds since the end of the use
    */
   remember(owner: Owner, deviceTime: number, ago: number): void {
-    const use = this.#current(owner) ?? { used: 0, at: this.now(), held: 0 };
-    use.used += deviceTime * 2 ** (-ago / halfLife);
-    this.#uses.set(owner, use);
+    this.#current(owner).used += deviceTime * 2 ** (-ago / halfLife);
   }
 
   /** The use of an owner, updated to now: earlier use decays, and held devices are added. */
-  #current(owner: Owner): Use | undefined {
-    const use = this.#uses.get(owner);
-    if (!use) return undefined;
+  #current(owner: Owner): Use {
     const time = this.now();
+    const use = this.#uses.get(owner) ?? { used: 0, at: time, held: 0 };
+    this.#uses.set(owner, use);
     const decay = 2 ** (-(time - use.at) / halfLife);
     use.used = use.used * decay + use.held * (halfLife / Math.LN2) * (1 - decay);
     use.at = time;
