@@ -40,139 +40,43 @@ export interface Completed {
 
 const beside = (unit: Unit, name: string): string => path.join(path.dirname(unit.path), name);
 
-/** The files of one group, by their locations. */
-class Group {
-  #known: Map<string, Unit> | undefined;
+/** A file of a group, and whether it was added to it; null if there is none, or `refused` if it cannot be sent. */
+type Found = { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null;
+type Find = (targets: readonly string[], base: string | undefined) => Found;
 
-  constructor(
-    private readonly units: readonly Unit[],
-    private readonly obstacles: Obstacles,
-  ) {}
-
-  /** Built when the first one is needed: most groups have no halves, but may have thousands of files. */
-  get #byPlace(): Map<string, Unit> {
-    this.#known ??= new Map(this.units.map((unit) => [path.resolve(unit.path), unit]));
-    return this.#known;
-  }
-
-  /** The first of these files that is in the group; otherwise the first that can be added, marked as `isNew`. */
-  find(
-    targets: readonly string[],
-    base: string | undefined,
-  ): { readonly unit: Unit; readonly isNew: boolean } | 'refused' | null {
+/** Finds the first of some files that is in the group; otherwise the first that can be added to it. */
+function finderIn(units: readonly Unit[], obstacles: Obstacles): Find {
+  let known: Map<string, Unit> | undefined;
+  return (targets, base) => {
+    // Built when it is first needed: most groups have no halves, but may have thousands of files.
+    known ??= new Map(units.map((unit) => [path.resolve(unit.path), unit]));
     for (const target of targets) {
-      const unit = this.#byPlace.get(path.resolve(target));
+      const unit = known.get(path.resolve(target));
       if (unit) return { unit, isNew: false };
     }
     for (const target of targets) {
       const look = lookAt(target);
       if (!look || look.stats?.isDirectory()) continue;
-      const fault = look.stats?.size === 0 ? emptyFile : look.fault;
+      const size = look.stats?.size ?? 0;
+      const fault = look.stats && size === 0 ? emptyFile : look.fault;
       if (fault !== null) {
-        this.obstacles.add(target, fault);
+        obstacles.add(target, fault);
         return 'refused';
       }
-      const unit: Unit = {
-        kind: 'file',
-        path: target,
-        size: look.stats?.size ?? 0,
-        format: formatNameOf(target),
-        ...(base === undefined ? {} : { base }),
-      };
-      this.#byPlace.set(path.resolve(target), unit);
+      const format = formatNameOf(target);
+      const unit: Unit = { kind: 'file', path: target, size, format, ...(base !== undefined && { base }) };
+      known.set(path.resolve(target), unit);
       return { unit, isNew: true };
     }
     return null;
-  }
+  };
 }
 
-/** Adds the headers of `.img` files that are named without them. */
-function withHeaders(units: readonly Unit[], obstacles: Obstacles): { units: Unit[]; headless: Unit[] } {
-  const group = new Group(units, obstacles);
-  const headless: Unit[] = [];
-  const all = units.flatMap((unit) => {
-    if (unit.kind !== 'file' || !isPairVoxels(unit.path)) return [unit];
-    const header = group.find(headerNamesOf(unit.path), unit.base);
-    if (header === null) headless.push(unit);
-    return header !== null && header !== 'refused' && header.isNew ? [header.unit, unit] : [unit];
-  });
-  return { units: all, headless };
-}
-
-/** A header while its voxels are looked for. */
-class Joining {
-  readonly halves: Halves[] = [];
-  readonly followed: Followed[] = [];
-  /** Headers with a voxel file that cannot be sent, and the reason, worded to follow the path of that file. */
-  readonly refused: { header: Unit; file: string; why: string }[] = [];
-
-  constructor(
-    private readonly group: Group,
-    private readonly obstacles: Obstacles,
-    private readonly failsAlone: boolean,
-  ) {}
-
-  /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
-  async add(header: Unit): Promise<void> {
-    const read = (max: number) => firstBytes(header.path, max);
-    const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
-    if (wanted.length === 0) return;
-    const [layout, count] = [dataLayoutOf(header.path, read), wanted.length];
-    const voxels: Unit[] = [];
-    for (const [first = '', ...others] of wanted) {
-      const name = first.replace(/^(\.[/\\])+/, '');
-      if (/[/\\]/.test(name)) {
-        const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
-        this.obstacles.add(
-          header.path,
-          `${why}put both into one directory, with the name alone in the header`,
-        );
-        const file = beside(header, name);
-        if (this.obstacles.purpose === 'shown' && lookAt(file)?.stats)
-          await this.#isRefused(header, file, layout, count);
-        return;
-      }
-      const found = this.group.find(
-        [name, ...others].map((each) => beside(header, each)),
-        header.base,
-      );
-      if (found === null) {
-        const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
-        this.obstacles.add(header.path, why);
-      }
-      if (found === null || found === 'refused') return;
-      const isNamed = found.unit.kind === 'file' && found.unit.isNamed === true;
-      if (!isNamed && (await this.#isRefused(header, found.unit.path, layout, count))) return;
-      voxels.push(found.unit);
-    }
-    // We have no reader for AFNI headers, so only the end of a packed voxel file shows whether it is complete.
-    const checked = header.format === 'AFNI' ? voxels : [header];
-    for (const { path: file } of this.obstacles.purpose === 'sent' ? checked : []) {
-      const why = await volumeFault(file);
-      if (why === null) continue;
-      this.refused.push({ header, file: voxels[0]?.path ?? file, why });
-      if (!this.failsAlone) this.obstacles.add(file, why);
-      return;
-    }
-    this.halves.push({ header, voxels });
-  }
-
-  /** Whether a file that only a header names does not leave. */
-  async #isRefused(header: Unit, file: string, layout: DataLayout | null, count: number): Promise<boolean> {
-    const root =
-      header.kind === 'file' && header.root !== undefined
-        ? header.root
-        : await realpath(path.dirname(header.path));
-    const isLink = lstatSync(file).isSymbolicLink();
-    const verdict = await verdictOn({ role: 'data', path: file, isLink, root, layout, count });
-    if (verdict.leaves) {
-      if (verdict.target !== null) this.followed.push({ path: file, target: verdict.target });
-      return false;
-    }
-    this.refused.push({ header, file, why: verdict.why });
-    if (!this.failsAlone) this.obstacles.add(file, verdict.why);
-    return true;
-  }
+/** A header with a voxel file that cannot be sent, and the reason, worded to follow the path of that file. */
+interface Refused {
+  readonly header: Unit;
+  readonly file: string;
+  readonly why: string;
 }
 
 /**
@@ -186,10 +90,76 @@ export async function withMissingHalves(
   obstacles: Obstacles,
   failsAlone = false,
 ): Promise<Completed> {
-  const { units: given, headless } = withHeaders(found, obstacles);
-  const joining = new Joining(new Group(given, obstacles), obstacles, failsAlone);
-  for (const unit of given) await joining.add(unit);
-  const { halves, followed, refused } = joining;
+  const find = finderIn(found, obstacles);
+  const headless: Unit[] = [];
+  const given = found.flatMap((unit) => {
+    if (unit.kind !== 'file' || !isPairVoxels(unit.path)) return [unit];
+    const header = find(headerNamesOf(unit.path), unit.base);
+    if (header === null) headless.push(unit);
+    return header !== null && header !== 'refused' && header.isNew ? [header.unit, unit] : [unit];
+  });
+  const halves: Halves[] = [];
+  const followed: Followed[] = [];
+  const refused: Refused[] = [];
+  const refuse = (header: Unit, file: string, why: string) => {
+    refused.push({ header, file, why });
+    if (!failsAlone) obstacles.add(file, why);
+  };
+
+  /** Whether a file that only a header names does not leave. */
+  const isRefused = async (header: Unit, file: string, layout: DataLayout | null, count: number) => {
+    const named = header.kind === 'file' ? header.root : undefined;
+    const root = named ?? (await realpath(path.dirname(header.path)));
+    const isLink = lstatSync(file).isSymbolicLink();
+    const verdict = await verdictOn({ role: 'data', path: file, isLink, root, layout, count });
+    if (!verdict.leaves) refuse(header, file, verdict.why);
+    else if (verdict.target !== null) followed.push({ path: file, target: verdict.target });
+    return !verdict.leaves;
+  };
+
+  /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
+  const join = async (header: Unit): Promise<void> => {
+    const read = (max: number) => firstBytes(header.path, max);
+    const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
+    if (wanted.length === 0) return;
+    const [layout, count] = [dataLayoutOf(header.path, read), wanted.length];
+    const voxels: Unit[] = [];
+    for (const [first = '', ...others] of wanted) {
+      const name = first.replace(/^(\.[/\\])+/, '');
+      if (/[/\\]/.test(name)) {
+        const why = `has its voxels in ${quotePath(first)}, and files are sent without their directories; `;
+        obstacles.add(header.path, `${why}put both into one directory, with the name alone in the header`);
+        const file = beside(header, name);
+        if (obstacles.purpose === 'shown' && lookAt(file)?.stats)
+          await isRefused(header, file, layout, count);
+        return;
+      }
+      const half = find(
+        [name, ...others].map((each) => beside(header, each)),
+        header.base,
+      );
+      if (half === null) {
+        const why = `has its voxels in ${quoteName(name)}, which is not beside it; put it there, or leave the header out`;
+        obstacles.add(header.path, why);
+      }
+      if (half === null || half === 'refused') return;
+      const isNamed = half.unit.kind === 'file' && half.unit.isNamed === true;
+      if (!isNamed && (await isRefused(header, half.unit.path, layout, count))) return;
+      voxels.push(half.unit);
+    }
+    // We have no reader for AFNI headers, so only the end of a packed voxel file shows whether it is complete.
+    const checked = header.format === 'AFNI' ? voxels : [header];
+    for (const { path: file } of obstacles.purpose === 'sent' ? checked : []) {
+      const why = await volumeFault(file);
+      if (why === null) continue;
+      refused.push({ header, file: voxels[0]?.path ?? file, why });
+      if (!failsAlone) obstacles.add(file, why);
+      return;
+    }
+    halves.push({ header, voxels });
+  };
+
+  for (const unit of given) await join(unit);
   const voxelsOf = new Map(halves.map((each) => [each.header, each.voxels]));
   const voxels = new Set(halves.flatMap((each) => each.voxels));
   const added = new Set<Unit>();
@@ -202,19 +172,17 @@ export async function withMissingHalves(
     for (const each of own) added.add(each);
     return [unit, ...own];
   });
-  const isHeadless = (unit: Unit) => !voxels.has(unit);
-  const alone = headless.filter(isHeadless).map((unit) => unit.path);
   return {
     units,
     halves,
-    headless: alone,
+    headless: headless.filter((unit) => !voxels.has(unit)).map((unit) => unit.path),
     followed,
     incomplete: refused.map(({ header }) => header),
     faults: faultsOf(refused),
   };
 }
 
-const faultsOf = (refused: Joining['refused']): ReadonlyMap<string, string> =>
+const faultsOf = (refused: readonly Refused[]): ReadonlyMap<string, string> =>
   new Map(
     refused.flatMap(({ header, file, why }) => [
       [path.resolve(file), why] as const,
