@@ -121,26 +121,14 @@ export class FileSender {
   }
 }
 
-/** A count for each file, and their sum. */
-class Counts {
-  readonly #counts = new Map<StagedFile, number>();
-  sum = 0;
-
-  set(file: StagedFile, count: number): void {
-    this.sum += count - (this.#counts.get(file) ?? 0);
-    this.#counts.set(file, count);
-  }
-
-  get(file: StagedFile): number {
-    return this.#counts.get(file) ?? 0;
-  }
-}
+/** Bytes of a file: all, those that are hashed, and those that the server has. */
+type Bytes = Record<'size' | 'hashed' | 'there', number>;
 
 /** Shows the progress of all files together, and reports what the server had already. */
 class Progress {
-  readonly #sizes = new Counts();
-  readonly #there = new Counts();
-  readonly #hashed = new Counts();
+  readonly #bytes: ReadonlyMap<StagedFile, Bytes>;
+  /** Of all files. */
+  readonly #sum: Bytes = { size: 0, hashed: 0, there: 0 };
   readonly #count: number;
   #isSending = false;
   readonly #found = new Set<StagedFile>();
@@ -152,28 +140,29 @@ class Progress {
     private readonly reporter: Reporter,
   ) {
     this.#count = files.length;
-    for (const file of files) this.#sizes.set(file, file.size);
+    this.#bytes = new Map(files.map((file) => [file, { size: 0, hashed: 0, there: 0 }]));
+    for (const file of files) this.sized(file, file.size);
   }
 
   sized(file: StagedFile, size: number): void {
-    this.#sizes.set(file, size);
+    this.#set(file, 'size', size);
   }
 
   hashed(file: StagedFile, bytes: number): void {
-    this.#hashed.set(file, bytes);
+    this.#set(file, 'hashed', bytes);
     // Once anything is being sent, the bar shows that.
-    if (!this.#isSending) this.reporter.progress('Hashing', this.#hashed.sum, this.#sizes.sum);
+    if (!this.#isSending) this.reporter.progress('Hashing', this.#sum.hashed, this.#sum.size);
   }
 
   moved(file: StagedFile, there: number): void {
     this.#isSending = true;
-    this.#there.set(file, there);
-    this.reporter.progress('Uploading', this.#there.sum, this.#sizes.sum);
+    this.#set(file, 'there', there);
+    this.reporter.progress('Uploading', this.#sum.there, this.#sum.size);
   }
 
   /** Notes how much of a file the server had. Called again if another request has added to it since. */
   found(file: StagedFile, there: number): void {
-    const size = this.#sizes.get(file);
+    const size = this.#bytes.get(file)?.size ?? 0;
     this.moved(file, there);
     if (there > 0 && there < size)
       this.reporter.note(
@@ -187,5 +176,12 @@ class Progress {
     const files = `${this.#whole} of ${counted(this.#count, 'file')}`;
     const are = this.#whole === 1 ? 'is' : 'are';
     this.reporter.note(`${files} ${are} already on the server (${formatBytes(this.#saved)} not sent)`);
+  }
+
+  #set(file: StagedFile, what: keyof Bytes, count: number): void {
+    const bytes = this.#bytes.get(file);
+    if (!bytes) return;
+    this.#sum[what] += count - bytes[what];
+    bytes[what] = count;
   }
 }
