@@ -31,7 +31,7 @@ function indexOf(document: TokenDocument, name: string): number {
   return index;
 }
 
-/** The document with one entry changed. */
+/** Returns the document with one entry changed. */
 function changed(document: TokenDocument, name: string, change: (entry: TokenEntry) => TokenEntry) {
   const index = indexOf(document, name);
   return {
@@ -60,7 +60,7 @@ export function withToken(
     expires: string | null;
     token: string;
     limits?: LimitTable;
-    /** Ids of the apps that it has; null for all. */
+    /** Ids of the apps that its owner may use; null for all. */
     apps?: readonly string[] | null;
   },
 ): TokenDocument {
@@ -87,15 +87,15 @@ export function withToken(
   return { ...document, tokens: [...document.tokens, entry] };
 }
 
-/** Makes a token invalid. @throws TokenChangeError for an unknown name */
+/** Revokes a token. @throws TokenChangeError for an unknown name */
 export const withoutToken = (document: TokenDocument, name: string): TokenDocument =>
   changed(document, name, (entry) => ({ ...entry, hash: null, revoked_at: entry.revoked_at ?? now() }));
 
-/** Changes limits of a token; those that are not named stay. @throws TokenChangeError for an unknown name */
+/** Changes the given limits of a token and leaves its other limits unchanged. @throws TokenChangeError for an unknown name */
 export const withLimits = (document: TokenDocument, name: string, limits: LimitTable): TokenDocument =>
   changed(document, name, (entry) => ({ ...entry, limits: { ...entry.limits, ...limits } }));
 
-/** Says which apps a token has; null for all. @throws TokenChangeError for an unknown name */
+/** Sets the apps that a token may use; null for all. @throws TokenChangeError for an unknown name */
 export const withApps = (
   document: TokenDocument,
   name: string,
@@ -103,15 +103,15 @@ export const withApps = (
 ): TokenDocument =>
   changed(document, name, ({ apps: _, ...entry }) => (ids === null ? entry : { ...entry, apps: [...ids] }));
 
-/** Changes limits of a role; those that are not named stay. */
+/** Changes the given limits of a role and leaves its other limits unchanged. */
 export const withRoleLimits = (document: TokenDocument, role: Role, limits: LimitTable): TokenDocument => ({
   ...document,
   roles: { ...document.roles, [role]: { ...document.roles[role], ...limits } },
 });
 
 /**
- * Replaces a token by a new one of the same name, with the same jobs. Works for a revoked token too, and for an expired
- * one that gets a new expiry time.
+ * Replaces a token with a new one that has the same name and therefore the same jobs. Also works for a revoked token, and for an
+ * expired one that gets a new expiry time.
  * @param expires undefined leaves the expiry time unchanged
  * @throws TokenChangeError for an unknown name, or a time in the past
  */
@@ -133,8 +133,8 @@ export const withNewSecret = (
   });
 
 /**
- * Changes the token file, and creates it if it does not exist. A server that reads it meanwhile finds the old tokens or
- * the new ones; if two commands change it at the same time, one waits. The file keeps its owner and mode.
+ * Changes the token file, or creates it if it does not exist. A server that reads the file meanwhile gets either the old or the
+ * new tokens. If two commands change it at the same time, one waits. The file keeps its owner and mode.
  * @param change returns the new content, given the current one; may throw
  * @throws TokenFileError, or what `change` throws
  */

@@ -4,11 +4,11 @@ import { quoteName } from '../contract/index.js';
 export const roles = ['user', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** An owner's limits, as the token file spells them: active jobs, GPUs in use at once, bytes. */
+/** An owner's limits, under their names in the token file: active jobs, GPUs in use at once, bytes kept, bytes of one upload. */
 export const limitNames = ['max_jobs', 'max_gpus', 'max_kept', 'max_upload'] as const;
 export type LimitName = (typeof limitNames)[number];
 
-/** Limits as the file has them. Null lifts the role's limit; a missing name means that the role's limit applies. */
+/** Limits as written in the token file. Null lifts the role's limit; if a name is missing, the role's limit applies. */
 export type LimitTable = Readonly<{ [Name in LimitName]?: number | null | undefined }>;
 
 /** A limit, and a phrase that says whose it is: `of the role 'user'`. */
@@ -44,11 +44,11 @@ export function limitsFor(
 
 /** Who sends a request. */
 export interface Principal {
-  /** The name of the token. Null for the token of the environment, and for everybody if no token is required. */
+  /** The name of the token. Null for the environment's token, and for everybody if no token is required. */
   readonly name: string | null;
   readonly role: Role;
   readonly limits: Limits;
-  /** Ids of the apps that they may use; null for all of the server. */
+  /** Ids of the apps that the sender may use; null for all apps of the server. */
   readonly apps: readonly string[] | null;
 }
 
@@ -58,7 +58,7 @@ export const theAdmin: Principal = { name: null, role: 'admin', limits: noLimits
 /** The owner of a job: the name of a token, or null for the admin of the environment's token. */
 export type Owner = string | null;
 
-/** Whether a principal may see and change what belongs to an owner. */
+/** Whether a principal may see and change what an owner has. */
 export const mayReach = ({ name, role }: Principal, owner: Owner): boolean =>
   role === 'admin' || name === owner;
 

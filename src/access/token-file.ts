@@ -6,7 +6,7 @@ import { oneLine, quoteName, quotePath } from '../contract/index.js';
 import { decodedText, faultWithoutPath } from '../files/index.js';
 import { roles } from './principal.js';
 
-/** Marks a token as one of ours, so that secret scanners can find leaked ones. */
+/** Prefix of every token, by which secret scanners recognise leaked ones. */
 const mark = 'ra_';
 
 /** A new token: 256 random bits, in characters that need no quotes in a shell or a header. */
@@ -18,10 +18,10 @@ export const newToken = (): string => `${mark}${randomBytes(32).toString('base64
  */
 export const hashOf = (token: string): string => `sha256:${createHash('sha256').update(token).digest('hex')}`;
 
-/** The form of a hash. */
+/** What a stored hash looks like. */
 const hashPattern = /^sha256:[0-9a-f]{64}$/;
 
-/** Others can change the file or its directory. The message says how to fix that. */
+/** The token file, or its directory, can be changed by others. The message says how to fix that. */
 class UnsafeFile extends Error {
   override readonly name = 'UnsafeFile';
 }
@@ -29,7 +29,7 @@ class UnsafeFile extends Error {
 const othersWrite = 0o022;
 const sticky = 0o1000;
 
-/** @throws UnsafeFile if it belongs to another user */
+/** Checks that a file or directory belongs to this user or to root. @throws UnsafeFile otherwise */
 function checkOwner({ uid }: Stats, name: string): void {
   const own = process.getuid?.();
   if (own === undefined || uid === own || uid === 0) return;
@@ -39,9 +39,9 @@ function checkOwner({ uid }: Stats, name: string): void {
 }
 
 /**
- * Refuses a file that somebody other than root and this user could write to or replace, judging by its owner and mode and
- * those of its directory. A directory in which nobody can replace the files of others (the sticky bit, as on /tmp) will
- * do.
+ * Refuses a file that somebody other than root and this user could write to or replace, judging by the owner and mode of the file
+ * and its directory. A directory with the sticky bit, such as /tmp, is accepted, because nobody can replace other users' files in
+ * it.
  * @param stats of the open file
  * @throws UnsafeFile
  */
@@ -60,42 +60,42 @@ function refuseUnsafe(file: string, stats: Stats): void {
   throw new UnsafeFile(`${quotePath(first)} can be written by others; run 'chmod go-w ${first}'`);
 }
 
-/** Version of the file that this program writes. */
+/** Version of the file format that this program writes. */
 const currentVersion = 1;
-/** Longest file that is read, in bytes: some 50,000 tokens. */
+/** Maximum size in bytes of a file that is read: some 50,000 tokens. */
 const maxBytes = 16 << 20;
 
-/** What a name may consist of, so that it can appear in records, logs and commands without quotes. */
+/** The characters allowed in a name, chosen so that it can appear in records, logs and commands without quotes. */
 export const namePattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/;
 export const nameRule = 'up to 64 letters, digits and . _ @ -, beginning with a letter or a digit';
 
 const time = z.iso.datetime();
 const count = z.int().min(0).nullable();
-/** Limits by name; `principal.ts` says what they mean. */
+/** Limits by name; `principal.ts` explains them. */
 const limitTable = z
   .strictObject({ max_jobs: count, max_gpus: count, max_kept: count, max_upload: count })
   .partial();
 const tokenEntry = z.strictObject({
   name: z.string().regex(namePattern, `must be ${nameRule}`),
   role: z.enum(roles),
-  /** Null once it is revoked. The name stays, so that nobody else gets its owner's jobs. */
+  /** Null once the token is revoked. Its name remains, so that nobody else gets its owner's jobs. */
   hash: z.string().regex(hashPattern, 'must be sha256: and 64 hexadecimal digits').nullable(),
   created_at: time,
   expires_at: time.nullable().default(null),
   revoked_at: time.nullable().default(null),
   limits: limitTable.default({}),
-  /** Ids of the apps that it may use; missing for all. */
+  /** Ids of the apps that the token may use; missing for all. */
   apps: z.array(z.string().min(1)).min(1).optional(),
 });
 const tokenDocument = z.strictObject({
   version: z.literal(currentVersion),
-  /** Limits for everybody with a role, unless their own token sets others. */
+  /** Limits for everybody with a role, unless their own token sets other limits. */
   roles: z.strictObject({ user: limitTable, admin: limitTable }).partial().default({}),
   tokens: z.array(tokenEntry),
 });
 
 export type TokenDocument = z.infer<typeof tokenDocument>;
-/** One named token, as the file has it. */
+/** A named token, as stored in the file. */
 export type TokenEntry = TokenDocument['tokens'][number];
 
 export const noTokens: TokenDocument = { version: currentVersion, roles: {}, tokens: [] };
@@ -111,7 +111,7 @@ function firstRepeated(texts: readonly string[]): string | undefined {
   return texts.find((text) => seen.size === seen.add(text).size);
 }
 
-/** @throws Error with a message that quotes nothing from the file except names */
+/** Parses the content of a token file. @throws Error with a message that quotes nothing from the file except names */
 function parseTokens(text: string): TokenDocument {
   let json: unknown;
   try {
@@ -134,12 +134,12 @@ function parseTokens(text: string): TokenDocument {
   return parsed.data;
 }
 
-/** Opens it without waiting at a pipe. */
+/** Opens the token file. `O_NONBLOCK` keeps the open from blocking on a FIFO. */
 const openTokens = (file: string): number => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
 
 /**
- * Reads the file, unless others can write it.
- * @throws TokenFileError
+ * Reads the token file.
+ * @throws TokenFileError also if others can write to it
  */
 export function readTokens(file: string): TokenDocument {
   try {
@@ -159,7 +159,7 @@ export function readTokens(file: string): TokenDocument {
   }
 }
 
-/** The index of a token in the file, -1 if it is not there. Case is ignored. */
+/** The index of a named token in the file, -1 if there is none. Case is ignored. */
 export const placeOf = ({ tokens }: TokenDocument, name: string): number =>
   tokens.findIndex((each) => each.name.toLowerCase() === name.toLowerCase());
 

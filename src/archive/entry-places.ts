@@ -15,12 +15,12 @@ import { ArchiveError } from './errors.js';
 /** A path that begins with a drive letter, which is absolute on Windows. */
 const drivePath = /^[A-Za-z]:/;
 
-/** Maximum number of parts of the path of an entry. */
+/** Maximum number of parts in an entry's path. */
 export const maxParts = 64;
 
 /**
- * The path that an archive's entry gets under `root`. Null for a name that would leave `root`, is absolute on any system,
- * or has a part that is not safe (see `isSafeName`).
+ * The path of an archive's entry under `root`. Null for a name that would leave `root`, is absolute on any system, or has a part
+ * that is not safe (see `isSafeName`).
  */
 export function entryPath(root: string, name: string, platform = process.platform): string | null {
   const parts = name.replace(/\/+$/, '').split('/');
@@ -30,7 +30,8 @@ export function entryPath(root: string, name: string, platform = process.platfor
 }
 
 /**
- * Whether `A.txt` and `a.txt` are the same file in a directory, as on FAT under any system. Tried with an empty file.
+ * Whether `A.txt` and `a.txt` are the same file in a directory, as they are on FAT under any system. Creates an empty file to
+ * find out.
  */
 function foldsCase(directory: string): boolean {
   const probe = path.join(directory, `.remote-app-Case-${process.pid}`);
@@ -58,16 +59,16 @@ export interface PlaceOptions {
   readonly notes: Notes;
 }
 
-/** The name of an entry, and the path below the root that it would get in an archive of its own. */
+/** An entry's name, and the path that it would get if it were the only entry. */
 interface WantedPath {
   readonly name: string;
-  /** The name without slashes at its end. */
+  /** The name without trailing slashes. */
   readonly own: string;
   readonly place: string;
 }
 
 /**
- * Chooses places for entries so that an impossible name affects only that file: it is renamed or left out, with a note.
+ * Chooses paths for entries so that an impossible name affects only its own file: the file is renamed or left out, with a note.
  */
 export class LenientPlaces {
   readonly #files = new Set<string>();
@@ -85,8 +86,8 @@ export class LenientPlaces {
   }
 
   /**
-   * The path of each name, in their order; null for one that is left out.
-   * @throws ArchiveError for a name that leads out of the root: such an archive is not an accident
+   * The path of each name, in the order of the names; null for an entry that is left out.
+   * @throws ArchiveError for a name that leads out of the root, because that is never an accident
    */
   all(): (string | null)[] {
     const changed: { readonly index: number; readonly wanted: WantedPath }[] = [];
@@ -95,7 +96,7 @@ export class LenientPlaces {
       if (wanted && wanted.place !== wanted.own) changed.push({ index, wanted });
       return wanted && wanted.place === wanted.own ? this.#choose(wanted) : null;
     });
-    // Entries that keep their names are placed first, so that no changed name takes the name of another entry.
+    // Entries that keep their names are placed first, so that no renamed entry takes the name of another.
     for (const { index, wanted } of changed) places[index] = this.#choose(wanted);
     return places;
   }
@@ -175,9 +176,6 @@ export class LenientPlaces {
   }
 }
 
-/**
- * Whether a text takes more than this many bytes in UTF-8. A UTF-16 unit takes at most three, so the bytes of short texts
- * need not be counted.
- */
+/** Whether a text takes more than this many bytes in UTF-8. A UTF-16 unit takes at most three, so short texts need no count. */
 const isLonger = (text: string, bytes: number): boolean =>
   text.length * 3 > bytes && Buffer.byteLength(text) > bytes;

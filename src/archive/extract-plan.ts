@@ -5,9 +5,9 @@ import { entryPath, LenientPlaces, type PlaceOptions } from './entry-places.js';
 import { ArchiveError } from './errors.js';
 import { ArchiveSource, archiveEnd, entryName, readDirectory, type ZipEntry } from './read-archive.js';
 
-/** Stored and deflated: what every zip program writes. */
+/** Stored and deflated, the methods that every zip program writes. */
 const knownMethods = new Set([0, 8]);
-/** The methods that others may use (APPNOTE, 4.4.5). */
+/** Other methods that an archive may use (APPNOTE, 4.4.5). */
 const otherMethods: Readonly<Record<number, string>> = {
   9: 'Deflate64',
   12: 'bzip2',
@@ -34,16 +34,16 @@ export interface Target {
 export interface PlanOptions extends PlaceOptions {
   /** Whether an entry whose name is impossible here is renamed or left out; otherwise the archive is refused. */
   readonly lenient: boolean;
-  /** Lets other work run in between, since an archive may have 200,000 entries. */
+  /** Lets other work run while entries are planned, since an archive may have 200,000. */
   readonly slice: TimeSlice;
 }
 
-/** What macOS adds to the archives that it makes. A `._scan.nii.gz` would be taken for a volume. */
+/** Matches what macOS adds to archives. A `._scan.nii.gz` would be taken for a volume. */
 const ofMacOs = /(^|[/\\])(__MACOSX([/\\]|$)|\._[^/\\]*$|\.DS_Store$)/;
 
 /**
- * The place of every entry. An entry that must not be written refuses the archive before anything is written. What macOS has
- * added to an uploaded archive is left out, as it is in a directory that is sent.
+ * Chooses the path of every entry. An entry that must not be written causes the whole archive to be refused before anything is
+ * written. Files that macOS added to an uploaded archive are left out, as they are when a directory is sent.
  * @throws ArchiveError
  */
 export async function planEntries(all: readonly ZipEntry[], options: PlanOptions): Promise<Target[]> {
@@ -75,8 +75,8 @@ const isDirectoryName = (name: string): boolean => name.endsWith('/');
 const itself = './';
 
 /**
- * The entry name in an uploaded archive. Empty parts and `.` are dropped, and a backslash counts as a separator, because
- * some Windows programs write it. A result keeps its names, since its files may be called so.
+ * The name of an entry in an uploaded archive. Empty parts and `.` are dropped, and a backslash counts as a separator, because
+ * some Windows programs write it. The names in a result stay unchanged, because its files may really have such names.
  */
 function uploadedName(name: string): string {
   if (!/\\|\/\/|(^|\/)\.(\/|$)/.test(name)) return name;
@@ -110,7 +110,10 @@ function checkKind(entry: ZipEntry, name: string): void {
   }
 }
 
-/** @returns null for the root itself */
+/**
+ * Chooses the paths of entries whose names must all be possible here.
+ * @returns null for the root itself
+ */
 async function strictPlaces(options: PlanOptions, names: readonly string[]): Promise<(string | null)[]> {
   const { root, reserved, platform, slice } = options;
   const kept = new Set(reserved.map((name) => path.join(root, name)));
@@ -131,21 +134,21 @@ async function strictPlaces(options: PlanOptions, names: readonly string[]): Pro
   return places;
 }
 
-/** Disk space taken by a directory, and the least that a file takes, in bytes. */
+/** Disk space in bytes that a directory takes, and the least that a file takes. */
 const block = 4096;
 
-/** The space that targets need on the disk. */
+/** The disk space that targets need. */
 export interface DiskCost {
   /** Number of files and directories. A single short entry name may need sixty directories. */
   readonly entries: number;
-  /** Bytes of the files, as the archive states them. */
+  /** Total size of the files in bytes, as stated in the archive. */
   readonly content: number;
-  /** Additional bytes: directories, and the unused rest of the last block of each file. */
+  /** Additional bytes: directories, and the unused end of each file's last block. */
   readonly overhead: number;
 }
 
 /**
- * The space that extracting these targets under `root` needs.
+ * The disk space needed to extract these targets under `root`.
  * @throws ArchiveError for more than `maxEntries` files and directories
  */
 export async function diskCost(
@@ -184,16 +187,16 @@ export async function diskCost(
 }
 
 /**
- * Maximum number of entries checked before an upload, since unzipper takes 3 KB of memory for each. The server checks all
- * of them.
+ * Maximum number of entries that are checked before an upload, since unzipper takes 3 KB of memory for each. The server checks
+ * archives of any size.
  */
 const maxLookedThrough = 50_000;
 
 /**
- * Checks what an archive's directory says of its entries, by the rules of a server that extracts it: a person learns of an
- * encrypted entry before the upload.
- * @returns whether a file is in it, and not only directories
- * @throws ArchiveError if it cannot be read, or must not be extracted
+ * Checks an archive's directory by the rules of the server that will extract it, so that a person learns of an encrypted entry,
+ * for example, before the upload.
+ * @returns whether the archive contains a file, and not only directories
+ * @throws ArchiveError if the archive cannot be read or must not be extracted
  */
 export async function checkArchive(archive: string): Promise<boolean> {
   await using source = await ArchiveSource.open(archive);
@@ -203,7 +206,7 @@ export async function checkArchive(archive: string): Promise<boolean> {
   const targets = await planEntries(entries, {
     root: '/',
     reserved: [],
-    // The archive is extracted by a server, which runs on Linux, whatever system this is.
+    // A server will extract the archive, and servers run on Linux, whatever this system is.
     platform: 'linux',
     lenient: false,
     notes: new Notes(),

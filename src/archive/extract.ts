@@ -11,7 +11,7 @@ import { MadeDirectories, openTarget, UnplaceableEntry } from './open-target.js'
 import { ArchiveSource, isDeflated, placeOfContent, readDirectory, type ZipEntry } from './read-archive.js';
 
 /**
- * Entries up to this size, compressed and not, are read, inflated and written in one step: streams take ten times as
+ * Entries up to this size, both compressed and extracted, are read, inflated and written in one step: streams take ten times as
  * long.
  */
 const smallSize = 256 * 1024;
@@ -19,13 +19,13 @@ const smallSize = 256 * 1024;
 export interface ExtractOptions {
   /** Maximum disk space, in bytes, for all files and directories together. */
   readonly maxBytes: number;
-  /** Maximum number of files and directories, including directories that only appear in the names of files. */
+  /** Maximum number of files and directories, including directories that appear only as parts of file names. */
   readonly maxEntries: number;
   /** Names at the top of the destination that no entry may take. */
   readonly reserved?: readonly string[];
   /**
-   * Whether an entry whose name is impossible here is renamed or left out, with a note; otherwise the archive is refused.
-   * A name that leads out of the destination always refuses the archive.
+   * Whether an entry with a name that is impossible here is renamed or left out, with a note; otherwise the archive is refused.
+   * An archive with a name that leads out of the destination is always refused.
    */
   readonly lenient?: boolean;
   /** The mode of new files before the umask; only this user can read them by default. */
@@ -33,11 +33,11 @@ export interface ExtractOptions {
   /** The system whose rules for names apply; by default this machine's. */
   readonly platform?: NodeJS.Platform;
   readonly signal?: AbortSignal;
-  /** Called with the bytes written so far, and the bytes in all as the archive states them. */
+  /** Called with the number of bytes written so far, and the total that the archive states. */
   readonly onProgress?: (bytes: number, total: number) => void;
   /**
-   * Called before anything is written, with the number of files and directories, the bytes that they will take of the disk,
-   * and those of them that are content of files. What it returns is awaited.
+   * Called before anything is written, with the number of files and directories, the disk space in bytes that they will take, and
+   * how much of that is file content. Its result is awaited.
    */
   readonly onPlan?: (entries: number, bytes: number, content: number) => unknown;
 }
@@ -45,13 +45,13 @@ export interface ExtractOptions {
 export interface Extracted {
   readonly files: number;
   readonly bytes: number;
-  /** Number of entries that were left out because something else is in their place. Always 0 in strict mode. */
+  /** Number of entries that were left out because something else already has their name. Always 0 in strict mode. */
   readonly unplaced: number;
   /** One sentence for each entry that was renamed or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
 }
 
-/** Passes the bytes of a file on, up to a limit, and checks them against the size and checksum that the archive states. */
+/** Passes on the bytes of a file, up to a limit, and checks them against the size and checksum that the archive states. */
 function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => void): Transform {
   let bytes = 0;
   let sum = 0;
@@ -74,10 +74,10 @@ function checked(entry: ZipEntry, allowed: number, onBytes: (bytes: number) => v
 }
 
 /**
- * Extracts a zip archive under `destination`. Limits are counted while bytes are written, because the sizes that an archive
- * states may be wrong. Names, links and duplicates are checked before the first byte is written. What exists stays as it is, and no
- * link below the destination is followed. After an error, the files that were extracted whole stay too.
- * @throws ArchiveError for an archive that is damaged, unsafe or past the bounds
+ * Extracts a zip archive under `destination`. Limits are enforced on the bytes that are written, because the sizes stated in an
+ * archive may be wrong. Names, links and duplicates are checked before the first byte is written. Existing files are never
+ * overwritten, and no link below the destination is followed. After an error, the files that were extracted completely remain.
+ * @throws ArchiveError for an archive that is damaged, unsafe or over the limits
  */
 export async function extractArchive(
   archive: string,
@@ -164,21 +164,21 @@ async function writeEntry(
       onBytes(size);
       return;
     }
-    // The streams below find the fault.
+    // The read fails again in the streams below, which report it.
   }
   const check = checked(entry, allowed, onBytes);
   const packed = source.stream(start, compressedSize);
-  // In pieces of the default, 16 KB, a large entry takes twice as long.
+  // With the default chunks of 16 KB, a large entry takes twice as long.
   const inflate = isDeflated(entry) ? createInflateRaw({ chunkSize: 1 << 18 }) : null;
   const steps = inflate ? [packed, inflate, check] : [packed, check];
-  // A stream that is destroyed closes its file, whatever `autoClose` says. This file is closed by who opened it: closed twice,
-  // its number may already be another file's or a socket's.
+  // A destroyed stream closes its file, whatever `autoClose` says. Here the caller closes the file. If it were closed twice, the
+  // second close could hit another file or socket that has reused its descriptor.
   const close = (_: number, done: (error: null) => void) => done(null);
   const file = createWriteStream('', { fd: descriptor, autoClose: false, fs: { write, writev, close } });
   try {
     await pipeline([...steps, file], signal ? { signal } : {});
   } catch (cause) {
-    // On Node 20 a write may still be under way, which would go wherever the number leads once the file is closed.
+    // On Node 20, a write may still be in progress; if the descriptor were closed now and reused, it would go to another file.
     if (!file.closed) await new Promise<void>((resolve) => file.destroy().once('close', resolve));
     throw cause;
   }

@@ -1,13 +1,13 @@
 import { quoteName } from '../contract/index.js';
 
 /**
- * A part of a path as archiver keeps it. archiver reads a backslash as a slash, and drops what looks like a drive at the
- * start of a path: `T1:mask.nii` and `T2:mask.nii` would both become `mask.nii`.
+ * A part of a path in a form that archiver preserves. archiver reads a backslash as a slash, and drops what looks like a drive
+ * letter at the start of a path: `T1:mask.nii` and `T2:mask.nii` would both become `mask.nii`.
  */
 export const carriedPart = (part: string, isFirst: boolean): string =>
   part.replaceAll(isFirst ? /[\\:]/g : /\\/g, '_');
 
-/** A path with forward slashes as archiver keeps it. */
+/** A path with forward slashes, in a form that archiver preserves. */
 export const carriedName = (name: string): string =>
   name
     .split('/')

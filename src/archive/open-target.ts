@@ -5,26 +5,29 @@ import { errorCode, isRealDirectory } from '../files/index.js';
 import { ArchiveError } from './errors.js';
 import type { Target } from './extract-plan.js';
 
-/** Extraction and packing write new files only, and never follow a link to one. */
+/** Flags for opening files that extraction and packing write: only new files, and never through a link. */
 export const newFlags = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW;
 
-/** Creates directories below a root, each only once, without following links. */
+/** Creates directories below a root, each once, without following links. */
 export class MadeDirectories {
   readonly #made: Set<string>;
 
-  /** @param root a directory that exists; the path to it may contain links, since the user chose it */
+  /** @param root an existing directory; the path to it may contain links, since the user chose it */
   constructor(root: string) {
     this.#made = new Set([path.join(root)]);
   }
 
-  /** @throws the system's error; EEXIST if something other than a directory has the name */
+  /**
+   * Creates a directory and its missing parents. @throws the system's error; EEXIST if something other than a directory has the
+   * name
+   */
   make(directory: string): void {
     if (this.#made.has(directory)) return;
     this.make(path.dirname(directory));
     try {
       mkdirSync(directory);
     } catch (cause) {
-      // Windows and macOS have other codes for a directory that exists already.
+      // Windows and macOS report an existing directory with other codes.
       if (!['EEXIST', 'EPERM', 'EISDIR'].includes(errorCode(cause)) || !isRealDirectory(directory))
         throw cause;
     }
@@ -33,12 +36,12 @@ export class MadeDirectories {
 }
 
 /**
- * Error codes that mean that no file can have this name here: something has it already, it is too long, or the file system
- * does not allow its characters.
+ * Error codes for a name that no file can have here: it is taken, it is too long, or the file system does not allow its
+ * characters.
  */
 const unplaceable = ['EEXIST', 'EISDIR', 'ENOTDIR', 'ENAMETOOLONG', 'ELOOP', 'EINVAL', 'EILSEQ'];
 
-/** An entry that cannot be written, because of its name or because something else is in its place. */
+/** An entry that cannot be written, because of its name or because something else has that name. */
 export class UnplaceableEntry extends ArchiveError {
   constructor(target: Target, code: string, options?: ErrorOptions) {
     super('unplaced', `its entry ${quoteName(target.entry.path)} cannot be placed (${code})`, options);
@@ -46,8 +49,8 @@ export class UnplaceableEntry extends ArchiveError {
 }
 
 /**
- * Opens the new file that an entry is written to, or makes its directory. The file is opened synchronously: the thread pool takes
- * several times as long, and an archive may have thousands of files.
+ * Opens the new file that an entry is written to, or creates its directory. The file is opened synchronously, because the thread
+ * pool takes several times as long and an archive may have thousands of files.
  * @returns a descriptor; null for a directory
  * @throws UnplaceableEntry, or the system's error
  */

@@ -11,8 +11,9 @@ import type { ZipWriter } from './zip-writer.js';
 const readSize = 1024 * 1024;
 
 /**
- * The bytes of pieces of a file, which has to stay as it was when it was opened.
- * @param onFlaw called with what is wrong, as a phrase that follows the name of the file. If it does not throw, the bytes end there
+ * Yields these pieces of a file, which must not change after it is opened.
+ * @param onFlaw called with what is wrong, as a phrase that follows the name of the file. If it does not throw, the output ends
+ *   there
  */
 async function* contentOf(
   file: FileHandle,
@@ -42,13 +43,13 @@ async function* contentOf(
 
 const deflate = promisify(deflateRaw);
 
-/** File formats that are already compressed. Sampling only their header could mislead. */
+/** File formats that are already compressed. Samples of such a file could mislead if they hit only its header. */
 const compressedSuffix = /\.(gz|png|jpe?g|jp2|zip|zst|xz|bz2|7z|mp4|webp|npz|safetensors)$/i;
 
-/** Bytes of one sample. */
+/** Size in bytes of one sample. */
 const sampleBytes = 64 * 1024;
 
-/** A file that deflates to more than this share of its size is stored: the saving is not worth the time. */
+/** A file that deflates to more than this share of its size is stored instead, because the saving is not worth the time. */
 const worthwhile = 0.92;
 
 /**
@@ -69,7 +70,7 @@ async function isCompressible(file: FileHandle, size: number): Promise<boolean> 
 
 export interface EntryPackerOptions {
   readonly notes: Notes;
-  /** Whether a file that cannot be read whole ends the packing. */
+  /** Whether a file that cannot be read completely ends the packing. */
   readonly strict: boolean;
   /** Whether no file is deflated. */
   readonly isStored: boolean;
@@ -95,13 +96,13 @@ export class EntryPacker {
     await this.count();
   }
 
-  /** Counts an entry, including one that is left out, because looking at it is work too. */
+  /** Counts an entry, also if it is left out, because examining it is work too. */
   async count(): Promise<void> {
     this.entries += 1;
     await this.options.onMore(this.entries, this.bytes);
   }
 
-  /** Whether a file can be read at all; otherwise a note says that it is left out. */
+  /** Whether a file can be read at all; if not, a note says that it is left out. */
   async #isReadable(name: string, file: FileHandle): Promise<boolean> {
     try {
       await file.read(Buffer.alloc(1), 0, 1, 0);
@@ -115,7 +116,10 @@ export class EntryPacker {
     }
   }
 
-  /** Adds a file while it is read. A flaw of pieces ends the packing: they were chosen by the content of the file. */
+  /**
+   * Adds a file to the archive while reading it. If the caller chose pieces of it, any flaw ends the packing, because they were
+   * chosen by the file's content.
+   */
   async #addFile(
     name: string,
     stats: Stats,
@@ -128,7 +132,7 @@ export class EntryPacker {
       notes.add(`${quoteName(name)} ${flaw}`);
     };
     const content = contentOf(file, stats, pieces ?? [{ start: 0, end: stats.size }], onFlaw);
-    // A part that cannot be read is reported when the content is read.
+    // A read error is reported later, when the content is read.
     const shrinks = () => isCompressible(file, stats.size).catch(() => false);
     const deflates = !isStored && !compressedSuffix.test(name) && (await shrinks());
     await this.zip.addFile(name, stats, this.#counted(content), deflates);

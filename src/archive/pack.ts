@@ -17,30 +17,30 @@ export interface ListedFile {
   readonly path: string;
   /** Size in bytes, if the caller knows it already. */
   readonly size?: number;
-  /** Returns the pieces to pack instead of the whole content. Called when the file's turn comes. */
+  /** Returns the pieces to pack instead of the whole content. Called just before the file is packed. */
   readonly pieces?: () => Promise<readonly PackedPiece[]>;
 }
 
 export interface PackOptions {
-  /** Which files are packed, by their path relative to the directory; by default all. */
+  /** Which files to pack, by their path relative to the directory; by default all. */
   readonly include?: (name: string) => boolean;
-  /** Which files a link inside the directory may lead to, by the target's relative path; by default all. */
+  /** Which files a link inside the directory may lead to, by the target's path relative to the directory; by default all. */
   readonly includeTarget?: (name: string) => boolean;
-  /** A second name to pack a file under, given its name; null for none. */
+  /** Returns a second name to pack a file under, given its name; null for none. */
   readonly alsoAs?: (name: string) => string | null;
   readonly signal?: AbortSignal;
   /**
    * Called with the numbers of entries (files, empty directories, and everything left out) and bytes read so far; packing
-   * continues when it resolves.
+   * continues when the result resolves.
    */
   readonly onProgress?: (entries: number, bytes: number) => Promise<void> | void;
   /** Whether to make files of this process's user readable if they are not. */
   readonly openUp?: boolean;
-  /** Whether entries show neither the times nor the modes of their files. */
+  /** Whether to hide the times and modes of the files in their entries. */
   readonly withoutStats?: boolean;
   /**
-   * Whether no file is deflated: with `withoutStats`, equal files in the same order make equal archives, on any machine and with any
-   * version of zlib.
+   * Whether no file is deflated. Together with `withoutStats`, equal files in the same order then make equal archives, on any
+   * machine and with any version of zlib.
    */
   readonly isStored?: boolean;
 }
@@ -50,13 +50,13 @@ type Course = Pick<PackOptions, 'signal' | 'onProgress' | 'withoutStats' | 'isSt
 
 export interface Packed {
   readonly files: number;
-  /** Size of the files, not of the archive. */
+  /** Total size in bytes of the files, not of the archive. */
   readonly bytes: number;
   /** One sentence for each file that was renamed, cut or left out; past 20 the last one says how many more there are. */
   readonly notes: readonly string[];
 }
 
-/** The files, each under a name that archiver keeps. A changed name is numbered if another file has it. */
+/** The files, each under a name that archiver preserves. A changed name is numbered if another file has it. */
 function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly ListedFile[] {
   const taken = new Set(files.map(({ name }) => name));
   const counts = new Map<string, number>();
@@ -74,7 +74,7 @@ function carriedFiles(files: readonly ListedFile[], notes: Notes): readonly List
 }
 
 /**
- * Opens files one after the other. Links are followed, because the owner of the files chose them, unlike the files that
+ * Opens the files one after the other. Links are followed, because the files were chosen by their owner, unlike those that
  * `walkFiles` finds in a job's output.
  */
 async function* openListed(files: readonly ListedFile[], notes: Notes): AsyncGenerator<OpenedFile> {
@@ -83,7 +83,7 @@ async function* openListed(files: readonly ListedFile[], notes: Notes): AsyncGen
       yield { name, stats: await stat(place), file: null };
       continue;
     }
-    // Does not block on a FIFO that has taken the file's place.
+    // `O_NONBLOCK` keeps the open from blocking if a FIFO has replaced the file.
     await using file = await open(place, constants.O_RDONLY | constants.O_NONBLOCK);
     const stats = await file.stat();
     yield pieces ? { name, stats, file, pieces: await pieces() } : { name, stats, file };
@@ -134,8 +134,8 @@ async function* withSecondNames(
 }
 
 /**
- * Writes the files under `source` into a zip archive on `sink`. Files that would not shrink are stored, the others are
- * deflated; sizes past 4 GiB use zip64; links that leave the directory, and files that cannot be read, are left out.
+ * Writes the files under `source` into a zip archive on `sink`. Files that shrink are deflated, others are stored; sizes over 4
+ * GiB use zip64. Links that lead out of the directory, and files that cannot be read, are left out.
  * @param source a directory, not a link to one
  * @throws the system's error if `source` is not a directory, or `sink` fails
  */
@@ -150,7 +150,7 @@ export async function packTo(sink: Writable, source: string, options: PackOption
 }
 
 /**
- * Writes these files, links followed, into a zip archive on `sink`.
+ * Writes these files into a zip archive on `sink`, following links.
  * @throws if a file cannot be opened, or `sink` fails
  */
 export const packListedTo = (
@@ -163,8 +163,8 @@ export const packListedTo = (
 };
 
 /**
- * Makes the zip archive `archive`. It gets its name when it is complete and synced to the disk; before that, and after a
- * failure, no file has that name.
+ * Creates the zip archive `archive`. The file gets this name only when it is complete and synced to disk; until then, and after a
+ * failure, no file has it.
  */
 async function intoArchive(archive: string, pack: (sink: Writable) => Promise<Packed>): Promise<Packed> {
   const partial = `${archive}.partial`;
@@ -189,8 +189,8 @@ export const packDirectory = (source: string, archive: string, options: PackOpti
   intoArchive(archive, (sink) => packTo(sink, source, options));
 
 /**
- * Packs these files, links followed, into the zip archive `archive`.
- * @throws if there are more than can be extracted, or a file cannot be read completely
+ * Packs these files into the zip archive `archive`, following links.
+ * @throws if there are more files than can be extracted, or one cannot be read completely
  */
 export async function packListed(
   files: readonly ListedFile[],
@@ -203,7 +203,7 @@ export async function packListed(
   return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
 }
 
-/** Removes a directory that a job made under the archive's name: a file cannot be renamed over a directory. */
+/** Removes a directory that a job created under the archive's name, because a file cannot be renamed over a directory. */
 async function clearDirectory(archive: string): Promise<void> {
   const stats = await lstat(archive).catch(() => null);
   if (stats?.isDirectory()) await rm(archive, { recursive: true });

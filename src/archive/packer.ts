@@ -1,10 +1,10 @@
 import { Turns } from '../files/index.js';
 import { type Packed, packDirectory } from './pack.js';
 
-/** How many archives are made at once: Node's thread pool, which reads and deflates, has four threads. */
+/** Maximum number of archives that are made at once: Node's thread pool, which reads and deflates, has four threads. */
 const quickTurns = 4;
 
-/** How many large archives are made at the same time as the small ones. */
+/** Maximum number of large archives that are made at once, in addition to the small ones. */
 const longTurns = 2;
 
 /** How much of a directory was packed: entries and bytes. */
@@ -13,10 +13,13 @@ interface Work {
   readonly bytes: number;
 }
 
-/** How much work makes a directory large: about a second. */
+/** The amount of work from which a directory counts as large: about a second. */
 const large: Work = { entries: 5_000, bytes: 64 * 1024 * 1024 };
 
-/** How much of a large directory is packed while others wait. Without turns one result, of sparse files, could take hours. */
+/**
+ * How much of a large directory is packed before it gives way to waiting ones. Otherwise one result of sparse files could take
+ * hours.
+ */
 const turn: Work = { entries: 20_000, bytes: 256 * 1024 * 1024 };
 
 /** Whether either limit is reached. */
@@ -24,20 +27,19 @@ const reaches = (done: Work, { entries, bytes }: Work): boolean =>
   done.entries >= entries || done.bytes >= bytes;
 
 /**
- * Packs directories, a few at a time; the others wait. A directory that turns out to be large gives up its turn and waits
- * for one among the large ones, so that a small result never waits for a large one. If others are waiting, a large one
- * gives up its turn after a share of the work and waits until they have had theirs. A waiting one keeps at most five
- * descriptors open (the source, a directory below it and its listing, a file, the archive), and there are no more of them
- * than active jobs. Reading, deflating and writing run on Node's thread pool, piece by piece, so packing does not block
- * the event loop.
+ * Packs a few directories at once; the others wait. A directory that turns out to be large gives up its turn and queues with the
+ * other large ones, so that a small result never waits for a large one. While others are waiting, a large one gives up its turn
+ * again after a share of the work. A waiting pack keeps at most five descriptors open (the source, a directory below it and its
+ * listing, a file, the archive), and there are at most as many packs as active jobs. Reading, deflating and writing run on Node's
+ * thread pool, piece by piece, so packing does not block the event loop.
  */
 export class Packer {
   readonly #quick = new Turns(quickTurns);
   readonly #long = new Turns(longTurns);
 
   /**
-   * Packs a directory (see `packDirectory`). Files of this user that are not readable are made readable. Aborting the
-   * signal ends it and leaves no partial archive.
+   * Packs a directory (see `packDirectory`). Makes this user's unreadable files readable. Aborting the signal ends the packing
+   * and leaves no partial archive.
    * @throws what `packDirectory` throws, or the reason of the signal
    */
   async pack(source: string, archive: string, signal: AbortSignal): Promise<Packed> {
@@ -57,7 +59,7 @@ export class Packer {
     }
   }
 
-  /** @param long the work done when the current long turn began; null in a turn among the small ones */
+  /** @param long the work done when the current turn among the large directories began; null in a turn among the small ones */
   #isTurnOver(long: Work | null, done: Work): boolean {
     if (long === null) return reaches(done, large);
     const inTurn = { entries: done.entries - long.entries, bytes: done.bytes - long.bytes };

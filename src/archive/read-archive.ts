@@ -9,13 +9,13 @@ import { end64Size, endSize, entrySize, locatorSize } from './zip-directory.js';
 const chunkSize = 64 * 1024;
 
 /**
- * The bytes of an archive, as unzipper asks for them. All streams read through one open file, so no stream can leak a
- * descriptor, and replacing the file in the meantime has no effect.
+ * The content of an archive, in the form that unzipper reads. All streams read through one open file, so no stream can leak a
+ * descriptor, and the archive may be replaced in the meantime without effect.
  */
 export class ArchiveSource implements AsyncDisposable {
-  /** The read error of the disk, if there was one; unzipper only sees that the file ended too soon. */
+  /** The disk's read error, if there was one; unzipper sees only that the file ended too soon. */
   failure: unknown;
-  /** The bytes that were read last. Small entries lie next to each other, so one read serves many of them. */
+  /** The bytes that were read last. Small entries are adjacent, so one read serves many of them. */
   #window: { readonly start: number; readonly bytes: Buffer } = { start: 0, bytes: Buffer.alloc(0) };
 
   private constructor(
@@ -32,12 +32,15 @@ export class ArchiveSource implements AsyncDisposable {
     return this.bytes;
   }
 
-  /** So many bytes from this position on, or as many as there are: most archives of a cohort are far smaller than a chunk. */
+  /**
+   * A buffer for `length` bytes from a position, or for as many as the archive has: most archives of a cohort are far smaller
+   * than a chunk.
+   */
   #room(position: number, length: number): Buffer {
     return Buffer.allocUnsafe(Math.max(0, Math.min(length, this.bytes - position)));
   }
 
-  /** So many bytes from this position on; fewer at the end of the file. */
+  /** Reads `length` bytes from a position; fewer at the end of the file. */
   async read(position: number, length: number): Promise<Buffer> {
     const at = position - this.#window.start;
     if (at >= 0 && at + length <= this.#window.bytes.length) {
@@ -59,7 +62,10 @@ export class ArchiveSource implements AsyncDisposable {
     return buffer.subarray(0, filled);
   }
 
-  /** The bytes from this position on. A damaged directory may give one that no file reaches; the result is then empty. */
+  /**
+   * Streams the bytes from a position on. A damaged directory may name a position beyond the end of the file; the stream is then
+   * empty.
+   */
   stream(position: number, length = Number.MAX_SAFE_INTEGER): Readable {
     return Readable.from(this.#chunks(position, length), { objectMode: false, highWaterMark: chunkSize });
   }
@@ -73,7 +79,7 @@ export class ArchiveSource implements AsyncDisposable {
       const chunk = this.#room(position + done, Math.min(chunkSize, length - done));
       if (chunk.length === 0) return;
       let count: number;
-      // Wraps only the read: an error of the consumer is thrown where it takes the bytes.
+      // Covers only the read: an error of the consumer is thrown at the `yield`.
       try {
         count = (await this.file.read(chunk, 0, chunk.length, position + done)).bytesRead;
       } catch (cause) {
@@ -101,8 +107,8 @@ async function readAt(file: FileHandle, position: number, length: number): Promi
 }
 
 /**
- * The position of the end record in the last bytes of an archive: the last one whose comment reaches exactly to the end,
- * else the last one whose comment fits. -1 if there is none.
+ * The position of the end record in the last bytes of an archive: the last record whose comment ends exactly at the end of the
+ * file, otherwise the last one whose comment fits. -1 if there is none.
  */
 function findEndRecord(tail: Buffer): number {
   let fitting = -1;
@@ -118,9 +124,8 @@ function findEndRecord(tail: Buffer): number {
 }
 
 /**
- * Checks that nothing but records of the archive's end lies between its directory and the end record. Otherwise, if a
- * file holds two archives, the end record of the second could be taken for the end of the first, whose entries it points
- * to.
+ * Checks that only records of the archive's end stand between its directory and the end record. Otherwise, in a file that holds
+ * two archives, the end record of the second, whose offsets lead into the first, could be read as the end of the first.
  * @throws ArchiveError
  */
 async function checkPlace(
@@ -135,21 +140,21 @@ async function checkPlace(
 }
 
 interface ArchiveEnd {
-  /** Bytes of the archive. */
+  /** Size of the archive in bytes. */
   readonly size: number;
-  /** As it states them. */
+  /** Number of entries that the archive states. */
   readonly entries: number;
-  /** Position and length of the directory of entries. */
+  /** Position and length of the archive's directory, in bytes. */
   readonly directory: { readonly start: number; readonly length: number };
-  /** Bytes from the start of the end record to the end of the archive: where unzipper must look for it. */
+  /** Number of bytes from the start of the end record to the end of the file: how far from the end unzipper must search. */
   readonly tailSize: number;
 }
 
 /**
- * What the archive states: its number of entries, and where its directory and its end record are. unzipper allocates
- * memory for that many entries before it reads the first, so the number is checked beforehand; and it is told to use the
- * same record.
- * @throws ArchiveError if there is no end record, or if it is not that of the directory
+ * Reads an archive's end record: its stated number of entries, and the positions of its directory and of the record itself.
+ * unzipper allocates memory for the stated number of entries before it reads the first one, so that number is checked beforehand,
+ * and unzipper is made to use the same record.
+ * @throws ArchiveError if there is no end record, or if it does not belong to the directory
  */
 export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   const { size } = await file.stat();
@@ -183,7 +188,7 @@ export async function archiveEnd(file: FileHandle): Promise<ArchiveEnd> {
   return { size, entries, directory, tailSize };
 }
 
-/** What the directory of an archive says about one entry, with unzipper's names. */
+/** What an archive's directory says about one entry, under unzipper's names. */
 export type ZipEntry = Pick<
   File,
   | 'path'
@@ -204,8 +209,8 @@ const upper =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
 
 /**
- * The name of an entry. Many programs write UTF-8 without marking it, so a name that is valid UTF-8 is read as that, and
- * any other name as the format says.
+ * The name of an entry. Many programs write UTF-8 without marking it, so a name that is valid UTF-8 is decoded as UTF-8; any
+ * other name is decoded as the format prescribes.
  */
 export function entryName(entry: ZipEntry): string {
   const bytes = entry.pathBuffer;
@@ -215,13 +220,13 @@ export function entryName(entry: ZipEntry): string {
   return Array.from(bytes, (byte) => (byte < 0x80 ? String.fromCharCode(byte) : upper[byte - 0x80])).join('');
 }
 
-/** Takes options like unzipper's other `open` functions; its types do not say so. */
+/** Accepts options like unzipper's other `open` functions, although its types do not say so. */
 type OpenCustom = (
   source: ArchiveSource,
   options: { readonly tailSize: number },
 ) => Promise<CentralDirectory>;
 
-/** The error for an archive whose extraction would silently omit a part. */
+/** The error for an archive of which a part would silently not be extracted. */
 const otherCount = (): ArchiveError =>
   new ArchiveError(
     'corrupt',
@@ -229,8 +234,8 @@ const otherCount = (): ArchiveError =>
   );
 
 /**
- * The entries of an archive, as its directory lists them.
- * @throws ArchiveError if there are too many, they overlap, or the directory cannot be read, or not to its end
+ * The entries of an archive, as listed in its directory.
+ * @throws ArchiveError if there are too many, if they overlap, or if the directory cannot be read completely
  */
 export async function readDirectory(source: ArchiveSource, maxEntries: number): Promise<readonly ZipEntry[]> {
   const { entries: stated, tailSize, directory, size } = await archiveEnd(source.file);
@@ -257,14 +262,14 @@ export async function readDirectory(source: ArchiveSource, maxEntries: number): 
   return files;
 }
 
-/** The local header in front of an entry's bytes, which repeats most of what the archive's directory says. */
+/** Signature of the local header in front of an entry's content, which repeats most of what the archive's directory says. */
 const signature = 0x04034b50;
 
-/** Bytes of that header before the name. */
+/** Length of that header in bytes, up to the name. */
 const localHeaderSize = 30;
 
 /**
- * Where the bytes of an entry begin in its archive.
+ * The position in the archive at which an entry's content begins.
  * @throws ArchiveError if there is no local header at the position given in the directory
  */
 export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Promise<number> {
@@ -274,5 +279,5 @@ export async function placeOfContent(source: ArchiveSource, entry: ZipEntry): Pr
   return offset + localHeaderSize + header.readUInt16LE(26) + header.readUInt16LE(28);
 }
 
-/** Whether the bytes of an entry are deflated; they are stored as they are otherwise. */
+/** Whether an entry's content is deflated; otherwise it is stored unchanged. */
 export const isDeflated = (entry: ZipEntry): boolean => entry.compressionMethod !== 0;

@@ -16,7 +16,7 @@ import {
 import { maxParts } from './entry-places.js';
 import { carriedPart, changedName } from './member-names.js';
 
-/** Bytes, or a range of those of the file that is packed (`end` is behind the last). */
+/** Bytes to pack, or a range of the packed file to copy (`end` is exclusive). */
 export type PackedPiece = Uint8Array | { readonly start: number; readonly end: number };
 
 /** A file that is being packed. */
@@ -25,7 +25,7 @@ export interface OpenedFile {
   readonly stats: Stats;
   /** Open until the next file is requested; null for an empty directory. */
   readonly file: FileHandle | null;
-  /** What is packed in place of its content. */
+  /** What is packed instead of the file's content. */
   readonly pieces?: readonly PackedPiece[];
 }
 
@@ -42,13 +42,13 @@ export interface WalkOptions {
   readonly onLeftOut?: () => Promise<void> | void;
 }
 
-/** Follows no link, and does not block on a FIFO that has no writer. */
+/** Flags that follow no link and do not block on a FIFO without a writer. */
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Deepest nesting of directories whose files can be extracted again. */
+/** Maximum depth of directories whose files can be extracted again. */
 const maxDepth = maxParts - 1;
 
-/** Adds permissions that the owner lacks, if this process's user is the owner. False if nothing was changed. */
+/** Adds permissions that the file's owner lacks, if this process runs as the owner. Returns false if nothing was changed. */
 async function addPermissions(target: Buffer, permissions: number): Promise<boolean> {
   const { uid, mode } = await lstat(target);
   if (uid !== process.geteuid?.() || (mode & permissions) === permissions) return false;
@@ -57,10 +57,10 @@ async function addPermissions(target: Buffer, permissions: number): Promise<bool
 }
 
 /**
- * The regular files and empty directories under `root`: first the files of a directory, sorted by name, then those of its
- * directories. A symbolic link to a file under `root` counts as that file. All other entries (links that lead out of
- * `root`, FIFOs, files that cannot be read) are skipped with a note. What is under `root` must not change meanwhile: a result
- * is packed when no process of its job is left.
+ * Yields the regular files and empty directories under `root`: first the files of a directory, sorted by name, then the content
+ * of its directories. A symbolic link to a file under `root` counts as that file. Everything else (links that lead out of `root`,
+ * FIFOs, unreadable files) is skipped with a note. The content of `root` must not change meanwhile: a result is packed only when
+ * no process of its job is left.
  * @throws the system's error if `root` is not a readable directory
  */
 export async function* walkFiles(root: string, options: WalkOptions): AsyncGenerator<OpenedFile> {
@@ -70,7 +70,7 @@ export async function* walkFiles(root: string, options: WalkOptions): AsyncGener
 }
 
 class FileWalk {
-  /** The names that directories have in the archive, which end with a slash, by the bytes of their paths. */
+  /** The names of directories in the archive, with a slash at the end, by their paths (bytes as Latin-1). */
   readonly #names = new Map<string, string>();
 
   constructor(
@@ -121,7 +121,7 @@ class FileWalk {
         this.#names.set(entry.path.toString('latin1'), `${prefix}${nameIn(entry)}/`);
   }
 
-  /** One entry, if it is a file to pack. @returns whether it is */
+  /** Yields an entry if it is a file to pack. @returns whether it was one */
   async *#file({ path: place, kind }: WalkedEntry, name: string): AsyncGenerator<OpenedFile, boolean> {
     if (!this.options.include(name)) return false;
     if (kind === 'other') return this.#pass(name, 'is neither a file nor a directory');
@@ -173,8 +173,8 @@ class FileWalk {
 }
 
 /**
- * The names that the entries of a directory get in an archive. Names in a zip archive are UTF-8: a name whose bytes are not valid
- * UTF-8 is decoded as Latin-1. A changed name is numbered if a neighbour has it already.
+ * Chooses the names of a directory's entries in the archive. Names in a zip archive are UTF-8: a name whose bytes are not valid
+ * UTF-8 is decoded as Latin-1. A changed name is numbered if another entry of the directory already has it.
  * @param prefix the directory's own name in the archive; empty, or it ends with a slash
  */
 function memberNames(prefix: string, entries: readonly WalkedEntry[], notes: Notes) {

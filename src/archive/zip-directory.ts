@@ -1,21 +1,21 @@
-/** The directory of a zip archive, and the records behind it (APPNOTE 6.3, 4.3.12 to 4.3.16). */
+/** The directory at the end of a zip archive, and the records that follow it (APPNOTE 6.3, 4.3.12 to 4.3.16). */
 
-/** The largest values of 16-bit and 32-bit fields. They mean that the real number is in the zip64 record. */
+/** Largest values of 16-bit and 32-bit fields. They mean that the zip64 record holds the real number. */
 const max16 = 0xffff;
 const max32 = 0xffffffff;
 
-/** Bytes of the end record, without the comment of the archive. */
+/** Length in bytes of the end record, without the archive's comment. */
 export const endSize = 22;
 export const locatorSize = 20;
 export const end64Size = 56;
-/** Bytes of an entry of the directory before its name. */
+/** Length in bytes of a directory entry, up to its name. */
 export const entrySize = 46;
-/** The extra field of zip64 as archiver writes it: a head, both sizes, and the offset. */
+/** Length in bytes of the zip64 extra field as archiver writes it: a header, both sizes, and the offset. */
 const extra64Size = 4 + 3 * 8;
-/** The version that a reader needs for zip64. */
+/** The format version that a reader must support for zip64. */
 const version64 = 45;
 
-/** Where a directory lies in its archive, in bytes, and the number of its entries. */
+/** The position and length in bytes of an archive's directory, and its number of entries. */
 interface Directory {
   readonly entries: number;
   readonly start: number;
@@ -23,7 +23,7 @@ interface Directory {
 }
 
 /**
- * Reads where the directory of an archive lies.
+ * Reads the position and length of an archive's directory.
  * @param tail the last bytes of an archive without a comment
  */
 export function directoryIn(tail: Buffer): Pick<Directory, 'start' | 'length'> {
@@ -64,7 +64,7 @@ export function movedDirectory(directory: Buffer, by: number): Buffer {
   return Buffer.concat(moved);
 }
 
-/** The extra field of zip64 for an entry whose sizes are known from its other fields. */
+/** The zip64 extra field for an entry without one; its sizes are read from the 32-bit fields. */
 function extra64(entry: Buffer, offset: number): Buffer {
   const extra = Buffer.alloc(extra64Size);
   extra.writeUInt16LE(1, 0);
@@ -75,8 +75,8 @@ function extra64(entry: Buffer, offset: number): Buffer {
 }
 
 /**
- * The records at the end of an archive. Those of zip64 are among them only if a number needs them, because some programs,
- * such as BusyBox, cannot read archives with zip64.
+ * The records at the end of an archive. Zip64 records are included only if a number needs them, because some programs, such as
+ * BusyBox, cannot read zip64 archives.
  */
 export function endOf({ entries, start, length }: Directory): Buffer {
   const needs64 = entries >= max16 || start >= max32 || length >= max32;

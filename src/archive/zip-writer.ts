@@ -5,33 +5,33 @@ import { pipeline } from 'node:stream/promises';
 import { ZipArchive } from 'archiver';
 import { directoryIn, endOf, movedDirectory } from './zip-directory.js';
 
-/** Bytes of a piece that is read or deflated at once. */
+/** Number of bytes that are read or deflated at once. */
 const pieceSize = 64 * 1024;
 
-/** Entries of a part. archiver takes about 10 KB of memory for each entry when it ends a part. */
+/** Maximum number of entries in a part. archiver takes about 10 KB of memory per entry when it ends a part. */
 const maxPartEntries = 1000;
 
 /** The part of a file's mode that an archive contains: who may read, write and execute it. */
 const permissions = 0o777;
 
-/** The time and mode of entries without those of their files: the earliest time that zip knows, and the usual mode. */
+/** The time and mode of entries that hide those of their files: the earliest time that zip can represent, and the usual mode. */
 const noStats = { date: new Date(Date.UTC(1980, 0, 1)), mode: 0o644 };
 
-/** A part of the archive: a zip archive of its own, whose directory is not passed on. */
+/** A part of the archive: a small zip archive, whose own directory is not passed on. */
 interface Part {
   readonly zip: ZipArchive;
-  /** Resolves when all of it was read. */
+  /** Resolves when the whole part was read. */
   copied: Promise<void>;
-  /** Bytes that were passed on. */
+  /** Number of bytes that were passed on. */
   sent: number;
-  /** Everything read since its end began: the rest of the last entries, and the directory. */
+  /** Everything read since the part was ended: the rest of the last entries, and the directory. Null before that. */
   tail: Buffer[] | null;
 }
 
 /**
- * Writes a zip archive to a sink, one entry at a time. archiver needs about 10 KB of memory per entry when it ends an archive. So it
- * writes small archives (parts) whose directories are taken off, and one directory of all entries is written at the end: this
- * takes some 50 bytes per entry, and its name. Names must be those that archiver keeps (see `carriedName`).
+ * Writes a zip archive to a sink, one entry at a time. archiver needs about 10 KB of memory per entry when it ends an archive, so
+ * this class has it write small archives (parts), removes their directories, and writes one directory of all entries at the end,
+ * which takes some 50 bytes per entry plus its name. Names must be in the form that archiver preserves (see `carriedName`).
  */
 export class ZipWriter {
   readonly #failed = new AbortController();
@@ -41,10 +41,10 @@ export class ZipWriter {
   readonly #directory: Buffer[] = [];
   #part: Part | null = null;
   #entries = 0;
-  /** Bytes given to the sink. */
+  /** Number of bytes written to the sink. */
   #size = 0;
 
-  /** @param withoutStats whether entries show neither the times nor the modes of their files */
+  /** @param withoutStats whether to hide the times and modes of the files in their entries */
   constructor(
     sink: Writable,
     signal: AbortSignal | undefined,
@@ -60,8 +60,9 @@ export class ZipWriter {
   }
 
   /**
-   * Adds a file while it is read. If the source throws, abandon the archive, because part of the entry is already written. Even a
-   * short file is passed on as a stream: archiver takes buffers faster than the sink does, and would keep them in memory.
+   * Adds a file while reading it. If the source throws, the caller must abandon the archive, because part of the entry is already
+   * written. Even a short file is passed on as a stream: archiver accepts buffers faster than the sink does, and would hold them
+   * in memory.
    */
   async addFile(name: string, stats: Stats, source: AsyncIterable<Buffer>, deflate: boolean): Promise<void> {
     const part = this.#current();
@@ -133,12 +134,12 @@ export class ZipWriter {
     if (this.#entries % maxPartEntries === 0) await this.#endPart();
   }
 
-  /** Passes on the rest of the entries of the current part, if there is one, and keeps its directory. */
+  /** Passes on the rest of the current part's entries, if there is a part, and stores its directory. */
   async #endPart(): Promise<void> {
     const part = this.#part;
     if (!part) return;
     part.tail = [];
-    // The reader throws the same error.
+    // Reading the part throws the same error.
     part.zip.finalize().catch(() => {});
     await part.copied;
     this.#part = null;

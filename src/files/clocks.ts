@@ -2,17 +2,17 @@ import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
 import { setImmediate } from 'node:timers/promises';
 
-/** Milliseconds of the monotonic clock, since some moment in the past. */
+/** Milliseconds of the monotonic clock, counted from an arbitrary moment. */
 export const monotonicTime = (): number => performance.now();
 
 /** A point in time on the monotonic clock: seconds since the machine's boot. */
 interface BootTime {
-  /** The id of that boot. */
+  /** The id of the boot that the seconds are counted from. */
   readonly boot: string;
   readonly seconds: number;
 }
 
-/** Read once: no process outlives its boot. */
+/** Cached, because no process outlives its boot. */
 let known = '';
 
 /** Id of this boot of the machine; empty if the system has none. */
@@ -20,7 +20,7 @@ export function thisBoot(): string {
   try {
     known ||= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch {
-    // It may be readable later.
+    // The file may become readable later.
   }
   return known;
 }
@@ -35,15 +35,15 @@ export function bootTimeIn(clock: Clock, seconds: number): BootTime | null {
 export const secondsUntil = (clock: Clock, { boot, seconds }: BootTime): number | null =>
   boot === thisBoot() ? seconds - clock.uptime() : null;
 
-/** The clocks and timers that a server reads. Tests pass some that they move. */
+/** The clocks and timers that a server uses. Tests replace them with ones that they can advance. */
 export interface Clock {
-  /** Milliseconds of the wall clock, which may be set. */
+  /** Milliseconds of the wall clock, which may be set forwards or back. */
   now(): number;
-  /** Milliseconds of the monotonic clock, since some moment in the past. */
+  /** Milliseconds of the monotonic clock, counted from an arbitrary moment. */
   monotonic(): number;
   /** Seconds since the machine's boot. */
   uptime(): number;
-  /** Calls something after so many milliseconds, unless the process ends before. Returns a function that cancels it. */
+  /** Calls a function after so many milliseconds, unless the process ends first. Returns a function that cancels the call. */
   after(length: number, call: () => void): () => void;
 }
 
@@ -71,7 +71,7 @@ const slice = 5;
 export class TimeSlice {
   #began = monotonicTime();
 
-  /** Resolves at once unless the slice is used up; otherwise after other work has run. */
+  /** Resolves at once while the slice lasts; otherwise after other work has run. */
   async pause(): Promise<void> {
     if (monotonicTime() - this.#began < slice) return;
     await setImmediate();

@@ -2,11 +2,11 @@ import { type Dirent, lstatSync, mkdirSync, readdirSync, readlinkSync, type Stat
 import path from 'node:path';
 import { errorCode, orElse } from './errors.js';
 
-/** Whether there is a directory at this place, or a link to one. @throws the system's error, but for a missing place */
+/** Whether a path is a directory, or a link to one. @throws the system's error, unless the path does not exist */
 export const isDirectory = (place: string): boolean =>
   statSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** Creates one directory. An existing one is fine too. */
+/** Creates one directory; does nothing if it exists. */
 function makeOne(directory: string, mode: number): void {
   try {
     mkdirSync(directory, { mode });
@@ -16,9 +16,9 @@ function makeOne(directory: string, mode: number): void {
 }
 
 /**
- * Creates a directory and its missing parents. Tries each at most twice, so it always ends: Node's own `recursive` never
- * returns where a directory exists and making one in it fails with ENOENT, as in `/proc`, and its promise version reports
- * ENOENT for a full disk.
+ * Creates a directory and its missing parents. Each is tried at most twice, so the function always returns: Node's own
+ * `recursive` never returns if a directory exists but creating one in it fails with ENOENT, as in `/proc`, and its promise
+ * version reports ENOENT for a full disk.
  * @throws the system's error
  */
 export function makeDirectory(directory: string, mode = 0o777): void {
@@ -28,12 +28,12 @@ export function makeDirectory(directory: string, mode = 0o777): void {
     const parent = path.dirname(directory);
     if (errorCode(cause) !== 'ENOENT' || parent === directory) throw cause;
     if (!isDirectory(parent)) makeDirectory(parent, mode);
-    // Also if somebody else created the parent in the meantime.
+    // Tried even if another process has created the parent in the meantime.
     makeOne(directory, mode);
   }
 }
 
-/** Whether there is a directory at this place, which is no link to one. */
+/** Whether a path is a directory, and not a link to one. */
 export const isRealDirectory = (place: string): boolean =>
   lstatSync(place, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
@@ -41,9 +41,9 @@ export const isRealDirectory = (place: string): boolean =>
 export const namesIn = (directory: string): string[] => orElse(() => readdirSync(directory), []);
 
 /**
- * The files in a directory and below. Links are not followed: Node's own recursive `readdirSync` follows them since Node 22, and
- * fails where they lead in a circle.
- * @param isLeftOut whether a directory is left out with all below it
+ * The files in a directory and below it. Links are not followed: since Node 22, Node's own recursive `readdirSync` follows them,
+ * and fails on cyclic links.
+ * @param isLeftOut whether to skip a directory with all its content
  * @throws the system's error if a directory cannot be read
  */
 export function filesBelow(directory: string, isLeftOut = (_directory: string) => false): Dirent[] {
@@ -55,16 +55,16 @@ export function filesBelow(directory: string, isLeftOut = (_directory: string) =
   });
 }
 
-/** Directories of packages and of compiled Python: nothing in them was written by the app's author. */
+/** Directories of installed packages and of compiled Python, which contain nothing written by the app's author. */
 export const madeDirectories: ReadonlySet<string> = new Set(['node_modules', '__pycache__']);
 
-/** Names that are skipped: generated directories, and those of version control, which change by themselves. */
+/** Names that are skipped: generated directories, and those of version control, which change without the author. */
 const ignored: ReadonlySet<string> = new Set([...madeDirectories, '.git', '.hg', '.svn']);
 
-/** A file or a directory, with links followed, and the link's target. */
+/** A file or a directory, with links followed, and the target of the link. */
 export interface TreeEntry {
   readonly file: string;
-  /** Null if it cannot be read, for example because of a dangling link. */
+  /** Null if the entry cannot be read, for example because it is a dangling link. */
   readonly stats: Stats | null;
   readonly link: string | null;
 }
@@ -76,10 +76,11 @@ function entryOf(file: string): TreeEntry {
 }
 
 /**
- * A path and everything below it that its author wrote, following links, each directory once, because links may form a
- * cycle. Goes down level by level, so that deep trees, perhaps behind a link to data, do not crowd out the files at the
- * top. In the order of names, which is the same on all machines. Uses synchronous calls: the thread pool is slower.
- * @param isLeftOut whether a directory is left out with all below it
+ * Yields a path and everything below it that its author wrote. Links are followed, and each directory is visited once, because
+ * links may form a cycle. The walk is breadth-first, so that deep trees, perhaps behind a link to data, do not crowd out the
+ * files at the top. Entries are sorted by name, so that the order is the same on all machines. Uses synchronous calls, because
+ * the thread pool is slower.
+ * @param isLeftOut whether to skip a directory with all its content
  */
 export function* treeEntries(
   start: string,
@@ -95,14 +96,14 @@ export function* treeEntries(
     yield entry;
     if (!isDirectory || seen.has(`${stats?.dev} ${stats?.ino}`)) continue;
     seen.add(`${stats?.dev} ${stats?.ino}`);
-    // One by one, because a data directory may have more names than a call takes arguments.
+    // One at a time, because a data directory may have more names than a call accepts arguments.
     for (const name of namesIn(file).sort()) if (!ignored.has(name)) waiting.push(path.join(file, name));
   }
 }
 
 /**
- * What changes when a file gets another content. `ctimeMs` is included because `cp -p` and `tar` can replace a file by
- * another with the same size and `mtimeMs`.
+ * Numbers that change whenever a file's content does. `ctimeMs` is included because `cp -p` and `tar` can replace a file with
+ * another of the same size and `mtimeMs`.
  */
 export const contentStamp = ({ size, mtimeMs, ctimeMs, ino }: Stats): readonly number[] => [
   size,

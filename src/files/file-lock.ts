@@ -4,12 +4,12 @@ import { errorCode } from './errors.js';
 import { startError } from './find-program.js';
 import { privateMode } from './modes.js';
 
-/** How often to try again if the path was replaced while it was being locked. */
+/** Number of attempts if the path is replaced while it is being locked. */
 const attempts = 100;
 
 /**
- * The outcome of locking a descriptor. `unsupported` is the reason why it cannot be locked at all, in the words of the
- * system; `noProgram` says that there is no program `flock`; `failed` is why that could not be run.
+ * The outcome of locking a descriptor. `unsupported` is the system's reason why the descriptor cannot be locked at all;
+ * `noProgram` means that the program `flock` does not exist; `failed` is the reason why `flock` could not be run.
  */
 type Outcome =
   | 'locked'
@@ -19,13 +19,13 @@ type Outcome =
   | { readonly unsupported: string };
 
 /**
- * Asks the kernel for the lock of an open file. Node has no call for it, so the program `flock` does it on an inherited
- * descriptor: the lock belongs to the open file description, which this process alone keeps. The kernel drops the lock
- * when the process ends in any way, and the lock is visible in every container and, on NFS, on every machine.
+ * Asks the kernel to lock an open file. Node has no call for this, so the program `flock` locks an inherited descriptor: the lock
+ * belongs to the open file description, which only this process keeps open. The kernel releases the lock however the process
+ * ends, and the lock is visible in every container and, on NFS, on every machine.
  */
 function lockDescriptor(descriptor: number, patience: number): Outcome {
   const wait = patience === 0 ? ['-n'] : ['-w', String(patience)];
-  // A service manager may leave PATH unset.
+  // PATH may be unset under a service manager.
   const searchPath = `${process.env.PATH ?? ''}:/usr/bin:/bin`;
   const { status, signal, stderr, error } = spawnSync('flock', ['-x', ...wait, '3'], {
     stdio: ['ignore', 'ignore', 'pipe', descriptor],
@@ -36,16 +36,16 @@ function lockDescriptor(descriptor: number, patience: number): Outcome {
     killSignal: 'SIGKILL',
   });
   if (errorCode(startError(error, 'flock', searchPath)) === 'ENOENT') return 'noProgram';
-  // This does not say whether somebody has the lock.
+  // Does not tell whether another process has the lock.
   if (error) return { failed: error.message };
   if (status === 0) return 'locked';
   const words = stderr.trim();
-  // A failure without a message means that somebody else has the lock.
+  // A failure without a message means that another process has the lock.
   if (status === 1 && words === '') return 'taken';
   return { unsupported: words || `flock ended with ${signal ?? status}` };
 }
 
-/** Whether the path still leads to the open file: it may have been removed or replaced in the meantime. */
+/** Whether the path still leads to the open file, which may have been removed or replaced in the meantime. */
 export function isStillNamed(descriptor: number, name: string): boolean {
   const open = fstatSync(descriptor, { bigint: true });
   const named = statSync(name, { bigint: true, throwIfNoEntry: false });
@@ -54,9 +54,9 @@ export function isStillNamed(descriptor: number, name: string): boolean {
 
 /**
  * Opens and locks a file or directory.
- * @param patience seconds to wait for whoever has the lock
- * @returns the descriptor that has the lock, or why there is none
- * @throws the system's error if it cannot be opened
+ * @param patience seconds to wait if another process has the lock
+ * @returns the descriptor that holds the lock, or why there is none
+ * @throws the system's error if the path cannot be opened
  */
 export function lockPath(
   name: string,

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import path from 'node:path';
 import { errorCode, orElse } from './errors.js';
 
-/** False as well where the directory may not be searched. */
+/** False also if the directory may not be searched. */
 const isFile = (file: string): boolean => orElse(() => statSync(file).isFile(), false);
 
 function isProgram(file: string): boolean {
@@ -15,9 +15,9 @@ function isProgram(file: string): boolean {
 }
 
 /**
- * The file of a program, as found when it is started without a shell.
- * @param name with a slash it is a path, which counts only if it is absolute; otherwise it is looked for
- * @param searchPath directories as in `PATH`; relative ones do not count
+ * Finds the file of a program that is to be started without a shell.
+ * @param name if it contains a slash, it is a path, which must be absolute; otherwise it is searched for
+ * @param searchPath directories as in `PATH`; relative ones are ignored
  * @returns undefined if there is no such program
  */
 export function findProgram(name: string, searchPath: string): string | undefined {
@@ -29,7 +29,7 @@ export function findProgram(name: string, searchPath: string): string | undefine
     .find(isProgram);
 }
 
-/** Whether a file of this name lies in a directory of `PATH`, even one that may not be executed. */
+/** Whether a directory of `PATH` contains a file of this name, even one that is not executable. */
 export const isOnPath = (name: string, searchPath: string): boolean =>
   searchPath
     .split(path.delimiter)
@@ -37,9 +37,9 @@ export const isOnPath = (name: string, searchPath: string): boolean =>
     .some((directory) => isFile(path.resolve('/', directory, name)));
 
 /**
- * The error of a program that could not be started, as ENOENT where it lies nowhere. The system says EACCES where one
- * directory of `PATH` may not be searched and no other has the program.
- * @param searchPath the `PATH` that it was looked for on
+ * The error of a program that could not be started: ENOENT if no directory of `PATH` has it. The system reports EACCES instead if
+ * one of the directories may not be searched.
+ * @param searchPath the `PATH` in which the program was searched for
  */
 export function startError<T>(cause: T, name: string, searchPath: string): T | Error {
   if (errorCode(cause) !== 'EACCES' || name.includes('/') || isOnPath(name, searchPath)) return cause;

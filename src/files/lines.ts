@@ -16,7 +16,7 @@ const lineFeed = 0x0a;
 /**
  * Appends bytes to a file, all of them or none: a full disk may accept only part of a line, which would confuse readers.
  * @param descriptor opened for appending
- * @throws the system's error of the write; a part that could not be removed either stays
+ * @throws the system's error of the write; if the written part could not be removed, it remains
  */
 export function appendWhole(descriptor: number, bytes: Uint8Array): void {
   let written = 0;
@@ -28,16 +28,16 @@ export function appendWhole(descriptor: number, bytes: Uint8Array): void {
   }
 }
 
-/** Removes that many bytes, which were just written, from the end of a file. Never throws. */
+/** Removes this many bytes, which were just written, from the end of a file. Never throws. */
 function removeLast(descriptor: number, bytes: number): void {
   try {
     ftruncateSync(descriptor, fstatSync(descriptor).size - bytes);
   } catch {
-    // An attribute of the file may forbid it. The error of the failed write is more helpful.
+    // Truncating may be forbidden by an attribute of the file. The error of the failed write is more helpful.
   }
 }
 
-/** The last bytes of an open file. */
+/** The last bytes of an open file, at most `max`. */
 export function tailOf(descriptor: number, max: number): Buffer {
   const { size } = fstatSync(descriptor);
   const tail = Buffer.alloc(Math.min(size, max));
@@ -45,8 +45,8 @@ export function tailOf(descriptor: number, max: number): Buffer {
 }
 
 /**
- * Appends lines, all of them or none. If a crash has cut off the last line, it is ended first and stays as a line of its own,
- * which readers skip.
+ * Appends lines, all of them or none. If a crash cut off the last line of the file, it is ended first, and remains as a separate
+ * line that readers skip.
  * @param descriptor opened for reading and appending
  */
 export function appendLines(descriptor: number, lines: readonly string[]): void {
@@ -64,15 +64,15 @@ function openRegular(file: string, flags: number, mode = privateMode): number {
 
 /**
  * Opens a file for `appendLines`.
- * @param isMade whether it is made where it is missing
- * @throws the system's error, or an error that says that it is no regular file
+ * @param isMade whether to create the file if it is missing
+ * @throws the system's error, or an error if it is not a regular file
  */
 export const openLines = (file: string, isMade = true, mode = privateMode): number =>
   openRegular(file, O_RDWR | O_APPEND | (isMade ? O_CREAT : 0), mode);
 
 /**
- * Appends a line to a file, which is made if it is missing.
- * @param how.isKept whether the line survives a power cut
+ * Appends a line to a file, which is created if it is missing.
+ * @param how.isKept whether the line is synced to survive a power cut
  * @param how.mode of a new file, before the umask
  */
 export function appendLine(
@@ -90,8 +90,8 @@ export function appendLine(
 }
 
 /**
- * The lines in the last bytes of a file. The first may be the end of a longer line, and any may be cut off: readers skip
- * what they can't parse.
+ * The lines in the last bytes of a file. The first may be the end of a longer line, and any may be cut off, so readers skip lines
+ * that they can't parse.
  */
 export function lastLines(file: string, maxBytes: number): string[] {
   const descriptor = openRegular(file, O_RDONLY);

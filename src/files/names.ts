@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
 
-/** Names of devices on Windows, in any directory and with any extension. */
+/** Device names on Windows, which are reserved in any directory and with any extension. */
 const deviceName = /^(con|prn|aux|nul|com[\d¹²³]|lpt[\d¹²³]|conin\$|conout\$) *(\.|$)/i;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: Windows takes none of them
@@ -25,13 +25,13 @@ function startWithin(name: string, bytes: number): string {
   const whole = Buffer.from(name);
   if (whole.length <= bytes) return name;
   let end = Math.max(0, bytes);
-  // In UTF-8 a byte that begins with the bits 10 continues a character.
+  // In UTF-8, a byte whose first bits are 10 continues a character.
   while (end > 0 && ((whole[end] ?? 0) & 0xc0) === 0x80) end -= 1;
   return whole.toString('utf8', 0, end);
 }
 
 /**
- * A name that is not taken yet: `name` itself or a numbered form, `ct_1.nii.gz`, within the length that file systems allow.
+ * A name that is not taken: `name` itself or a numbered form, such as `ct_1.nii.gz`, within the length that file systems allow.
  * @param counts the next number to try for each name, so that many files of one name do not each count from 1
  */
 export function freeName(
@@ -67,7 +67,7 @@ export function safeName(name: string, platform: NodeJS.Platform = process.platf
 }
 
 /**
- * Whether a name from outside can be a file's name: it is not a path, not too long, and has no control characters. The
+ * Whether a name from outside can be used as a file name: it is not a path, not too long, and has no control characters. The
  * rules of Windows apply only on Windows.
  */
 export function isSafeName(name: string, platform: NodeJS.Platform = process.platform): boolean {
@@ -80,7 +80,7 @@ export function isSafeName(name: string, platform: NodeJS.Platform = process.pla
   );
 }
 
-/** A path or a pattern with slashes alone; on Windows it may have backslashes. */
+/** A path or pattern with forward slashes only; on Windows the given one may have backslashes. */
 export const withSlashes = (target: string): string =>
   process.platform === 'win32' ? target.replaceAll('\\', '/') : target;
 
@@ -92,13 +92,13 @@ export function expandHome(given: string, home = homedir()): string {
   return /^~(?=$|[/\\])/.test(given) ? path.join(home, given.slice(1)) : given;
 }
 
-/** Whether a path begins with another user's home directory as a shell spells it (`~ana/`), and no file has that name. */
+/** Whether a path begins with another user's home directory in shell notation (`~ana/`), and no file has that name. */
 export const isOfAnotherHome = (given: string): boolean => {
   const [, first] = /^(~[A-Za-z_][\w.-]*)\//.exec(given) ?? [];
   return first !== undefined && !existsSync(first);
 };
 
-/** Notes that are listed; more are counted. */
+/** Maximum number of notes that are listed; any more are only counted. */
 const maxNotes = 20;
 
 /** Sentences on what was renamed, cut or left out while an archive was packed or extracted. */
@@ -134,9 +134,8 @@ function byNumber(a: string, b: string): number {
 }
 
 /**
- * The order of names: digits count as numbers, so that `case10` comes after `case2` whatever follows the number;
- * everything else is compared by code units, in every locale. Names that differ only in zeros before a number are
- * compared by code units.
+ * The order of names: digits are compared as numbers, so that `case10` comes after `case2` whatever follows the number;
+ * everything else is compared by code units, in every locale. Names that differ only in leading zeros are compared by code units.
  */
 export function byName(a: string, b: string): number {
   let [atA, atB] = [0, 0];
@@ -157,10 +156,7 @@ export function byName(a: string, b: string): number {
   return a.length - atA - (b.length - atB) || byCodeUnits(a, b);
 }
 
-/**
- * How many characters the texts have in common from their start. Numbers are not split: `case1` and `case12` share
- * `case`.
- */
+/** The number of characters at the start that all texts share. Numbers are not split: `case1` and `case12` share `case`. */
 function sharedStart(texts: readonly string[]): number {
   const [first = '', ...others] = texts;
   let shared = first.length;
@@ -175,7 +171,7 @@ function sharedStart(texts: readonly string[]): number {
 
 const reversed = (text: string): string => text.split('').reverse().join('');
 
-/** The texts without the start and the end that all have in common. */
+/** The texts without the start and the end that they all share. */
 export function differingParts(texts: readonly string[]): string[] {
   const start = sharedStart(texts);
   const rests = texts.map((text) => reversed(text.slice(start)));
@@ -183,6 +179,6 @@ export function differingParts(texts: readonly string[]): string[] {
   return rests.map((rest) => reversed(rest.slice(end)));
 }
 
-/** A name without its ending: `scan` of `scan.nii.gz`, `scan.mha` and `scan.ome.zarr`. */
+/** A name without its extension: `scan` for `scan.nii.gz`, `scan.mha` and `scan.ome.zarr`. */
 export const withoutEnding = (name: string): string =>
   name.replace(/(?:(?:\.[a-z]\w*)?\.(?:gz|bz2)|(?:\.ome)?\.[a-z]\w*)$/i, '');

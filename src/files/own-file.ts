@@ -4,7 +4,7 @@ import path from 'node:path';
 import { errorCode } from './errors.js';
 import { privateMode } from './modes.js';
 
-/** Something other than our file has this name: a link, a directory, a FIFO, or a hard link to another file. */
+/** Something other than our file has its name: a link, a directory, a FIFO, or a hard link to another file. */
 export class NotOurFile extends Error {
   override readonly name = 'NotOurFile';
 }
@@ -17,9 +17,9 @@ export interface OpenDirectory extends Disposable {
 const directoryFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /**
- * Opens a directory that a job might have replaced with a link. Node has no `openat`; on Linux the path of an open
- * descriptor does the same. On other systems only the last part of the path is checked.
- * @throws the system's error: ENOTDIR or ELOOP if it is not a directory itself
+ * Opens a directory that a job might have replaced with a link. Node has no `openat`; on Linux, paths through an open descriptor
+ * have the same effect. On other systems, only the last part of the path is checked.
+ * @throws the system's error: ENOTDIR or ELOOP if the path itself is not a directory
  */
 export function openDirectory(directory: string): OpenDirectory {
   if (platform() === 'win32') return { path: directory, [Symbol.dispose]: () => {} };
@@ -33,8 +33,8 @@ export function openDirectory(directory: string): OpenDirectory {
 const isWritten = (flags: number): boolean => (flags & (constants.O_WRONLY | constants.O_RDWR)) !== 0;
 
 /**
- * Opens a regular file of a directory that a job can write to. Follows no link, neither to the directory nor to the file,
- * does not block on a FIFO, and refuses to write to a file that has hard links.
+ * Opens a regular file in a directory that a job can write to. Follows no link to the directory or to the file, does not block on
+ * a FIFO, and refuses to write to a file that has other hard links.
  * @returns a descriptor
  * @throws NotOurFile, or the system's error
  */
@@ -56,10 +56,10 @@ export function openOwnFile(file: string, flags: number, mode = privateMode): nu
 }
 
 /**
- * Reads a small file of such a directory.
+ * Reads a small file in a directory that a job can write to.
  * @param maxBytes a longer file is not ours
- * @param isOnlyName whether a file that has another name elsewhere is refused: a job can give its own name to any file of
- *   the server's user. If nobody gets to see the content, it need not be refused: a backup may have linked our file
+ * @param isOnlyName whether to refuse a file that has another hard link: a job can give its own name to any file of the
+ *   server's user. This is unnecessary if nobody sees the content, and a backup may have linked our file
  * @returns undefined if there is no file
  * @throws NotOurFile, or the system's error
  */
@@ -83,13 +83,13 @@ export function readOwnFile(file: string, maxBytes: number, isOnlyName = false):
   }
 }
 
-/** The close-on-exec flag, as the kernel shows it: programs started from here do not inherit the file. */
+/** The close-on-exec flag, as the kernel shows it: programs that this process starts do not inherit the file. */
 const closeOnExec = 0o2000000;
 
 /**
- * Closes files that whoever started this process has left open, so that no job inherits them. Node opens its own files with
- * the close-on-exec flag, and sets it at its start on the descriptors up to the first gap above 15, so a file without the
- * flag is not ours. Only on Linux.
+ * Closes files that the parent process left open, so that no job inherits them. Node opens its own files with the close-on-exec
+ * flag, and at its start sets the flag on all descriptors up to the first gap above 15, so a file without the flag is not Node's.
+ * Linux only.
  */
 export function closeInherited(): void {
   if (platform() !== 'linux') return;
@@ -100,7 +100,7 @@ export function closeInherited(): void {
       const flags = /^flags:\s*(\d+)/m.exec(told)?.[1];
       if (flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0) closeSync(descriptor);
     } catch {
-      // It was open while the list was read.
+      // The descriptor was open only while the list was read.
     }
   }
 }

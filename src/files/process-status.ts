@@ -1,21 +1,21 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { errorCode } from './errors.js';
 
-/** What the kernel tells of a process. */
+/** What the kernel reports about a process. */
 export interface ProcessStatus {
   readonly pid: number;
-  /** Clock ticks after the start of the machine. */
+  /** Clock ticks from the machine's boot to the start of the process. */
   readonly startTime: number;
   readonly parent: number;
   readonly group: number;
   readonly session: number;
   readonly threads: number;
-  /** Clock ticks on a processor: its own, and those of its children that have ended. */
+  /** Clock ticks on a processor: of the process itself, and of its children that have ended. */
   readonly ownTicks: number;
   readonly childTicks: number;
-  /** Ended, and waiting only for its parent to notice. */
+  /** Whether the process has ended and its parent has not reaped it yet. */
   readonly isZombie: boolean;
-  /** Stopped: it does nothing until it is continued. */
+  /** Whether the process is stopped, and does nothing until it is continued. */
   readonly isStopped: boolean;
 }
 
@@ -24,7 +24,7 @@ export const isAnswer = (cause: unknown): boolean =>
   ['ENOENT', 'ESRCH', 'EACCES', 'EPERM'].includes(errorCode(cause));
 
 /**
- * Reads `/proc/<pid>/stat`. The name in parentheses may contain anything, so fields are counted from its end.
+ * Reads `/proc/<pid>/stat`. The name in parentheses may contain anything, so fields are counted from the end.
  * @throws the system's error if it cannot be determined whether the process exists
  */
 export function readStatus(pid: number): ProcessStatus | undefined {
@@ -60,7 +60,7 @@ export function processIds(): number[] {
     .filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
-/** Whether a signal could be sent to it: a process id, or minus a group's. */
+/** Whether a signal could be sent to a process, given its id, or to a group, given its id negated. */
 export function isSignalable(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -71,7 +71,7 @@ export function isSignalable(pid: number): boolean {
 }
 
 /**
- * Whether any process of the group still runs. A zombie that nobody reaps does not count.
+ * Whether any process of a group is still running. A zombie that nobody reaps does not count.
  * @throws the system's error if that cannot be determined
  */
 export function isGroupAlive(group: number): boolean {

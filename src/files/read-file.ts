@@ -15,7 +15,7 @@ export function firstBytes(file: string | Buffer, max: number): Buffer {
   }
 }
 
-/** Bytes of a file from a place, as far as they are there. @throws the system's error */
+/** Up to `max` bytes of a file, from a position on. @throws the system's error */
 export function bytesAt(file: string, start: number, max: number): Buffer {
   const descriptor = openSync(file, 'r');
   try {
@@ -26,7 +26,7 @@ export function bytesAt(file: string, start: number, max: number): Buffer {
   }
 }
 
-/** Bytes that are read of a script; Linux reads fewer of the first line. */
+/** Number of bytes that are read of a script; Linux reads fewer for the first line. */
 const maxBytes = 4096;
 
 /**
@@ -38,7 +38,7 @@ export function readScriptStart(file: string) {
   return { shebang: /^#!\s*([^\n]*)/.exec(text)?.[1]?.trim().split(/\s+/) ?? [], text };
 }
 
-/** Default size limit in bytes, far more than a token or a list of profiles needs. */
+/** Default maximum size in bytes, far more than a token or a list of profiles needs. */
 const defaultMaxBytes = 64 * 1024;
 
 /** The path does not lead to a small file. The message says what it is, without the path. */
@@ -46,13 +46,15 @@ class NotSmallFile extends Error {
   override readonly name = 'NotSmallFile';
 }
 
-/** A path to something that the shell has opened, such as `<(command)` or stdin: a FIFO with a writer. */
+/**
+ * A path to something that the shell has opened, such as `<(command)` or stdin: a FIFO with a writer, which may be waited for.
+ */
 const handedOver = /^\/(dev\/(stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
-/** Bytes that are read at once. A buffer of the largest size would cost more than the reading. */
+/** Number of bytes read at once. A buffer of the maximum size would cost more than the reading. */
 const pieceBytes = 64 * 1024;
 
-/** Reads up to `max` bytes, fewer if the file ends before. */
+/** Reads up to `max` bytes, fewer if the file ends first. */
 function readUpTo(descriptor: number, max: number): Buffer {
   const pieces: Buffer[] = [];
   for (let left = max; left > 0; ) {
@@ -75,7 +77,7 @@ export function decodedText(bytes: Buffer): string {
 
 /**
  * Reads a text file that a person named or wrote. Refuses FIFOs and devices, which could block or never end.
- * @param maxBytes largest size that is read
+ * @param maxBytes maximum size
  * @throws NotSmallFile, or the system's error
  */
 export function readSmallFile(file: string, maxBytes = defaultMaxBytes): string {

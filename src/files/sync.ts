@@ -19,7 +19,7 @@ function ignoreUnsupported(cause: unknown): void {
 const inThread = promisify(fsync);
 
 /**
- * Makes what was written to an open file survive a power cut, without blocking the event loop meanwhile.
+ * Syncs an open file, so that what was written survives a power cut, without blocking the event loop.
  * @throws the system's error
  */
 export const syncDescriptor = (descriptor: number): Promise<void> => inThread(descriptor);
@@ -34,15 +34,15 @@ async function openAndSync(name: string, flags: number): Promise<void> {
 }
 
 /**
- * Makes what was written to a file survive a power cut.
+ * Syncs a file, so that what was written survives a power cut.
  * @throws the system's error
  */
 export const syncFile = (file: string): Promise<void> =>
-  // Windows syncs only what is open for writing, and has neither of the flags.
+  // Windows syncs only files that are open for writing, and has neither of the flags.
   openAndSync(file, isWindows() ? constants.O_RDWR : fileFlags);
 
 /**
- * Makes the names in a directory survive a power cut: otherwise a file that was synced may be missing afterwards.
+ * Syncs a directory, so that the names in it survive a power cut: without this, a file may be missing although it was synced.
  * @throws the system's error
  */
 export async function syncDirectory(directory: string): Promise<void> {
@@ -51,7 +51,7 @@ export async function syncDirectory(directory: string): Promise<void> {
   await openAndSync(directory, directoryFlags).catch(ignoreUnsupported);
 }
 
-/** `syncDirectory`, which blocks the event loop meanwhile. */
+/** Like `syncDirectory`, but blocks the event loop. */
 export function syncDirectorySync(directory: string): void {
   if (isWindows()) return;
   const descriptor = openSync(directory, directoryFlags);
@@ -64,10 +64,12 @@ export function syncDirectorySync(directory: string): void {
   }
 }
 
-/** For more files than this, one `sync` of the file system is faster than syncing each (2000 files: 24 ms, 300 ms). */
+/**
+ * Above this number of files, one `sync` of the file system is faster than syncing each (2000 files: 24 ms instead of 300 ms).
+ */
 const manyFiles = 32;
 
-/** Files and directories that are synced at once. The disk commits them together, and each takes a descriptor. */
+/** Number of files and directories that are synced at once. The disk commits them together, and each takes a descriptor. */
 const atOnce = 16;
 
 /** A file or a directory of a tree. */
@@ -78,15 +80,15 @@ interface TreeEntry {
 
 /**
  * A directory and all files and directories below it, or the first of them.
- * @param max entries after which the walk stops
+ * @param max number of entries after which the walk stops
  */
 function entriesBelow(directory: string, max: number): TreeEntry[] {
   const entries: TreeEntry[] = [{ path: directory, isDirectory: true }];
-  // Directories that are added are walked by the same loop.
+  // The same loop walks the directories that it adds.
   for (const { path: place, isDirectory } of entries) {
     if (!isDirectory || entries.length > max) continue;
     for (const entry of readEntries(place)) {
-      // Anything else has no bytes of its own, and could block.
+      // Anything else has no content, and could block.
       if (entry.isDirectory() || entry.isFile())
         entries.push({ path: path.join(place, entry.name), isDirectory: entry.isDirectory() });
     }
@@ -115,18 +117,18 @@ function ignoreGone(cause: unknown): void {
  */
 async function syncFileSystem(directory: string): Promise<boolean> {
   try {
-    // The parent, because a directory that its owner may not read could not be opened.
+    // The parent is passed, because a directory that its owner may not read could not be opened.
     await promisify(execFile)('sync', ['--file-system', '--', path.dirname(directory)]);
     return true;
   } catch (cause) {
-    // Not every system has the program or this option. If the disk fails, syncing each file fails as well.
+    // Not every system has the program, or this option. If the disk is failing, syncing each file fails as well.
     if (!['ENOENT', '1'].includes(errorCode(cause))) throw cause;
     return false;
   }
 }
 
 /**
- * Makes all files of a tree, and their names, survive a power cut.
+ * Syncs all files and directories of a tree, so that content and names survive a power cut.
  * @throws the system's error, also for an earlier write that the disk could not complete
  */
 export async function syncTree(directory: string): Promise<void> {

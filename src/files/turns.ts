@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import pLimit from 'p-limit';
 
-/** A promise, and what settles it: `Promise.withResolvers` of Node 22. */
+/** A promise with the functions that settle it, like `Promise.withResolvers` of Node 22. */
 export function deferred<Value>() {
   let resolve: (value: Value) => void = () => {};
   let reject: (cause: unknown) => void = () => {};
@@ -11,7 +11,7 @@ export function deferred<Value>() {
   return { promise, resolve, reject };
 }
 
-/** Gives a turn back. A second call does nothing. */
+/** Gives a turn back. Further calls do nothing. */
 export type Release = () => void;
 
 /** A limited number of turns, given in the order of requests. */
@@ -22,7 +22,7 @@ export class Turns {
     this.#limit = pLimit(count);
   }
 
-  /** Whether somebody waits for a turn. */
+  /** Whether anybody is waiting for a turn. */
   get areAwaited(): boolean {
     return this.#limit.pendingCount > 0;
   }

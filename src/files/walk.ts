@@ -2,18 +2,18 @@ import type { Dirent, Stats } from 'node:fs';
 import { lstat, opendir, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-/** Something that a directory contains. */
+/** An entry of a directory. */
 export interface WalkedEntry {
   /** The bytes of its name, which need not be UTF-8. */
   readonly name: Buffer;
   readonly path: Buffer;
   /** Of a link's target, if links are followed and it has one. */
   readonly kind: 'directory' | 'file' | 'link' | 'other';
-  /** Whether it is a link itself, also if links are followed. */
+  /** Whether the entry itself is a link, even if links are followed. */
   readonly isLink: boolean;
 }
 
-/** A directory, with what it contains in the order of the names' bytes. */
+/** A directory, with its entries sorted by the bytes of their names. */
 export interface WalkedDirectory {
   readonly path: Buffer;
   /** 0 for the directory in which the walk begins. */
@@ -24,11 +24,11 @@ export interface WalkedDirectory {
 export interface DirectoryWalkOptions {
   /** Whether links to directories are walked too. */
   readonly followsLinks?: boolean;
-  /** Whether to walk a directory, which is `depth` below the first one; by default all are walked. */
+  /** Whether to walk a directory, which is `depth` levels below the first one; by default all are walked. */
   readonly enters?: (entry: WalkedEntry, depth: number) => Promise<boolean> | boolean;
-  /** How many entries are looked at in all. */
+  /** Maximum number of entries in total. */
   readonly maxEntries?: number;
-  /** Called with a directory that cannot be read or is gone; what it throws ends the walk. */
+  /** Called with a directory that cannot be read or is gone. If it throws, the walk ends. */
   readonly onUnreadable?: (directory: Buffer, cause: unknown) => void;
   /** Called with a directory that is not walked again, and with the path by which it was visited. */
   readonly onRepeated?: (directory: Buffer, first: Buffer) => void;
@@ -37,7 +37,7 @@ export interface DirectoryWalkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A walk has found more entries than it may look at. */
+/** A walk has found more than its maximum number of entries. */
 export class TooManyEntries extends Error {}
 
 /**
@@ -67,7 +67,7 @@ export async function* walkDirectories(
     const { path: directory, depth } = next;
     let entries: WalkedEntry[];
     try {
-      // Windows and network file systems number files beyond what a number holds exactly.
+      // On Windows and network file systems, inode numbers may exceed the integers that a number represents exactly.
       const { dev, ino } = await (followsLinks ? stat : lstat)(directory, { bigint: true });
       const id = `${dev}:${ino}:${variantOf(directory)}`;
       const first = seen.get(id);
@@ -97,10 +97,10 @@ export async function* walkDirectories(
   }
 }
 
-/** What a directory contains, sorted; at most one entry more than `max`. */
+/** The entries of a directory, sorted; at most one more than `max`. */
 async function entriesOf(directory: Buffer, max: number, followsLinks: boolean): Promise<WalkedEntry[]> {
   const entries: WalkedEntry[] = [];
-  // Names as bytes; the types list neither this encoding nor a path of bytes that are not UTF-8.
+  // Reads names as bytes; the types allow neither this encoding nor a path that is not UTF-8.
   const options = { encoding: 'buffer' as BufferEncoding, bufferSize: 1024 };
   for await (const entry of await opendir(directory as unknown as string, options)) {
     const name = Buffer.from(entry.name);

@@ -22,18 +22,18 @@ import { openDirectory, openOwnFile, readOwnFile } from './own-file.js';
 import { readSmallFile } from './read-file.js';
 import { syncDescriptor, syncDirectory, syncDirectorySync } from './sync.js';
 
-/** Milliseconds to wait before each retry, 1.5 seconds in all. */
+/** Milliseconds before each retry, 1.5 seconds in total. */
 const waits = [10, 40, 150, 300, 1000];
 
 /**
- * Whether Windows refuses because another program has the file open, or a file of the directory. Virus scanners and indexers do so
- * for a moment, so that trying again helps.
+ * Whether Windows refuses the call because another program has the file open, or a file in the directory. Virus scanners and
+ * indexers do so for a moment, so a retry helps.
  */
 const isHeld = (cause: unknown): boolean =>
   process.platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(errorCode(cause));
 
 /**
- * Renames a file or a directory, replacing any file of that name, and any empty directory except on Windows. Blocks.
+ * Renames a file or a directory, replacing any file of the new name and, except on Windows, any empty directory. Blocks.
  * @param move for tests
  * @throws the system's error
  */
@@ -61,7 +61,7 @@ interface FileAccess {
   readonly gid: number;
 }
 
-/** Gives an open file the owner and the mode of another one. Only root may give a file away. */
+/** Gives an open file the owner and mode of another. Only root may change the owner. */
 function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
   fchownSync(descriptor, uid, gid);
   fchmodSync(descriptor, mode & 0o777);
@@ -69,15 +69,17 @@ function takeOver(descriptor: number, { mode, uid, gid }: FileAccess): void {
 
 /** How a file is replaced. */
 interface Replacement {
-  /** False for a file that nobody needs after a power cut; it may then be empty. */
+  /** False for a file that need not survive a power cut, after which it may be empty. */
   readonly isKept?: boolean;
-  /** Its mode before the umask; only this user can read it by default. */
+  /** The file's mode before the umask; by default, only this user can read it. */
   readonly mode?: number;
-  /** The file whose owner and mode it gets instead. With `new` it must not exist yet. */
+  /** The owner and mode that the file gets instead. With `new`, the file must not exist yet. */
   readonly like?: FileAccess | 'new';
 }
 
-/** The new text of a file under a temporary name beside it. Without `place` it is removed again. */
+/**
+ * A file's new text under a temporary name beside it. The temporary file is removed on disposal, unless `place` has renamed it.
+ */
 class Partial implements Disposable {
   readonly descriptor: number;
   readonly #directory;
@@ -85,7 +87,7 @@ class Partial implements Disposable {
   readonly #path: string;
   #isPlaced = false;
 
-  /** @throws the system's error */
+  /** Writes the text under the temporary name. @throws the system's error */
   constructor(file: string, text: string, mode = privateMode) {
     this.#directory = openDirectory(path.dirname(file));
     this.#target = path.join(this.#directory.path, path.basename(file));
@@ -110,7 +112,7 @@ class Partial implements Disposable {
     return this.#directory.path;
   }
 
-  /** Gives the text its name. @throws EEXIST if the file was to be new, and there is one */
+  /** Gives the new text the file's name. @throws EEXIST if `isNew` and the file exists */
   place(isNew: boolean): void {
     if (isNew) linkSync(this.#path, this.#target);
     else replaceFile(this.#path, this.#target);
@@ -125,9 +127,9 @@ class Partial implements Disposable {
 }
 
 /**
- * Replaces a text file atomically: a reader, a crash or a power cut finds the old text or the new one, never a part of it.
- * A file that is new survives a power cut only after `syncDirectory`.
- * @throws the system's error: EEXIST for a file that was to be new
+ * Replaces a text file atomically: after a crash or a power cut, and for any reader, the file has either the old text or the new
+ * one, never a part of it. A new file survives a power cut only after `syncDirectory`.
+ * @throws the system's error: EEXIST for a file that must be new
  */
 export function writeTextFile(
   file: string,
@@ -140,7 +142,7 @@ export function writeTextFile(
   partial.place(like === 'new');
 }
 
-/** Removes what `writeTextFile` left beside a file because its process was killed. Nobody may be writing the file. */
+/** Removes the temporary files that killed processes left beside a file of `writeTextFile`. Nobody may be writing the file. */
 export function removePartials(file: string): void {
   const { dir, base } = path.parse(file);
   for (const name of namesIn(dir)) {
@@ -149,25 +151,25 @@ export function removePartials(file: string): void {
   }
 }
 
-/** `writeTextFile` with a value as JSON. */
+/** Like `writeTextFile`, for a value that is written as JSON. */
 export const writeJsonFile = (file: string, value: unknown, how?: Replacement): void =>
   writeTextFile(file, jsonText(value), how);
 
 /**
- * `writeJsonFile` without blocking the event loop while the disk writes. The file, also a new one, survives a power cut
+ * Like `writeJsonFile`, but does not block the event loop during the disk write. The file, even a new one, survives a power cut
  * once the promise resolves. Calls for one file must not overlap.
- * @param isKept false if nobody needs the text after a power cut, which may leave an older text or part of this one
+ * @param isKept false if the text need not survive a power cut, which may leave an older text or part of this one
  */
 export async function saveJsonFile(file: string, value: unknown, isKept = true): Promise<void> {
   using partial = new Partial(file, jsonText(value));
   if (isKept) await syncDescriptor(partial.descriptor);
-  // Not in a thread: once the bytes are on the disk, this is faster than starting a thread.
+  // Renamed synchronously: once the bytes are on disk, this is faster than starting a thread.
   partial.place(false);
   if (isKept) await syncDirectory(partial.directory);
 }
 
 /**
- * Reads a JSON file of this user's own; undefined where there is none.
+ * Reads a JSON file of this user; undefined if it does not exist.
  * @throws SyntaxError, NotSmallFile, or the system's error
  */
 export function readJsonFile(file: string): unknown {
@@ -181,10 +183,10 @@ export function readJsonFile(file: string): unknown {
 
 /** Seconds to wait for another command that changes the same file. */
 const patience = 10;
-/** How often to start again if another command created the file in the meantime. */
+/** Maximum number of attempts if other commands keep creating the file in the meantime. */
 const maxEdits = 5;
 
-/** A path without links: the file that they lead to is replaced, and not the link. */
+/** A path with links resolved, so that their target is replaced instead of the link. */
 function realPath(file: string): string {
   try {
     return realpathSync(file);
@@ -199,7 +201,7 @@ function lock(file: string): (() => void) | 'taken' | null {
   try {
     const outcome = lockPath(file, constants.O_RDONLY | constants.O_NONBLOCK, patience);
     if (outcome === 'taken') return outcome;
-    // Without locks, it is up to people not to change the file at the same time.
+    // Where locks are unavailable, people must avoid changing the file at the same time.
     return typeof outcome === 'object' && 'descriptor' in outcome
       ? () => closeSync(outcome.descriptor)
       : () => {};
@@ -215,14 +217,15 @@ export interface EditOptions {
 }
 
 /**
- * The outcome of a change. `taken`: another command has the file's lock; `replaced`: others created the file each time.
+ * The outcome of a change. `taken`: another command has the file locked; `replaced`: another command created the file during each
+ * attempt.
  */
 export type Edited = 'done' | 'taken' | 'replaced';
 
 /**
- * Changes a JSON file, and creates it if it does not exist. Readers find either the old content or the new; if two
- * commands change it at the same time, one waits.
- * @param change returns the new content; it is given the file's path, or null if there is no file. May throw
+ * Changes a JSON file, or creates it if it does not exist. Readers find either the old content or the new one; if two commands
+ * change the file at the same time, one waits.
+ * @param change returns the new content; gets the file's path, or null if the file does not exist. May throw
  * @throws the system's error, or what `change` throws
  */
 export function editJsonFile(
@@ -250,14 +253,14 @@ export function editJsonFile(
   return 'replaced';
 }
 
-/** The name of the file that reserves the space. */
+/** The name of the file that holds the reserved space. */
 const reserveOf = (file: string): string => `${file}.reserved`;
 
 /**
- * Reserves disk space for a small JSON file, so that it can still be written when the disk is full.
- * @param bytes longest text that the file will have
- * @param text the content that `readReserve` finds until then
- * @throws the system's error: there is no room
+ * Reserves disk space for a small JSON file, so that the file can still be written when the disk is full.
+ * @param bytes maximum size of the file
+ * @param text the content that `readReserve` returns until then
+ * @throws the system's error if there is no space
  */
 export function reserveJsonFile(file: string, bytes: number, text = ''): void {
   rmSync(reserveOf(file), { recursive: true, force: true });
@@ -273,7 +276,7 @@ export function reserveJsonFile(file: string, bytes: number, text = ''): void {
 }
 
 /**
- * The text in the reserved space, including its trailing spaces.
+ * The text in the reserved space, including trailing spaces.
  * @returns undefined if no space is reserved
  * @throws NotOurFile, or the system's error
  */
@@ -281,8 +284,8 @@ export const readReserve = (file: string, maxBytes: number): string | undefined 
   readOwnFile(reserveOf(file), maxBytes);
 
 /**
- * Writes the file into its reserved space, once. Bytes and name survive a power cut. A power cut in the middle may leave
- * neither the old text nor the new, so the current file should be synced first.
+ * Writes a file into the space reserved for it, once. Content and name then survive a power cut. A power cut in the middle may
+ * leave neither the old text nor the new one, so the current file should be synced first.
  * @throws the system's error, or NotOurFile if somebody replaced the reserved file
  */
 export function writeReservedJson(file: string, value: unknown): void {
@@ -301,5 +304,5 @@ export function writeReservedJson(file: string, value: unknown): void {
   syncDirectorySync(directory.path);
 }
 
-/** Gives the reserved space back. */
+/** Releases the reserved space. */
 export const dropReserve = (file: string): void => rmSync(reserveOf(file), { recursive: true, force: true });

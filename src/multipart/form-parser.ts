@@ -2,33 +2,39 @@ import { Writable } from 'node:stream';
 import { partSizeHeader, ServiceError } from '../contract/index.js';
 import { sizeIn } from './part-headers.js';
 
-/** Bytes of one part's headers. A file name has at most 255; the rest is for additions of unusual clients. */
+/**
+ * Maximum size in bytes of one part's headers. A file name takes at most 255; the rest allows for headers that unusual clients
+ * add.
+ */
 const maxPartHeaderBytes = 16 << 10;
-/** Headers of one part. */
+/** Maximum number of headers of one part. */
 const maxPartHeaders = 32;
-/** Characters of a boundary (RFC 2046, 5.1.1). */
+/** Maximum number of characters in a boundary (RFC 2046, 5.1.1). */
 const maxBoundary = 70;
 
-/** Receives the content of one part. An error that it throws ends the form. */
+/** Receives the content of one part. Any error that it throws aborts the parsing of the form. */
 export interface PartSink {
   /**
    * Called with each piece of the content, in order. The piece must not be changed.
-   * @returns when the next piece may come; undefined for at once
+   * @returns resolves when the next piece may come; undefined if it may come at once
    */
   take(piece: Buffer): Promise<void> | undefined;
-  /** Called once, after the last piece. @returns when the next part may come; undefined for at once */
+  /** Called once, after the last piece. @returns resolves when the next part may come; undefined if it may come at once */
   end(): Promise<void> | undefined;
 }
 
-/** Receives the parts of a form. An error that it throws ends the form. */
+/** Receives the parts of a form. Any error that it throws aborts the parsing of the form. */
 export interface PartReceiver {
-  /** @param headers by name in lower case; their values have one character a byte (Latin-1) */
+  /**
+   * Called at the start of each part. @param headers by name in lower case; each character of a value stands for one byte
+   * (Latin-1)
+   */
   begin(headers: Readonly<Record<string, string>>): Promise<PartSink>;
-  /** Called for each piece of the body, with the bytes and the parts so far. */
+  /** Called for each piece of the body, with the numbers of bytes and parts so far. */
   onProgress(bytes: number, parts: number): void;
 }
 
-/** Bytes that may wait while earlier ones are written. */
+/** Number of bytes that may queue up while earlier ones are processed. */
 const maxQueued = 256 << 10;
 
 const carriageReturn = 0x0d;
@@ -37,7 +43,7 @@ const blankLine = Buffer.from('\r\n\r\n');
 const hyphens = Buffer.from('--');
 const empty = Buffer.alloc(0);
 
-/** Bytes after a boundary: a line break, or two hyphens after the last part. */
+/** Number of bytes after a boundary: a line break, or two hyphens after the last part. */
 const markSize = 2;
 
 const badForm = (detail: string) =>
@@ -46,7 +52,7 @@ const badForm = (detail: string) =>
 const malformed = () => badForm('a boundary, or a header of a part, is not well formed');
 
 /**
- * The boundary that a Content-Type names.
+ * Reads the boundary from a Content-Type.
  * @throws ServiceError 400
  */
 export function readBoundary(contentType: string): string {
@@ -59,7 +65,7 @@ export function readBoundary(contentType: string): string {
   return boundary;
 }
 
-/** @throws ServiceError 400 */
+/** Parses the headers of a part. @throws ServiceError 400 */
 function readHeaders(block: Buffer): Record<string, string> {
   const lines = block.length === 0 ? [] : block.toString('latin1').split('\r\n');
   if (lines.length > maxPartHeaders) throw badForm(`a part has more than ${maxPartHeaders} headers`);
@@ -78,20 +84,21 @@ const plainEncodings = new Set(['', 'binary', '7bit', '8bit', 'utf-8']);
 type State = 'headers' | 'content' | 'ended';
 
 /**
- * Parses a body of the type multipart/form-data (RFC 7578). Content is passed on in slices of what was written, without
- * copying. A part may state the length of its content in a header of its own (`partSizeHeader`); such content is not
- * searched for its end. Emits ServiceError 400 for a malformed body, and what the receiver throws.
+ * Parses a body of type multipart/form-data (RFC 7578). Content is passed on as slices of the input, without copying. A part may
+ * state the length of its content in a non-standard header (`partSizeHeader`); such content is not searched for its end. Emits a
+ * ServiceError 400 for a malformed body, and any error that the receiver throws.
  */
 export class FormParser extends Writable {
-  /** A line break, two hyphens and the boundary. It stands between the parts and after the last one. */
+  /** A line break, two hyphens and the boundary: the delimiter between parts and after the last one. */
   readonly #delimiter: Buffer;
   #state: State = 'content';
   /**
-   * Bytes that cannot be interpreted before more have arrived; at first, the line break that belongs to the first boundary.
+   * Bytes that cannot be interpreted until more have arrived. Starts with a line break, so that the first boundary looks like all
+   * others.
    */
   #rest: Buffer = lineBreak;
   #sink: PartSink | null = null;
-  /** The size stated in the part's header, and how much of it is still to come; null if none is stated. */
+  /** The content length that the part's header states, and how much of it is still to come; null if none is stated. */
   #size: number | null = null;
   #left: number | null = null;
   #bytes = 0;
@@ -127,7 +134,7 @@ export class FormParser extends Writable {
   }
 
   /**
-   * Takes the headers of a part, from the line break before them. Returns what follows, or the same buffer if they are
+   * Consumes the headers of a part, including the line break before them. Returns the rest, or the same buffer if the headers are
    * incomplete.
    */
   async #takeHeaders(buffer: Buffer): Promise<Buffer> {
@@ -148,7 +155,7 @@ export class FormParser extends Writable {
     return buffer.subarray(end + blankLine.length);
   }
 
-  /** Takes content, and the boundary after it. Returns what follows; the same buffer if more has to arrive. */
+  /** Consumes content and the boundary after it. Returns the rest, or the same buffer if more bytes are needed. */
   async #takeContent(buffer: Buffer): Promise<Buffer> {
     const end = this.#left === null ? this.#searchEnd(buffer) : this.#statedEnd(buffer, this.#left);
     if (end > 0) {
@@ -163,13 +170,13 @@ export class FormParser extends Writable {
     this.#sink = null;
     if (buffer.subarray(mark, mark + markSize).equals(hyphens)) this.#state = 'ended';
     else this.#state = 'headers';
-    // The headers begin with the line break, so that the same search also finds an empty header.
+    // The rest starts with the line break, so that the search for a blank line also matches a part without headers.
     return buffer.subarray(mark);
   }
 
   /**
-   * The end of content with a stated size, or of the buffer. A wrong size is refused, because the content may have been
-   * truncated on its way.
+   * The end of content with a stated length, or the end of the buffer if that comes first. A wrong length is refused, because the
+   * content may have been truncated in transit.
    */
   #statedEnd(buffer: Buffer, left: number): number {
     const end = Math.min(left, buffer.length);
@@ -194,7 +201,7 @@ export class FormParser extends Writable {
     return at < 0 ? buffer.length : at;
   }
 
-  /** Whether a boundary with its ending starts here, or as much of it as the buffer still holds. */
+  /** Whether a complete boundary starts at this position, or as much of one as the buffer still holds. */
   #mayEndAt(buffer: Buffer, at: number): boolean {
     const { length } = this.#delimiter;
     const seen = buffer.subarray(at, at + length);

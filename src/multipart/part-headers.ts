@@ -3,13 +3,13 @@ import { partSizeHeader, ServiceError } from '../contract/index.js';
 /** The information in a part's headers. */
 export interface PartHeaders {
   readonly field: string;
-  /** The file name as the client means it. Null for a text; empty for a file field without a file. */
+  /** The file name that the client meant. Null for a text; empty for a file field without a file. */
   readonly file: string | null;
-  /** Bytes of its content; null if not stated. */
+  /** The stated length of the content in bytes; null if not stated. */
   readonly size: number | null;
 }
 
-/** The number of bytes in a header; null if it is not a number. */
+/** A header's value as a number of bytes; null if it is not a number. */
 export const sizeIn = (header: string | undefined): number | null =>
   header !== undefined && /^\d{1,15}$/.test(header) ? Number(header) : null;
 
@@ -17,7 +17,10 @@ export const sizeIn = (header: string | undefined): number | null =>
 const strict = { fatal: true, ignoreBOM: true };
 const utf8 = new TextDecoder('utf-8', strict);
 
-/** Decodes a text of one character a byte (Latin-1). Undefined for an unknown charset, and for bytes that are not in it. */
+/**
+ * Decodes a text in which each character stands for one byte (Latin-1). Undefined for an unknown charset, and for bytes that are
+ * invalid in it.
+ */
 function decode(bytes: string, charset: string): string | undefined {
   try {
     const decoder = charset === 'utf-8' ? utf8 : new TextDecoder(charset, strict);
@@ -27,14 +30,14 @@ function decode(bytes: string, charset: string): string | undefined {
   }
 }
 
-/** Replaces `%41` and its like by bytes. */
+/** Replaces percent-encoded bytes such as `%41`. */
 const unescaped = (text: string): string =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 /**
- * The end of a quoted text that begins at `start`. Some clients do not escape quotation marks inside, so only a mark
- * followed by a semicolon or nothing ends the text. A backslash escapes a quotation mark, unless no other mark ends the
- * text; it is then part of a path.
+ * The end of a quoted text whose content begins at `start`. Some clients do not escape quotation marks inside, so only a mark
+ * that is followed by a semicolon or by nothing ends the text. A backslash escapes a quotation mark, unless no other mark ends
+ * the text: then the backslash belongs to a path.
  */
 function closingQuote(header: string, start: number): number {
   let escaped = -1;
@@ -48,15 +51,15 @@ function closingQuote(header: string, start: number): number {
   return escaped;
 }
 
-/** Some clients write a quotation mark inside quotes as `\"`, others as `%22`. Other backslashes belong to the name. */
+/** Inside quotes, some clients write a quotation mark as `\"`, others as `%22`. Any other backslash belongs to the name. */
 const unquote = (text: string): string => text.replace(/\\"|%22/g, '"');
 
-/** The parameters of a header value. If one is repeated, the first one counts. */
+/** The parameters of a header value. If a name is repeated, its first value counts. */
 function parameters(header: string): Map<string, string> {
   const found = new Map<string, string>();
   const name = /;\s*([\w*-]+)=/y;
   name.lastIndex = Math.max(0, header.indexOf(';'));
-  /** From here on no quotation mark ends a text, so they are not searched again. */
+  /** From this position on, no quotation mark ends a text, so the rest is not searched again. */
   let unclosed = header.length;
   for (let match = name.exec(header); match?.[1]; match = name.exec(header)) {
     const key = match[1].toLowerCase();
@@ -80,8 +83,8 @@ function extended(text: string): string | undefined {
 }
 
 /**
- * The text of a parameter in the best spelling that was sent: `name*` comes first, because clients send it deliberately;
- * the plain form beside it is for readers that do not know it.
+ * The text of a parameter in its best form: `name*` takes precedence, because clients send it deliberately; the plain form beside
+ * it is for readers that do not know `name*`.
  * @throws ServiceError 400 for a text that is not UTF-8
  */
 function textOf(given: ReadonlyMap<string, string>, name: string, what: string): string | null {
@@ -95,8 +98,8 @@ function textOf(given: ReadonlyMap<string, string>, name: string, what: string):
 }
 
 /**
- * Reads the headers of a part. A part with a file name is a file, whatever its type is.
- * @param headers by name in lower case; their values have one character a byte (Latin-1)
+ * Interprets the headers of a part. A part with a file name is a file, whatever its type.
+ * @param headers by name in lower case; each character of a value stands for one byte (Latin-1)
  * @throws ServiceError 400
  */
 export function readPartHeaders(headers: Readonly<Record<string, string>>): PartHeaders {

@@ -1,3 +1,3 @@
-/** Runs programs for what they print or for their end; used by client and server. */
+/** Runs programs and waits for their output or their end; used by client and server. */
 
 export { type ProgramEnd, type ProgramOptions, runProgram } from './run-program.js';

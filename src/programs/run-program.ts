@@ -5,58 +5,61 @@ import { execa } from 'execa';
 import { deferred, isGroupAlive, startError } from '../files/index.js';
 
 export interface ProgramOptions {
-  /** Milliseconds until the program is ended. */
+  /** Milliseconds after which the program is terminated. */
   readonly limit: number;
-  /** Bytes of stdout and of stderr that are kept; by default none. */
+  /** Maximum number of bytes of stdout and of stderr that are kept; by default none. */
   readonly maxBytes?: number;
-  /** What happens beyond `maxBytes`: the program is ended, or only the first or the last bytes are kept. */
+  /** What happens to output beyond `maxBytes`: the program is terminated, or only the first or the last bytes are kept. */
   readonly beyond?: 'end' | 'keepFirst' | 'keepLast';
-  /** All of its environment. */
+  /** The program's complete environment; nothing is inherited. */
   readonly environment: NodeJS.ProcessEnv;
-  /** Its working directory; by default the root, so that it holds no other directory. */
+  /** The program's working directory; by default the root, so that the program does not keep any other directory in use. */
   readonly cwd?: string;
-  /** Its standard input; by default there is none. */
+  /** The program's standard input; by default none. */
   readonly input?: string | Uint8Array;
-  /** Where it writes to: kept separately, kept as one text in `stdout`, or passed on to a stream. */
+  /**
+   * What happens to the output: stdout and stderr are kept separately, kept as one text in `stdout`, or passed on to a stream.
+   */
   readonly output?: 'apart' | 'merged' | Writable;
   /** Whether the first word is a command line for the system's shell. */
   readonly shell?: boolean;
-  /** Ends the program when it is aborted. */
+  /** Terminates the program when it is aborted. */
   readonly stop?: AbortSignal;
   /**
-   * Whether a signal that would end this process ends the program first: in a group of its own it does not get a Ctrl-C.
+   * Whether a signal that would end this process first kills the program, which does not get a Ctrl-C because it has its own
+   * process group.
    */
   readonly endsOnSignals?: boolean;
-  /** Signals a group of processes; tests imitate a program that SIGKILL does not end. */
+  /** Signals a process group; tests use it to simulate a program that survives SIGKILL. */
   readonly killGroup?: (leader: number, signal: NodeJS.Signals) => void;
 }
 
 /** How a program ended, and what it printed. */
 export interface ProgramEnd {
-  /** Null if a signal ended it, or if it has not ended. */
+  /** Null if a signal ended the program, or if it has not ended. */
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** Why this process ended it; null if it ended by itself. */
+  /** Why this process terminated the program; null if the program ended without that. */
   readonly endedFor: 'limit' | 'output' | 'stop' | null;
-  /** A program that SIGKILL has not ended, because it hangs in a driver for instance; null for every other one. */
+  /** A program that survived SIGKILL, for example because it hangs in a driver; null if there is none. */
   readonly remains: { readonly pid: number; readonly gone: Promise<unknown> } | null;
 }
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const termGrace = 1000;
-/** Milliseconds that a killed program may take to end. */
+/** Milliseconds that a killed program is given to end. */
 const killGrace = 500;
-/** Milliseconds that a pipe may stay open after the program has ended: one of its children may hold it. */
+/** Milliseconds that a pipe may stay open after the program has ended, because a child of the program may still hold it. */
 const pipeGrace = 500;
 
-/** Descriptors that are needed to start a program with three pipes. */
+/** Number of descriptors needed to start a program with three pipes. */
 const neededDescriptors = 16;
 
 /**
- * Fails if there are too few descriptors for a program. Without pipes execa throws at once, so that nobody can listen to the
- * process, whose error Node emits a moment later: it would end this process.
+ * Fails if too few descriptors are free for starting a program. Otherwise execa, without pipes, throws before anybody can listen
+ * to the process, whose error Node emits a moment later and which would then end this process.
  * @throws the system's error
  */
 function checkDescriptors(): void {
@@ -68,16 +71,18 @@ function checkDescriptors(): void {
   }
 }
 
-/** Signals a group, unless all of it has ended. Windows has no groups. */
+/**
+ * Signals a process group. Ignores the error if the group is gone. Windows has no groups, so only the program is signalled there.
+ */
 function killProcessGroup(leader: number, signal: NodeJS.Signals): void {
   try {
     process.kill(process.platform === 'win32' ? leader : -leader, signal);
   } catch {
-    // It has ended, or belongs to another user.
+    // The group has ended, or belongs to another user.
   }
 }
 
-/** Keeps a bounded part of a stream, which is read to its end. */
+/** Reads a stream to its end, and keeps a limited part of it. Returns a function that gives the text so far. */
 function collect(
   stream: Readable | null | undefined,
   { maxBytes = 0, beyond = 'end' }: ProgramOptions,
@@ -102,7 +107,7 @@ function collect(
 
 const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Calls `end` at a signal that ends this process, before it does. @returns a function that stops this */
+/** Calls `end` before a signal ends this process. @returns a function that cancels this */
 function beforeEndOfProcess(end: () => void): () => void {
   const onSignal = (signal: NodeJS.Signals) => {
     end();
@@ -116,15 +121,15 @@ function beforeEndOfProcess(end: () => void): () => void {
   return stop;
 }
 
-/** Ends the process group of a program, first with SIGTERM. */
+/** Terminates the process group of a program, starting with SIGTERM. */
 class GroupEnd {
-  /** Why it was ended; null as long as it was not. */
+  /** Why the program was terminated; null if it was not. */
   why: ProgramEnd['endedFor'] = null;
-  /** Resolves when SIGKILL has not ended the program either. */
+  /** Resolves when the program has survived even SIGKILL. */
   readonly failed = deferred<null>();
   readonly #timers: NodeJS.Timeout[] = [];
 
-  /** The program's process; undefined until it is started. */
+  /** Process id of the program, which leads its group; undefined until the program is started. */
   leader: number | undefined;
 
   constructor(private readonly killGroup: NonNullable<ProgramOptions['killGroup']>) {}
@@ -146,8 +151,8 @@ class GroupEnd {
   }
 
   /**
-   * Ends what the program has left of its group, and waits for it, but not longer than both grace periods: a zombie stays
-   * until its parent reaps it. Zombies are waited for only if this process ended the program.
+   * Terminates what the program left of its group, and waits for that no longer than both grace periods together: a zombie
+   * remains until its parent reaps it. Zombies are waited for only if this process terminated the program.
    */
   async finish(): Promise<void> {
     if (!this.#isThere()) return;
@@ -177,14 +182,14 @@ class GroupEnd {
 }
 
 /**
- * Runs a program in a process group of its own until it ends, and ends what it leaves of that group. A program that takes
- * too long gets SIGTERM, and a second later SIGKILL, with its whole group. Resolves a few seconds after that at the latest,
- * whatever the program does.
- * @throws the system's error if it could not be started
+ * Runs a program in its own process group until it ends, then terminates what the program left of that group. After the time
+ * limit, the whole group gets SIGTERM and, a second later, SIGKILL. Resolves a few seconds after that at the latest, whatever the
+ * program does.
+ * @throws the system's error if the program could not be started
  */
 export async function runProgram(words: readonly string[], options: ProgramOptions): Promise<ProgramEnd> {
   const group = new GroupEnd(options.killGroup ?? killProcessGroup);
-  // Before the start, because a signal may come right after it.
+  // Registered before the start, because a signal may come right after it.
   const release = options.endsOnSignals ? beforeEndOfProcess(() => group.signal('SIGKILL')) : () => {};
   const onAbort = () => group.begin('stop');
   try {
@@ -215,14 +220,14 @@ function start([program = '', ...args]: readonly string[], options: ProgramOptio
     stdout: 'pipe',
     stderr: 'pipe',
     all: output === 'merged',
-    // Windows would open a window for it.
+    // Windows would otherwise open a window for the program.
     detached: process.platform !== 'win32',
     buffer: false,
     reject: false,
   });
 }
 
-/** Waits until a program has ended, with what it leaves of its group, or until it can't be ended. */
+/** Waits until a program and what it left of its group have ended, or until they cannot be ended. */
 async function untilEnd(
   child: ReturnType<typeof start>,
   options: ProgramOptions,

@@ -1,6 +1,6 @@
 /**
- * Ends what a killed runner has left of its job on this machine. Its arguments are the job directory and the job's id;
- * for example, the batch script of a Slurm job starts it.
+ * Ends what a killed runner left of its job on this machine; started, for example, by the batch script of a Slurm job. Its
+ * arguments are the job directory and the job's id.
  */
 
 import { runFiles } from './protocol.js';

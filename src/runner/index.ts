@@ -1,4 +1,4 @@
-/** The programs that run a job or keep an app loaded, and how the server talks to them. */
+/** The programs that run a job or keep an app loaded, and the protocol between them and the server. */
 export { makeFifo } from './pipes.js';
 export {
   isAlive,

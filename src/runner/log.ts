@@ -6,10 +6,10 @@ import { faultWithoutPath } from '../files/errors.js';
 import { appendWhole } from '../files/lines.js';
 import { openOwnFile } from '../files/own-file.js';
 
-/** Maximum number of characters of a line of the log. A longer line is continued on the next one. */
+/** Maximum number of characters in a line of the log. A longer line continues on the next one. */
 const maxLineLength = 64 * 1024;
 
-/** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars print them. */
+/** A line of a program's output. A redraw is a line that ends with a carriage return, as progress bars write it. */
 interface OutputLine {
   readonly text: string;
   readonly isRedraw: boolean;
@@ -23,8 +23,8 @@ export class LineSplitter {
   readonly #decoder = new TextDecoder();
   #rest = '';
   /**
-   * Whether the last piece ended with `\r`. Its line is held back, since a `\n` at the start of the next piece belongs to
-   * it; after a pause it counts as a redraw, and the `\n` is ignored.
+   * Whether the last chunk ended with `\r`. Its line is held back, because a `\n` at the start of the next chunk would belong to
+   * it. After a pause the line counts as a redraw, and a `\n` that follows is ignored.
    */
   #return: 'none' | 'held' | 'passed' = 'none';
 
@@ -32,7 +32,7 @@ export class LineSplitter {
     return this.#cut(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** The line that is held back, released after a time without output. */
+  /** Releases the line that is held back, after a time without output. */
   pause(): OutputLine[] {
     if (this.#return !== 'held') return [];
     const lines: OutputLine[] = [];
@@ -41,7 +41,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The lines left at the end of the output. */
+  /** The lines that are left when the output has ended. */
   end(): OutputLine[] {
     const lines = [...this.#cut(this.#decoder.decode()), ...this.pause()];
     if (this.#rest !== '') lines.push({ text: this.#rest, isRedraw: false });
@@ -73,12 +73,12 @@ export class LineSplitter {
     lines.push({ text, isRedraw });
   }
 
-  /** Emits the part of a line that exceeds the limit; returns the rest. */
+  /** Outputs the parts of a text that exceed the maximum line length; returns the rest. */
   #wrap(text: string, lines: OutputLine[]): string {
     let start = 0;
     while (text.length - start > maxLineLength) {
       let end = start + maxLineLength;
-      // Does not split a pair of surrogates, which is one character.
+      // Does not split a surrogate pair, which is one character.
       if ((text.charCodeAt(end - 1) & 0xfc00) === 0xd800) end -= 1;
       lines.push({ text: text.slice(start, end), isRedraw: false });
       start = end;
@@ -87,30 +87,33 @@ export class LineSplitter {
   }
 }
 
-/** What is invisible at the start of a line: colours, other control sequences, and zero-width characters. */
+/** Matches what is invisible at the start of a line: colours, other control sequences, and zero-width characters. */
 const unseen = /^(?:\p{Cc}\[[\d;:?]*[ -/]*[@-~]|[\p{Cc}\p{Cf}])*$/u;
 
 /**
- * A line of the command as it is written to the log. One that looks like a line of the service gets a space in front, so that only
- * lines of the service begin with its prefix.
+ * A line of the command in the form in which it is logged. A line that looks like one of the service gets a leading space, so
+ * that only the service's lines begin with its prefix.
  */
 function asCommandLine(line: OutputLine): OutputLine {
   const at = line.text.indexOf(servicePrefix.trimEnd());
   return at >= 0 && unseen.test(line.text.slice(0, at)) ? { ...line, text: ` ${line.text}` } : line;
 }
 
-/** Redraws allowed before the rate is limited, so that a program that redraws little loses none. */
+/** Number of redraws before their rate is limited, so that a program with few redraws loses none. */
 const burst = 1000;
 /** Redraws a second after that: more than a person can follow. */
 const perSecond = 20;
 
-/** Matches a text that moves the cursor up, as nested progress bars do. It must be kept, or the next one is drawn in the wrong row. */
+/**
+ * Matches a text that moves the cursor up, as nested progress bars do. Such a text must be kept, or the next redraw appears in
+ * the wrong row.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequence that moves the cursor
 const moves = /\u001b\[\d{0,2}A/;
 
 /**
- * Limits the rate of progress redraws, so that a bar which is drawn ten thousand times a second does not fill the log.
- * The newest redraw is held back: it is written before the next line, or once the rate allows it.
+ * Limits the rate of redraws, so that a progress bar that is drawn ten thousand times a second does not fill the log. The latest
+ * redraw is held back, and is written before the next line or when the rate allows it.
  */
 class RedrawLimiter {
   #tokens = burst;
@@ -128,7 +131,7 @@ class RedrawLimiter {
         this.#held = line;
         continue;
       }
-      // A redraw of the same row replaces the one that is held back; any other line is written after it.
+      // If this is a redraw of the same row, it replaces the one that is held back; otherwise both are written.
       if (this.#held !== null && !isAlone) passed.push(this.#held);
       this.#held = null;
       passed.push(line);
@@ -136,7 +139,7 @@ class RedrawLimiter {
     return passed;
   }
 
-  /** Releases the redraw that is held back, if any: at the end of the output, or in a pause. */
+  /** Releases the redraw that is held back, if there is one. Called in a pause, and at the end of the output. */
   flush(): string[] {
     const held = this.#held;
     this.#held = null;
@@ -153,16 +156,16 @@ class RedrawLimiter {
   }
 }
 
-/** Characters kept from the end of the output beyond the limit, because that is usually where the error is. */
+/** Number of characters that are kept from the end of the output beyond the limit, because the error is usually there. */
 const tailLength = 64 * 1024;
 
-/** Characters of a line with its line end. */
+/** Number of characters in a line, including its line feed. */
 const sizeInTail = (line: string): number => line.length + 1;
 
 /**
- * The log of a job, limited in size: lines up to `maxBytes`; then, at the end of the output, a note on how much was left
- * out and the last lines. Writes are synchronous, so a program that prints faster than the disk writes has to wait. Lines
- * that cannot be written because the disk is full are replaced by a note once there is space again; the command goes on.
+ * The log of a job, limited in size: it has lines up to `maxBytes` and, once the output has ended, a note on how much was left
+ * out, followed by the last lines. Writes are synchronous, so a program that prints faster than the disk writes has to wait.
+ * While the disk is full, lines are lost, and the command continues; once there is space again, a note replaces them.
  */
 export class LogFile {
   readonly #fd: number;
@@ -170,11 +173,11 @@ export class LogFile {
   #omitted = 0;
   #tail: string[] = [];
   #tailLength = 0;
-  /** Number of lines that are missing in the log and not counted in a note there. */
+  /** Number of lost lines that no note in the log counts. */
   lostLines = 0;
   #fault = '';
 
-  /** @throws NotOurFile, or the system's error, if the file cannot be opened */
+  /** Opens the log. @throws NotOurFile, or the system's error */
   constructor(
     readonly path: string,
     readonly maxBytes: number,
@@ -248,7 +251,7 @@ export class LogFile {
 /** Milliseconds after which a redraw that is held back is written, and a lone carriage return ends a line. */
 const redrawPause = 250;
 
-/** Writes a command's output into its log, as lines. */
+/** Writes a command's output to its log, line by line. */
 export class OutputLog {
   readonly #lines = new LineSplitter();
   readonly #redraws = new RedrawLimiter();
@@ -277,7 +280,7 @@ export class OutputLog {
   }
 }
 
-/** Copies the command's output into its log, until the last process has closed the pipe. */
+/** Copies a command's output to its log until the last process has closed the pipe. */
 export function copyOutput(reader: Readable, log: LogFile): Promise<void> {
   const output = new OutputLog(log);
   reader.on('data', (chunk: Buffer) => output.push(chunk));

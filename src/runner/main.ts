@@ -1,6 +1,6 @@
 /**
- * The runner: runs one job's command beside the server, and outlives it. Started with the job directory as its one argument.
- * It shares nothing with the server but files: `run.json` in, `log` and `exit.json` out.
+ * The runner: runs one job's command as a process separate from the server, and outlives the server. Its only argument is the job
+ * directory. It shares nothing with the server except files: it reads `run.json`, and writes `log` and `exit.json`.
  */
 
 import { mkdirSync } from 'node:fs';
@@ -23,10 +23,10 @@ import { runCommand } from './run-command.js';
 /** Maximum size in bytes of `run.json`: the longest argument list that Linux takes, and more. */
 const maxRequestBytes = 64 << 20;
 
-/** The exit code of a runner that ran no job: there was none, or another runner claimed it. */
+/** Exit code of a runner that ran no job, because there was none or another runner had claimed it. */
 const notRun = 3;
 
-/** How often writing `exit.json` is tried, and milliseconds between two attempts. */
+/** Number of attempts to write `exit.json`, and milliseconds between them. */
 const attempts = 20;
 const pause = 500;
 
@@ -36,7 +36,7 @@ process.on('SIGTERM', () => stop.abort());
 process.on('SIGINT', () => stop.abort());
 process.on('SIGHUP', () => {});
 
-/** Only one runner may ever run a job: the one that creates this directory. */
+/** Claims a job by creating this directory: only one runner can create it, so only one ever runs the job. */
 function claim(directory: string): boolean {
   try {
     mkdirSync(directory, { mode: 0o700 });
@@ -49,7 +49,7 @@ function claim(directory: string): boolean {
 
 /**
  * Runs a job, unless another runner has claimed it.
- * @returns whether it has run it
+ * @returns whether this runner ran it
  */
 async function run(directory: string): Promise<boolean> {
   const files = runFiles(directory);
@@ -58,7 +58,7 @@ async function run(directory: string): Promise<boolean> {
   const request = JSON.parse(text) as RunRequest;
   const runner = identify(process.pid);
   const note = (command: ProcessIdentity | null) =>
-    // After a power cut, neither process exists any more.
+    // The record need not survive a power cut, after which neither process exists any more.
     writeJsonFile(files.record, { runner, command } satisfies RunnerRecord, { isKept: false });
   ignoreErrors(() => note(null));
   ignoreErrors(() => reserveJsonFile(files.end, maxEndBytes));
@@ -79,7 +79,8 @@ async function run(directory: string): Promise<boolean> {
 }
 
 /**
- * Without its record, the runner is found by its working directory; and space is reserved only in case the disk fills up.
+ * Ignores errors of two steps that a job can do without: if the record is missing, the runner is found by its working directory,
+ * and space is reserved only in case the disk fills up.
  */
 function ignoreErrors(action: () => void): void {
   try {
@@ -88,9 +89,9 @@ function ignoreErrors(action: () => void): void {
 }
 
 /**
- * Writes how the command ended: into the reserved file or, if the job has removed or replaced that, into a new one.
- * Retries while the disk fails.
- * @throws the system's error if it cannot be written
+ * Writes how the command ended, into the reserved file or, if the job removed or replaced that file, into a new one. Retries
+ * while the disk fails.
+ * @throws the system's error if all attempts fail
  */
 async function writeEnd(file: string, end: RunEnd): Promise<void> {
   for (let left = attempts; ; left -= 1) {
@@ -116,7 +117,7 @@ run(directory).then(
     if (!hasRun) process.exitCode = notRun;
   },
   () => {
-    // The error cannot be reported: the server sees that the runner has ended without an `exit.json`.
+    // The error cannot be reported. The server sees that the runner ended without an `exit.json`.
     process.exitCode = 1;
   },
 );

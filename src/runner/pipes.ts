@@ -6,19 +6,19 @@ import { oneLine } from '../contract/text.js';
 import { isSystemError } from '../files/errors.js';
 import { answersFifo, jobsFifo, outputFifo } from './protocol.js';
 
-/** A pipe into this process. */
+/** A pipe whose reading end is in this process. */
 export interface InwardPipe {
   readonly reader: Socket;
-  /** The reader's descriptor. */
+  /** The descriptor behind `reader`. */
   readonly readFd: number;
-  /** For the program that writes. */
+  /** The writing end, for the program. */
   readonly writeFd: number;
   /** Closes this process's copy of the writing end, so that the reader ends when the last writer closes its own. */
   readonly release: () => void;
 }
 
 /**
- * Makes a FIFO that only its owner may open, and others beside it.
+ * Creates FIFOs in one directory that only this user may open.
  * @throws the system's error if `mkfifo` could not be started; otherwise an Error without a path, since clients see it
  */
 export function makeFifo(fifo: string, ...others: readonly string[]): void {
@@ -35,7 +35,7 @@ export function makeFifo(fifo: string, ...others: readonly string[]): void {
 }
 
 /**
- * Makes FIFOs of one directory, in the place of what has their names. Node has no call to make a pipe, and the pipes that it
+ * Creates FIFOs in one directory, replacing any files with their names. Node has no call to create a pipe, and the pipes that it
  * gives a child are sockets, which an app cannot open through `/dev/fd`.
  */
 function makeAnew(...fifos: readonly [string, ...string[]]): void {
@@ -46,7 +46,7 @@ function makeAnew(...fifos: readonly [string, ...string[]]): void {
 /** Opens both ends of a FIFO and removes its name. */
 function openEnds(fifo: string): { readonly readFd: number; readonly writeFd: number } {
   try {
-    // Otherwise the open would wait for a writer.
+    // Non-blocking, because the open would otherwise wait for a writer.
     const readFd = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
     return { readFd, writeFd: openSync(fifo, constants.O_WRONLY) };
   } finally {
@@ -54,7 +54,7 @@ function openEnds(fifo: string): { readonly readFd: number; readonly writeFd: nu
   }
 }
 
-/** A pipe from a program. */
+/** Opens a pipe from a program to this process. */
 function openInward(fifo: string): InwardPipe {
   const { readFd, writeFd } = openEnds(fifo);
   const reader = new Socket({ fd: readFd, readable: true, writable: false });
@@ -62,7 +62,7 @@ function openInward(fifo: string): InwardPipe {
 }
 
 /**
- * One pipe for stdout and stderr together. Node would give a child two, and lose the order between them: an error could
+ * Opens one pipe for both stdout and stderr. Node would give a child two and lose the order between them, so that an error could
  * come before the line that led to it.
  */
 export function openOutputPipe(directory: string): InwardPipe {
@@ -71,16 +71,16 @@ export function openOutputPipe(directory: string): InwardPipe {
   return openInward(fifo);
 }
 
-/** A pipe to a program. */
+/** Opens a pipe from this process to a program. */
 function openOutward(fifo: string): { readonly writer: Socket; readonly readFd: number } {
   const ends = openEnds(fifo);
-  // Opened again now that there is a writer: a program expects reads of its stdin to block.
+  // Reopened in blocking mode now that there is a writer, because a program expects reads of its stdin to block.
   const readFd = openSync(`/dev/fd/${ends.readFd}`, constants.O_RDONLY);
   closeSync(ends.readFd);
   return { writer: new Socket({ fd: ends.writeFd, readable: false, writable: true }), readFd };
 }
 
-/** The pipes of a worker. They are made at once: each start of `mkfifo` takes some milliseconds. */
+/** Opens the pipes of a worker. Their FIFOs are created together, because each start of `mkfifo` takes some milliseconds. */
 export function openWorkerPipes(home: string) {
   const [output, answers, jobs] = [outputFifo(home), answersFifo(home), jobsFifo(home)] as const;
   makeAnew(output, answers, jobs);

@@ -4,7 +4,7 @@ import { errorCode } from '../files/errors.js';
 import { hasProc, isAnswer, isSignalable, processIds, readStatus } from '../files/process-status.js';
 import { jobMarker, outputFifo, type ProcessIdentity } from './protocol.js';
 
-/** The identity of a running process, by which a later server can find it again. */
+/** The identity of a running process, by which a later server can recognise it. */
 export const identify = (pid: number): ProcessIdentity => ({
   pid,
   startTime: readStatus(pid)?.startTime ?? 0,
@@ -12,7 +12,7 @@ export const identify = (pid: number): ProcessIdentity => ({
 });
 
 /**
- * Whether that very process still runs.
+ * Whether this very process is still running, and not a later one with the same id.
  * @throws the system's error if that cannot be determined
  */
 export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
@@ -22,7 +22,7 @@ export function isAlive({ pid, startTime, boot }: ProcessIdentity): boolean {
   return status !== undefined && !status.isZombie && status.startTime === startTime;
 }
 
-/** The ids and directories of the processes that run one of our programs, each of which works in its own directory. */
+/** The ids and directories of all processes that run one of our programs. Each such process works in its own directory. */
 function* processesOf(program: string): Generator<{ readonly pid: number; readonly directory: string }> {
   for (const pid of hasProc ? processIds() : []) {
     if (pid === process.pid || !argumentsOf(pid)[1]?.endsWith(program)) continue;
@@ -43,13 +43,13 @@ function processIn(program: string, wanted: string): ProcessIdentity | undefined
 export const runners = () => processesOf('/runner/main.js');
 
 /**
- * Finds the runner of a job by the directory that it works in, for when its record cannot be read.
+ * Finds the runner of a job by its working directory; used if the runner's record cannot be read.
  * @throws the system's error if a process could not be examined
  */
 export const runnerIn = (directory: string) => processIn('/runner/main.js', directory);
 
 /**
- * Finds the worker host of a worker in the same way.
+ * Finds the worker host of a worker by its working directory.
  * @throws the system's error if a process could not be examined
  */
 export const workerHostIn = (directory: string) => processIn('/runner/worker-host-main.js', directory);
@@ -63,29 +63,29 @@ function argumentsOf(pid: number): string[] {
   }
 }
 
-/** What shows which job a process belongs to. */
+/** What was found about a process: the information that shows which job it belongs to. */
 interface Sighting {
   readonly pid: number;
-  /** Ids of jobs that are named in the environment it was started with. */
+  /** Ids of the jobs that are named in the environment that the process was started with. */
   readonly jobs: readonly string[];
-  /** The files that it has open. */
+  /** Paths of the files that the process has open. */
   readonly open: readonly string[];
 }
 
 /**
- * Which processes are examined. The process that started the job can skip all older ones, which are nearly all processes
- * of a machine.
+ * Which processes to examine. A process that started the job itself can skip all older processes, which are nearly all on a
+ * machine.
  */
 export type Age = 'any' | 'younger';
 
-/** Maximum number of descriptors that are examined per process, lowest first: shells, which keep the pipe open, have few. */
+/** Maximum number of descriptors examined per process, lowest first. A shell, which holds the pipe open, has only a few. */
 const maxDescriptors = 64;
 
 const assignment = `${jobMarker}=`;
 
 /**
  * Ids of the jobs and workers that a process was started for.
- * @throws the system's error if it has ended, or belongs to another user
+ * @throws the system's error if the process has ended or belongs to another user
  */
 export function jobsOf(pid: number): string[] {
   const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
@@ -94,7 +94,7 @@ export function jobsOf(pid: number): string[] {
   return entries.map((entry) => entry.slice(assignment.length));
 }
 
-/** The target of a link in `/proc`; undefined if it is gone, or the process is, or its path is too long for the system. */
+/** The target of a link in `/proc`; undefined if the link or the process is gone, or the path is too long for the system. */
 function targetOf(link: string): string | undefined {
   try {
     return readlinkSync(link);
@@ -104,7 +104,7 @@ function targetOf(link: string): string | undefined {
   }
 }
 
-/** The files that a process has open, including deleted ones. */
+/** Paths of the files that a process has open, including deleted ones. */
 function openFilesOf(pid: number): string[] {
   const directory = `/proc/${pid}/fd`;
   const descriptors = readdirSync(directory).slice(0, maxDescriptors);
@@ -116,14 +116,14 @@ function examine(pid: number): Sighting {
     return { pid, jobs: jobsOf(pid), open: openFilesOf(pid) };
   } catch (cause) {
     if (!isAnswer(cause)) throw cause;
-    // It has ended, or belongs to another user.
+    // The process has ended, or belongs to another user.
     return { pid, jobs: [], open: [] };
   }
 }
 
 const startOf = (pid: number): number => readStatus(pid)?.startTime ?? 0;
 
-/** Examines every other process, with pauses for other work: a machine may have thousands. */
+/** Examines all other processes, pausing for other work, because a machine may have thousands. */
 async function examineAll(age: Age): Promise<readonly Sighting[]> {
   const slice = new TimeSlice();
   const sightings: Sighting[] = [];
@@ -138,8 +138,8 @@ async function examineAll(age: Age): Promise<readonly Sighting[]> {
 }
 
 /**
- * The running processes that name a job in their environment or have its pipe open, and all others of their sessions. That
- * includes processes which have left the job's process group. Empty if the system has no `/proc`.
+ * The running processes that name a job in their environment or have its pipe open, and all others in their sessions. This
+ * includes processes that have left the job's process group. Empty if the system has no `/proc`.
  * @param age `younger` if this process has started the job
  * @throws the system's error if a process could not be examined
  */
@@ -152,7 +152,7 @@ export async function processesOfJob(jobId: string, pipe: string, age: Age = 'an
   if (marked.size === 0) return [];
   const sessions = new Set([...marked].map((pid) => readStatus(pid)?.session));
   sessions.delete(readStatus(process.pid)?.session);
-  // Processes in a session from outside this PID namespace all show this number.
+  // 0 is the session that all processes show whose session is outside this PID namespace.
   sessions.delete(0);
   return sightings.flatMap(({ pid }) => {
     const status = readStatus(pid);
@@ -161,7 +161,9 @@ export async function processesOfJob(jobId: string, pipe: string, age: Age = 'an
   });
 }
 
-/** Bytes of the removed files on a disk that a process has open. @param seen files that have been counted already */
+/**
+ * Size in bytes of the deleted files on a disk that a process still has open. @param seen files that have already been counted
+ */
 function removedFilesOf(pid: number, disk: number, seen: Set<number>): number {
   let bytes = 0;
   try {
@@ -172,16 +174,16 @@ function removedFilesOf(pid: number, disk: number, seen: Set<number>): number {
       bytes += stats.blocks * 512;
     }
   } catch (cause) {
-    // It has ended, or belongs to another user.
+    // The process has ended, or belongs to another user.
     if (!isAnswer(cause)) throw cause;
   }
   return bytes;
 }
 
 /**
- * Bytes on the disk of files that have no name any more and that processes of a job still have open.
+ * Size in bytes of the deleted files that processes of a job still have open.
  * @param ids of the job, and of its worker
- * @param directory on the same disk
+ * @param directory a directory on the disk to examine
  */
 export async function removedButOpen(ids: readonly string[], directory: string): Promise<number> {
   if (!hasProc) return 0;
@@ -195,7 +197,7 @@ export async function removedButOpen(ids: readonly string[], directory: string):
     }
     return bytes;
   } catch {
-    // The processes cannot be listed now, or the directory is gone. The next measurement shows it.
+    // The processes cannot be listed at the moment, or the directory is gone. The next measurement will notice.
     return 0;
   }
 }

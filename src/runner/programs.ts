@@ -2,16 +2,16 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The runner's program. */
+/** Path of the runner's program. */
 export const runnerProgram = fileURLToPath(new URL('./main.js', import.meta.url));
 
-/** The program that ends what a killed runner has left. */
+/** Path of the program that ends what a killed runner left. */
 export const cleanupProgram = fileURLToPath(new URL('./cleanup.js', import.meta.url));
 
-/** The worker host's program. */
+/** Path of the worker host's program. */
 export const workerHostProgram = fileURLToPath(new URL('./worker-host-main.js', import.meta.url));
 
-/** Identifies these program files: an upgrade puts new files and a new directory in their place. */
+/** Identifies the installed program files: an upgrade replaces the files and their directory. */
 function identity(): string {
   return [runnerProgram, workerHostProgram, path.dirname(runnerProgram)]
     .map((each) => {
@@ -24,6 +24,6 @@ function identity(): string {
 const atStart = identity();
 
 /**
- * Whether the program files have been replaced since this process started: the new ones may expect another `run.json`.
+ * Whether an upgrade has replaced the program files since this process started: the new ones may expect a different `run.json`.
  */
 export const areReplaced = (): boolean => identity() !== atStart;

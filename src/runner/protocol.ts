@@ -3,27 +3,27 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { openDirectory } from '../files/own-file.js';
 
-/** The environment variable that marks every process of a job, even one that has left its process group. */
+/** The environment variable that marks every process of a job, including those that have left its process group. */
 export const jobMarker = 'REMOTE_APP_JOB_ID';
 
-/** The FIFO that the command prints into, in its working directory. It is unlinked as soon as it is open. */
+/** Path of the FIFO to which the command prints, in its working directory. The FIFO is unlinked as soon as it is open. */
 export const outputFifo = (workspace: string): string => path.join(workspace, 'output.fifo');
 
-/** Identifies a process, also against a later one with the same id. */
+/** Identifies a process, even if a later one gets the same id. */
 export interface ProcessIdentity {
   readonly pid: number;
   /** Clock ticks from boot to the start of the process; 0 if the system does not report it. */
   readonly startTime: number;
-  /** Id of the machine's boot; empty if the system does not tell. */
+  /** Id of the machine's boot; empty if the system does not report it. */
   readonly boot: string;
 }
 
-/** `run.json`: what the server asks a runner to do. */
+/** `run.json`: how the server asks a runner to run a job. */
 export interface RunRequest {
   readonly jobId: string;
   /** Program and arguments, which are not passed to a shell. */
   readonly command: readonly string[];
-  /** The words before the command, which put it into its sandbox; empty without one. */
+  /** The words before the command that start it in its sandbox; empty without a sandbox. */
   readonly wrapper: readonly string[];
   /** Whether the wrapper is bubblewrap, which reports on descriptor 3 how the command ended. */
   readonly isSandboxed: boolean;
@@ -31,53 +31,58 @@ export interface RunRequest {
   readonly filter?: string | undefined;
   /** Working directory of the command. */
   readonly directory: string;
-  /** Where the command writes its result. */
+  /** Directory where the command writes its result. */
   readonly output: string;
   /** What the job may use in its sandbox; null for no limit. */
   readonly limits: {
     /** Bytes. */
     readonly memory: number | null;
-    /** Processes and threads. */
+    /** Number of processes and threads together. */
     readonly processes: number | null;
   };
-  /** The directory of its own cgroup, which the runner makes and removes; absent without a limit of memory, and without cgroups. */
+  /**
+   * The directory of the job's own cgroup, which the runner creates and removes; absent without a memory limit, and without
+   * cgroups.
+   */
   readonly cgroup?: string | undefined;
-  /** Names of the runner's own variables that the command gets. */
+  /** Names of the runner's environment variables that are passed on to the command. */
   readonly inherited: readonly string[];
-  /** Added to these. */
+  /** Variables of the command, in addition to the inherited ones. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Bytes kept from the start of the log; of the rest, only the end is kept. */
+  /** Number of bytes kept from the start of the log; of what follows, only the end is kept. */
   readonly maxLogBytes: number;
   /** Milliseconds between SIGTERM and SIGKILL. */
   readonly killGrace: number;
-  /** UUIDs of its GPUs, since a later server may see them under other ids. */
+  /** UUIDs of the job's GPUs, because their ids may be different for a later server. */
   readonly gpuUuids: readonly string[];
-  /** The worker that runs the job instead of the command, if it is still available. */
+  /** The worker that runs the job instead of the command, if the worker still exists. */
   readonly worker?: WorkerCall;
 }
 
-/** A job for a worker: an app that a worker host has loaded already, or is loading for this job. */
+/** A job for a worker, that is, for an app that a worker host has already loaded or is loading for this job. */
 export interface WorkerCall {
-  /** The worker's id, which marks its processes as a job's id marks a job's processes. */
+  /** The worker's id, which marks the worker's processes as a job's id marks those of a job. */
   readonly id: string;
   /** The worker host's directory. */
   readonly directory: string;
-  /** The arguments that a cold start would pass after the program. */
+  /** The arguments that follow the program when the app is started for one job. */
   readonly arguments: readonly string[];
-  /** The variables that differ from the worker's own. */
+  /** The variables whose values differ from the worker's environment. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** `runner.json`: the processes of runner and command. Written before the command starts, and again when it has started. */
+/**
+ * `runner.json`: the identities of the runner and the command. Written before the command starts, and again once it has started.
+ */
 export interface RunnerRecord {
   readonly runner: ProcessIdentity;
   /** The leader of the command's process group; null until it is started. */
   readonly command: ProcessIdentity | null;
 }
 
-/** What the processes of a job have used together; null where it is not known. */
+/** What the processes of a job used in total; null for values that are unknown. */
 export interface Usage {
-  /** Bytes of memory at most at a time, as far as it was seen. */
+  /** Peak memory in bytes, as far as it was observed. */
   readonly peakMemory: number | null;
   readonly cpuSeconds: number | null;
 }
@@ -90,20 +95,20 @@ export interface RunEnd extends Usage {
   readonly signal: string | null;
   /** Why there is no exit code, as a sentence. */
   readonly error: string | null;
-  /** The part of the machine that was at fault, if known. `notStarted`: the program was never started. */
+  /** What was at fault on the machine, if known. `notStarted`: the program was never started. */
   readonly fault: 'diskFull' | 'outOfMemory' | 'notStarted' | null;
-  /** Lines of output missing from the log because the disk was full. */
+  /** Number of output lines missing from the log because the disk was full. */
   readonly lostLines: number;
-  /** Whether its worker was gone, so the command was started just for this job. */
+  /** Whether the command was started just for this job, because its worker was gone. */
   readonly wasAlone: boolean;
-  /** ISO 8601. */
+  /** When the command ended (ISO 8601). */
   readonly endedAt: string;
 }
 
 /** The files in a job directory by which server and runner communicate. */
 export const runFiles = (directory: string) => ({
   request: path.join(directory, 'run.json'),
-  /** A directory that only one runner can create; that runner runs the job. */
+  /** A directory that only one runner can create; the runner that does so runs the job. */
   claim: path.join(directory, 'claimed'),
   record: path.join(directory, 'runner.json'),
   end: path.join(directory, 'exit.json'),
@@ -112,38 +117,41 @@ export const runFiles = (directory: string) => ({
   workspace: path.join(directory, 'Workspace'),
 });
 
-/** Maximum size in bytes of `exit.json`. Space for it is reserved before the command starts. */
+/** Maximum size in bytes of `exit.json`. Space for the file is reserved before the command starts. */
 export const maxEndBytes = 4096;
 
-/** `worker.json`: what the server asks a worker host to do. */
+/** `worker.json`: how the server asks a worker host to start a worker. */
 export interface WorkerRequest
   extends Pick<
     RunRequest,
     'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'limits' | 'inherited' | 'environment' | 'killGrace'
   > {
   readonly id: string;
-  /** Milliseconds after which it exits if it has no job and there is no server. */
+  /** Milliseconds after which the worker host exits if it has no job and no server is connected. */
   readonly idle: number;
-  /** Who can use it: jobs of the same app, devices and owner, or of all owners. */
+  /** Identifies who can use the worker: jobs of the same app and devices, and of the same owner or of all owners. */
   readonly sharedBy: string;
-  /** What it was started with: a job may use it only if it would be started in the same way. */
+  /**
+   * Identifies what the worker was started with: a job may use the worker only if the app would be started in the same way for
+   * it.
+   */
   readonly content: string;
   /** The app's name, for people. */
   readonly name: string;
-  /** Whose job it was started for; null for the admin's. */
+  /** Owner of the job that the worker was started for; null for the admin. */
   readonly owner: string | null;
-  /** Whether it is for jobs of all owners, not only of this one. */
+  /** Whether the worker is for jobs of all owners, not only of this one. */
   readonly isShared: boolean;
   readonly gpus: readonly number[];
   readonly gpuUuids: readonly string[];
-  /** Bytes that it takes of each of its GPUs; null if it has them for itself. */
+  /** Bytes that the worker takes of each of its GPUs; null if it has them exclusively. */
   readonly gpuMemory: number | null;
-  /** Files and directories of the app, and their state when it was started. */
+  /** Files and directories of the app, and their state when the worker was started. */
   readonly watched: readonly string[];
   readonly seen: string;
 }
 
-/** `host.json`: the processes of worker host and worker. */
+/** `host.json`: the identities of the worker host and the worker. */
 export interface WorkerHostRecord {
   readonly host: ProcessIdentity;
   /** The leader of the worker's process group; null until it is started. */
@@ -153,11 +161,11 @@ export interface WorkerHostRecord {
 /** What a worker host reports to the server. */
 export interface WorkerState {
   readonly state: 'loading' | 'idle' | 'busy' | 'leaving';
-  /** Its current job. */
+  /** Id of the worker host's current job. */
   readonly job: string | null;
 }
 
-/** A job as its runner passes it to a worker host, and the worker host to the worker. */
+/** A job, as its runner passes it to a worker host and the worker host passes it to the worker. */
 export interface JobCall {
   readonly job: string;
   readonly arguments: readonly string[];
@@ -176,17 +184,20 @@ export const workerFiles = (directory: string) => ({
   /** The worker's working directory between two jobs. */
   home: path.join(directory, 'home'),
   temporary: path.join(directory, 'home', 'tmp'),
-  /** Where its sandbox shows the jobs, if there is one. */
+  /** Where the worker's sandbox shows the jobs, if there is a sandbox. */
   jobMounts: path.join(directory, 'stage'),
 });
 
-/** The FIFO for a worker's answers. It is unlinked as soon as it is open. */
+/** Path of the FIFO for a worker's answers. The FIFO is unlinked as soon as it is open. */
 export const answersFifo = (home: string): string => path.join(home, 'answers.fifo');
 
-/** The same for its stdin. */
+/** Path of the FIFO for the worker's stdin, likewise unlinked. */
 export const jobsFifo = (home: string): string => path.join(home, 'jobs.fifo');
 
-/** The variable that names the file for a worker's answers, and what it names: the descriptor that the worker host gives it. */
+/**
+ * The variable that tells a worker which file to write its answers to, and the variable's value: the descriptor that the worker
+ * host provides.
+ */
 export const answersVariable = 'REMOTE_APP_ANSWERS';
 export const answersFile = '/dev/fd/3';
 
@@ -208,11 +219,11 @@ export function withSocketAddress<T>(directory: string, use: (address: string) =
 export type HostMessage =
   /** Runner: a job, and the log that its output goes to. */
   | { readonly kind: 'job'; readonly call: JobCall; readonly log: string; readonly maxLogBytes: number }
-  /** Runner: end the job. */
+  /** Runner to worker host: end the job. */
   | { readonly kind: 'stop' }
-  /** Server: report every change of your state. */
+  /** Server to worker host: report every change of state. */
   | { readonly kind: 'attach' }
-  /** Server: leave, after the current job if there is one. */
+  /** Server to worker host: exit, after the current job if there is one. */
   | { readonly kind: 'leave' }
   /** Worker host to runner: the worker has the job. A job that it does not take closes the connection. */
   | { readonly kind: 'accepted'; readonly worker: ProcessIdentity }
@@ -247,7 +258,7 @@ export function onMessages(socket: Socket, handle: (message: HostMessage) => voi
   });
 }
 
-/** Resolves when a socket is closed for any reason: `once` from `node:events` would reject if it fails first. */
+/** Resolves when a socket is closed, for whatever reason: `once` from `node:events` would reject if the socket fails first. */
 export const isClosed = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     if (socket.closed) resolve();

@@ -40,7 +40,7 @@ import {
 import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { type Excess, memoryExcess, UsageWatch } from './usage.js';
 
-/** Milliseconds that a worker host may take to accept a job: it only says yes or no. */
+/** Milliseconds that a worker host is given to accept a job: it only says yes or no. */
 const acceptPatience = 60_000;
 /** Milliseconds after which a worker host that does not answer is assumed to be stopped, and is continued. */
 const wakePatience = 1000;
@@ -65,16 +65,16 @@ function messageOf<Kind extends HostMessage['kind']>(socket: Socket, kind: Kind)
   });
 }
 
-/** Ends what a killed worker host has left of its worker, in case there is no server to do it. */
+/** Ends what a killed worker host left of its worker, in case no server does so. */
 async function endWorker({ worker, jobId, directory }: RunRequest, leader: ProcessIdentity): Promise<void> {
-  // If the process id belongs to another process by now, the group is gone.
+  // If another process has this id by now, the group is gone.
   if (!isSignalable(leader.pid) || isAlive(leader)) await terminateGroup(leader.pid, 0);
   await terminateStrays(jobId, directory);
   if (worker) await terminateStrays(worker.id, workerFiles(worker.directory).home);
 }
 
 /**
- * Sends a job to the worker host of its worker. Resolves when it is sent; the worker host's answer says whether it accepts the job.
+ * Sends a job to the host of its worker. Resolves when the job is sent; the worker host's answer says whether it is accepted.
  * @returns the connection; null if there is no worker host
  */
 async function sendToWorker(
@@ -105,7 +105,7 @@ function wakeHost(directory: string): void {
     const { host } = JSON.parse(text ?? '') as WorkerHostRecord;
     if (isAlive(host)) signal(host.pid, 'SIGCONT');
   } catch {
-    // It is gone, or has just started.
+    // The worker host is gone, or has only just started.
   }
 }
 
@@ -142,7 +142,7 @@ async function runInWorker(
   note(process);
   const onStop = () => {
     wakeHost(worker.directory);
-    // Reads what the worker host has sent first: if it is gone, writing to it would lose that.
+    // First reads what the worker host has already sent: if the worker host is gone, a failed write would lose that.
     setImmediate(() => {
       sendMessage(socket, { kind: 'stop' });
     });
@@ -159,12 +159,12 @@ async function runInWorker(
   return end ?? { ...noEnd, error };
 }
 
-/** Milliseconds to read what is still in the pipe once every process of the job is gone. */
+/** Milliseconds for reading what is left in the pipe once all processes of the job are gone. */
 const drainPatience = 2000;
 
 type CommandEnd = Pick<RunEnd, 'exitCode' | 'signal'> & Partial<Excess & Usage & Pick<RunEnd, 'lostLines'>>;
 
-/** The program was not started, for a reason that is a sentence. */
+/** The program was not started. The message is a sentence that says why. */
 class NotStarted extends Error {}
 
 /**
@@ -207,9 +207,9 @@ async function runProgram(
   await ended;
   watch.stop();
   await endGroup();
-  // From now on the process id may belong to another process.
+  // From now on, another process may have this id.
   stopped.removeEventListener('abort', endGroup);
-  // The runner has no other children, so what the kernel counts for those that have ended is the command's.
+  // The command is the runner's only child, so the kernel's count for ended children is that of the command.
   const usage = watch.usage(readStatus(process.pid)?.childTicks);
   if (cgroup?.hasRunOut) {
     const { memory } = request.limits;
@@ -222,19 +222,19 @@ async function runProgram(
   return { exitCode: code, signal: null, ...usage };
 }
 
-/** Writes the command's process into the record; an error is ignored and the command goes on. */
+/** Writes the command's process to the record. If that fails, the error is ignored and the command continues. */
 const onStartNoting = (note: RunNote) => (command: ProcessIdentity | null) => {
   try {
     note(command);
   } catch {
-    // The server then finds the job's processes by their environment and their pipe alone.
+    // Without the record, the server finds the job's processes by their environment and their pipe.
   }
 };
 
-/** Notes which process the job's command is; null for none. */
+/** Records which process is the job's command; null for none. */
 type RunNote = (command: ProcessIdentity | null) => void;
 
-/** Runs a command that is started for this job. */
+/** Runs a command that is started just for this job. */
 async function runStarted(
   request: RunRequest,
   log: LogFile,
@@ -254,7 +254,7 @@ async function runStarted(
       fault: cause instanceof NotStarted ? 'notStarted' : null,
     }),
   );
-  // Nothing escapes from a sandbox, which ends with its first process.
+  // No process escapes from a sandbox, because they all end with its first process.
   if (!request.isSandboxed) await terminateStrays(request.jobId, request.directory, 'younger');
   await Promise.race([copied, delay(drainPatience, undefined, { ref: false })]);
   pipe.reader.destroy();
@@ -264,10 +264,10 @@ async function runStarted(
 }
 
 /**
- * Runs one command to its end, in its worker if it has one. When the promise resolves, the log is complete, no process of
- * the job is left, and its output survives a power cut.
- * @param stop aborted to end the command: SIGTERM to its group, SIGKILL after the request's grace
- * @param note called with the command's process once it runs
+ * Runs one command to its end, in its worker if it has one. When the promise resolves, the log is complete, no process of the job
+ * is left, and the output survives a power cut.
+ * @param stop aborted to end the command: its group gets SIGTERM, and SIGKILL after the grace period in the request
+ * @param note called with the command's process once it is running
  */
 export async function runCommand(
   request: RunRequest,
@@ -297,7 +297,7 @@ export async function runCommand(
   };
 }
 
-/** Syncs the output to the disk. Returns the error if that failed, else null. */
+/** Syncs the output to disk. Returns the error if that failed, otherwise null. */
 async function outputFault(output: string): Promise<unknown> {
   try {
     await syncTree(output);

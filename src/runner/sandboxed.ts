@@ -4,7 +4,7 @@ import { processIds, readStatus } from '../files/process-status.js';
 import type { RunEnd } from './protocol.js';
 import { signal } from './terminate.js';
 
-/** Characters kept of bwrap's report: two short lines. */
+/** Maximum number of characters kept of bwrap's report, which is two short lines. */
 const maxStatus = 64 * 1024;
 /** Shells, and bwrap, add a signal's number to this. */
 const signalBase = 128;
@@ -14,8 +14,8 @@ const signalOf = (code: number): string | undefined =>
   Object.entries(constants.signals).find(([, number]) => number === code - signalBase)?.[0];
 
 /**
- * Reads from bwrap how the command ended.
- * @returns the exit code, after the end of the stream; undefined if the command was never started
+ * Reads bwrap's report of how the command ended.
+ * @returns the exit code, once the stream has ended; undefined if the command was never started
  */
 export function readStatusOf(stream: Readable): Promise<number | undefined> {
   let text = '';
@@ -32,15 +32,15 @@ export function readStatusOf(stream: Readable): Promise<number | undefined> {
 }
 
 /**
- * How a command ended. bwrap reports a signal as an exit code from 129 on, as shells do, which pass on the end of the program that
- * they run. A command that exits with such a code counts as ended by the signal.
+ * How a command ended, given the exit code that bwrap reports: bwrap turns a signal into an exit code from 129 on. Shells do the
+ * same for the program that they run, so a command that itself exits with such a code also counts as ended by the signal.
  */
 export function endOfCode(code: number): Pick<RunEnd, 'exitCode' | 'signal'> {
   const name = code > signalBase ? signalOf(code) : undefined;
   return name === undefined ? { exitCode: code, signal: null } : { exitCode: null, signal: name };
 }
 
-/** The descendants of a process, each with its distance. */
+/** Yields the descendants of a process, each with its depth. */
 function* familyOf(leader: number): Generator<{ readonly pid: number; readonly depth: number }, void> {
   const parents = new Map<number, number>();
   for (const pid of processIds()) {
@@ -55,12 +55,12 @@ function* familyOf(leader: number): Generator<{ readonly pid: number; readonly d
   }
 }
 
-/** All processes that descend from one and whose parents all live. */
+/** Ids of all processes that descend from a process through parents that are still alive. */
 export const descendantsOf = (leader: number): number[] => [...familyOf(leader)].map(({ pid }) => pid);
 
 /**
- * The processes inside a sandbox. bwrap itself does not count: the process that was started, and its child, which is the
- * first process of the sandbox. All others descend from that one, whatever they have done, as long as they live.
+ * Ids of the processes inside a sandbox, without bwrap itself (the process that was started, and its child, which is the
+ * sandbox's init). As long as they live, all others descend from that init, whatever they do.
  */
 export const processesInside = (leader: number): number[] =>
   [...familyOf(leader)].flatMap(({ pid, depth }) => (depth > 1 ? [pid] : []));

@@ -8,22 +8,22 @@ import { errorCode, faultWithoutPath, orElse } from '../files/errors.js';
 import { findProgram, startError } from '../files/find-program.js';
 import { jobMarker, type RunRequest } from './protocol.js';
 
-/** bwrap takes at most 9000 words, including its own. */
+/** Maximum number of words in a command line for bwrap, which takes 9000 including its own. */
 const maxWords = 8000;
 /**
- * A piece of a text that does not split a character. Linux takes less than 128 KiB for a word; a character has up to 4
- * bytes.
+ * Matches a piece of a text without splitting a character. Linux allows less than 128 KiB per argument, and a character has up to
+ * 4 bytes.
  */
 const part = /.{1,30000}/gsu;
 
-/** Joins the parts of a command, and replaces the shell by it. */
+/** Shell script that joins the pieces of a command, and replaces the shell with that command. */
 const script = 'IFS=; eval "exec $*"';
 
-/** Whether a command has too many words for bwrap, and is passed as parts of one text. */
+/** Whether a command has too many words for bwrap and must be passed as pieces of one text. */
 const hasManyWords = (wrapper: readonly string[], command: readonly string[]): boolean =>
   wrapper.length + command.length > maxWords;
 
-/** A short shell command that runs a very long one, expanding nothing in it. */
+/** A shell command with few words that runs one with very many, without expanding anything in it. */
 const inFewWords = (command: readonly string[]): string[] => [
   '/bin/sh',
   '-c',
@@ -39,23 +39,23 @@ const inFewWords = (command: readonly string[]): string[] => [
 const maxDirectory = 70;
 
 /**
- * In `/tmp`, which is sticky, or in the directory that systemd gives to a service: a unit may make `/tmp` read-only. Other
- * users can replace neither.
+ * In the directory that systemd creates for the service, because a unit may make `/tmp` read-only, or else in `/tmp`, which is
+ * sticky. Other users cannot replace either link.
  */
 function linkOf(id: string): string {
   const [own = ''] = (process.env.RUNTIME_DIRECTORY ?? '').split(':');
   return own === '' ? `/tmp/remote-app-${id}` : path.join(own, id);
 }
 
-/** The target of a link of this user; undefined for anything else. */
+/** The target of a link that belongs to this user; undefined for anything else. */
 const targetOf = (link: string): string | undefined =>
   orElse(() => (lstatSync(link).uid === process.geteuid?.() ? readlinkSync(link) : undefined), undefined);
 
 /**
- * A path of the directory for temporary files that is short enough for sockets in it: its own, or a link to it. The
- * files themselves stay in the job's directory, where they count towards its limit and are removed with it.
+ * A path of the directory for temporary files that is short enough for sockets in it: its own path, or a link to it. The files
+ * themselves stay in the job's directory, where they count towards its limit and are removed with it.
  * @param id of the job, or of the worker
- * @returns the long path where the link can't be made
+ * @returns the long path if the link can't be created
  */
 export function shortTemporary(id: string, directory: string): string {
   if (Buffer.byteLength(directory) <= maxDirectory) return directory;
@@ -68,7 +68,7 @@ export function shortTemporary(id: string, directory: string): string {
   }
 }
 
-/** Removes the link, if there is one and it is this user's. */
+/** Removes that link, if it exists and belongs to this user. */
 export function removeShortTemporary(id: string): void {
   const link = linkOf(id);
   if (targetOf(link) === undefined) return;
@@ -80,9 +80,9 @@ export function removeShortTemporary(id: string): void {
 }
 
 /**
- * The lowest priority. Fifty jobs that print at full speed are a hundred busy processes; with a higher priority they make
- * the server answer late (bench row `live-logs`). Runner and command have the same priority, because a busy command would
- * otherwise delay its own log.
+ * The lowest priority. Fifty jobs that print at full speed are a hundred busy processes, which at a higher priority would delay
+ * the server's answers (bench row `live-logs`). Runner and command have the same priority, because a busy command would otherwise
+ * delay its own log.
  */
 const niceness = constants.priority.PRIORITY_LOW;
 
@@ -91,13 +91,13 @@ const headStart = 1000;
 
 /** Maximum milliseconds until the next attempt, if another process was first. */
 const retryPause = 400;
-/** Number of attempts. The system allows ten such writes a second: this is enough for a hundred processes. */
+/** Number of attempts. The system allows ten such writes per second, so this is enough for a hundred processes. */
 const retries = 100;
 
 /**
- * Lowers the priority of a child that was just started, and of its children, below the server's.
- * The child must be started detached: with Linux's autogroups (sched(7)) niceness counts only within a session, so the
- * priority of its whole session is lowered as well, after a head start.
+ * Lowers the priority of a newly started child, and of its children, below that of the server. The child must be started
+ * detached: with Linux's autogroups (sched(7)), niceness counts only within a session, so after a head start the priority of the
+ * child's whole session is lowered as well.
  */
 export function lowerPriority(child: ChildProcess): void {
   if (child.pid === undefined) return;
@@ -111,27 +111,27 @@ export function lowerPriority(child: ChildProcess): void {
 }
 
 function lowerSession(child: ChildProcess, attempts: number): void {
-  // The process id of an ended child may belong to another process.
+  // If the child has ended, another process may have its id.
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   try {
     writeFileSync(`/proc/${child.pid}/autogroup`, String(niceness));
   } catch (cause) {
-    // Without privileges the system allows one such write in 100 ms, for all processes together. Any other error means
-    // that the system has no autogroups, and there niceness is enough.
+    // Without privileges, the system allows one such write per 100 ms for all processes together. Any other error means that the
+    // system has no autogroups, in which case niceness is enough.
     if (errorCode(cause) !== 'EAGAIN' || attempts === 0) return;
     setTimeout(() => lowerSession(child, attempts - 1), Math.random() * retryPause).unref();
   }
 }
 
-/** What to start. */
+/** The parts of a request that define the program to start. */
 type Startable = Pick<
   RunRequest,
   'command' | 'wrapper' | 'isSandboxed' | 'filter' | 'inherited' | 'environment' | 'directory'
 >;
 
 /**
- * Checks that a program for a sandbox exists: bwrap's own message would be less clear.
- * @throws ENOENT if it is nowhere on this machine
+ * Checks that a program for a sandbox exists, because bwrap's own message would be less clear.
+ * @throws ENOENT if no directory of this machine's `PATH` has the program
  */
 function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void {
   if (!isSandboxed || findProgram(program, process.env.PATH ?? '') !== undefined) return;
@@ -139,8 +139,8 @@ function checkProgram({ isSandboxed, command: [program = ''] }: Startable): void
 }
 
 /**
- * Starts a shell that does nothing, with the words and variables of a command. This is the only way to find out
- * beforehand that they are too long for the system.
+ * Checks the length of a command and its environment by starting a shell that does nothing with them. There is no other way to
+ * find out beforehand whether they are too long for the system.
  * @throws E2BIG if they are too long
  */
 function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
@@ -150,7 +150,7 @@ function checkLength(command: readonly string[], env: NodeJS.ProcessEnv): void {
 
 /** Writes the filter to the pipe from which bwrap reads it, and closes the pipe. */
 function giveFilter(filter: string, { stdio }: ChildProcess): void {
-  // The pipe is missing if the program could not be started, and the whole list if there were not enough descriptors.
+  // The pipe is missing if the program could not be started; the whole list is missing if there were not enough descriptors.
   const pipe: unknown = [...(stdio ?? [])].at(-1);
   if (!(pipe instanceof Writable)) return;
   // bwrap may have ended already.
@@ -159,10 +159,10 @@ function giveFilter(filter: string, { stdio }: ChildProcess): void {
 }
 
 /**
- * Starts a command in its own process group, so that all of it can be signalled at once.
- * @param marker the id that marks its processes
- * @throws ENOENT if there is no such program for a sandbox, E2BIG if its command line is too long; other errors are those
- *   of the child
+ * Starts a command in its own process group, so that the whole group can be signalled at once.
+ * @param marker the id that marks the command's processes
+ * @throws ENOENT if a program for a sandbox does not exist, E2BIG if its command line is too long; all other errors are emitted
+ *   by the child
  */
 export function startProgram(
   request: Startable,
@@ -195,13 +195,13 @@ export function sandboxFault({ command: [program = ''] }: Pick<Startable, 'comma
   return `Cannot start ${name} in its sandbox; the line of bwrap in the log says why. What an app needs beside its own directory is named with serve --bind`;
 }
 
-/** How the log refers to this machine: Slurm tells the batch script the name of its node. */
+/** How messages refer to this machine: Slurm gives the batch script the name of its node. */
 const thisMachine = (): string => {
   const node = process.env.SLURMD_NODENAME;
   return node === undefined ? 'the server' : `node ${quoteName(node)}`;
 };
 
-/** Why a program cannot be started, and what can be done about it. */
+/** Why a program cannot be started, and what can be done about that. */
 function whyNotStarted(command: readonly string[], cause: unknown): string {
   switch (errorCode(cause)) {
     case 'ENOENT':

@@ -5,17 +5,17 @@ import { type Age, processesOfJob } from './process-table.js';
 import { outputFifo } from './protocol.js';
 import { removeShortTemporary } from './start-program.js';
 
-/** Milliseconds between two checks whether processes are gone. */
+/** Milliseconds between two checks whether processes have ended. */
 const pollInterval = 20;
-/** Maximum number of rounds of searching for processes that started while others were being stopped. */
+/** Maximum number of searches for processes that started while others were being stopped. */
 const maxSearches = 50;
 
-/** Sends a signal to a process, or to a group (a negative id). Ignores the error if it has ended. */
+/** Sends a signal to a process, or to a group (a negative id). Does nothing if the process or group has ended. */
 export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);
   } catch {
-    // It has ended already.
+    // The process or group has already ended.
   }
 }
 
@@ -38,7 +38,7 @@ const isAsked = (group: number): boolean => {
 };
 
 /**
- * Ends a process group: SIGTERM, then SIGKILL `grace` milliseconds later for what is left of it. Resolves when no process
+ * Terminates a process group: SIGTERM, then SIGKILL for what is left of it after `grace` milliseconds. Resolves when no process
  * of the group is running.
  * @param ask sends the SIGTERM; called again until it returns true
  */
@@ -61,9 +61,9 @@ export async function terminateGroup(
 }
 
 /**
- * Stops (SIGSTOP) the processes that `find` finds, until it finds no new ones. Killing them one by one
- * would let a program that forks all the time start new ones; stopped processes do not fork.
- * @param stopped gets all of them
+ * Stops (SIGSTOP) the processes that `find` returns, and repeats this until it returns no new ones. If they were killed one by
+ * one, a program that forks constantly could start new ones; stopped processes do not fork.
+ * @param stopped collects all of them
  * @throws what `find` throws
  */
 async function freeze(find: () => Promise<readonly number[]>, stopped: Set<number>): Promise<void> {
@@ -78,9 +78,9 @@ async function freeze(find: () => Promise<readonly number[]>, stopped: Set<numbe
 }
 
 /**
- * Kills every process that has the job's mark in its environment or prints into its log: processes that left the group
- * for a session of their own. No SIGTERM is sent first, because the group has had its grace period. Resolves when none of
- * them is running. Also removes the short name of the job's directory for temporary files.
+ * Kills every process that has the job's mark in its environment or prints to its log: processes that left the group for their
+ * own session. No SIGTERM is sent, because the group has already had its grace period. Resolves when none of them is running.
+ * Also removes the short name of the job's directory for temporary files.
  * @param age see `processesOfJob`
  */
 export async function terminateStrays(jobId: string, workspace: string, age: Age = 'any'): Promise<void> {

@@ -4,33 +4,36 @@ import { hasProc, isAnswer, readStatus } from '../files/process-status.js';
 import type { RunEnd, RunRequest, Usage } from './protocol.js';
 import { descendantsOf, processesInside } from './sandboxed.js';
 
-/** Milliseconds before the first measurement. The pause doubles each time, up to one of the longest ones. */
+/** Milliseconds before the first measurement. The pause doubles each time, up to one of the values of `longestPause`. */
 const firstPause = 50;
-/** Shorter with a limit, because memory may grow fast; longer without one, because each measurement costs time. */
+/** Shorter with a memory limit, because memory use may grow fast; longer without one, because each measurement costs time. */
 const longestPause = { limited: 500, measured: 1000 };
-/** The share of a processor's time that measuring may take without a limit: thousands of processes take long to measure. */
+/** Maximum share of a processor's time for measuring, without a memory limit: measuring thousands of processes takes long. */
 const maxShare = 1 / 20;
 /** Clock ticks per second in `/proc`, on every architecture. */
 const ticksPerSecond = 100;
 
-/** For ordinary users the kernel limits the number of processes (`server/sandbox/limits`), so it is not checked. */
+/**
+ * The kernel limits the number of processes of ordinary users (`server/sandbox/limits`), but not that of root, for which it is
+ * checked here.
+ */
 const isRoot = process.getuid?.() === 0;
 
-/** Why a job was ended, and what of the machine was at fault. */
+/** Why a job was terminated, and what was at fault on the machine. */
 export type Excess = Pick<RunEnd, 'error' | 'fault'>;
 
-/** Why a job that used more memory than it may was ended. */
+/** Why a job was terminated that exceeded its memory limit. */
 export const memoryExcess = (limit: number): Excess => ({
   error: `It was stopped for using more than the ${formatBytes(limit)} of memory that a job may use on this server`,
   fault: 'outOfMemory',
 });
 
-/** Bytes per line in the kernel's files about a process's memory. */
+/** Reads a number of bytes from a line of the kernel's files about a process's memory. */
 function bytesOf(text: string, name: string): number {
   return 1024 * Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(text)?.[1] ?? 0);
 }
 
-/** A kernel file about a process; empty if the process has ended or there is no such file. */
+/** The text of a kernel file about a process; empty if the process has ended or the file does not exist. */
 function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
   try {
     return readFileSync(`/proc/${pid}/${name}`, 'utf8');
@@ -42,30 +45,33 @@ function readText(pid: number, name: 'status' | 'smaps_rollup'): string {
 
 const sum = (figures: readonly number[]): number => figures.reduce((total, each) => total + each, 0);
 
-/** The memory of processes. What they share counts once; where it matters for the limit, it is counted exactly. */
+/**
+ * The memory in bytes that processes use together. Shared memory counts once; its exact size is determined only if the limit
+ * depends on it.
+ */
 function memoryOf(pids: readonly number[], limit: number): number {
   const all = pids.map((pid) => readText(pid, 'status'));
   const own = sum(all.map((status) => bytesOf(status, 'RssAnon')));
   const shared = all.map((status) => bytesOf(status, 'RssShmem'));
   const least = own + Math.max(0, ...shared);
   if (least > limit || own + sum(shared) <= limit) return least;
-  // Exact, but slow: the kernel examines every page for this.
+  // Exact, but slow: the kernel walks every page for this.
   return own + sum(pids.map((pid) => bytesOf(readText(pid, 'smaps_rollup'), 'Pss_Shmem')));
 }
 
-/** Measures what the processes of a job, or of a worker, use, and enforces the limits of those in a sandbox. */
+/** Measures what the processes of a job or a worker use, and enforces the limits of a sandbox. */
 export class UsageWatch {
   /** What was exceeded; null if nothing was. */
   excess: Excess | null = null;
   readonly #limits: RunRequest['limits'];
   #timer: NodeJS.Timeout | undefined;
-  /** Bytes at most at a time; null before the first look. */
+  /** Peak memory in bytes; null before the first measurement. */
   #peak: number | null = null;
-  /** Clock ticks so far, and when a worker's current job began. */
+  /** Clock ticks so far, and clock ticks at the start of a worker's current job. */
   #ticks = 0;
   #ticksBefore = 0;
 
-  /** @param end ends the job at once */
+  /** @param end kills the job at once */
   constructor(
     private readonly leader: number,
     private readonly request: Pick<RunRequest, 'isSandboxed' | 'limits'>,
@@ -78,14 +84,14 @@ export class UsageWatch {
     if (hasProc) this.#lookIn(firstPause);
   }
 
-  /** A worker begins its next job. */
+  /** Starts the measurement of a worker's next job. */
   begin(): void {
     this.#tryToLook();
     this.#peak = null;
     this.#ticksBefore = this.#ticks;
   }
 
-  /** What its processes have used since they began. @param waited clock ticks of those that have ended, if known */
+  /** What the processes have used since the job began. @param waited clock ticks of those that have ended, if known */
   usage(waited?: number): Usage {
     this.#tryToLook();
     const isKnown = waited !== undefined || this.#peak !== null;
@@ -102,7 +108,7 @@ export class UsageWatch {
       const begin = performance.now();
       this.#tryToLook();
       if (this.excess !== null) this.end();
-      // A limit is enforced on a busy machine too.
+      // Limits are enforced even if the machine is busy.
       const isLimited = this.#limits.memory !== null;
       const rest = isLimited ? 0 : (performance.now() - begin) / maxShare;
       const longest = isLimited ? longestPause.limited : longestPause.measured;
@@ -114,7 +120,7 @@ export class UsageWatch {
     try {
       this.#look();
     } catch {
-      // Retried the next time, for example after too many open files.
+      // Repeated at the next measurement; the cause may be too many open files.
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * The worker host: the program beside a worker, which starts it and gives it job after job. Its only argument is its directory. It
+ * The worker host: a process that starts a worker and gives it one job after another. Its only argument is its directory. It
  * outlives the server. `worker.json` says what to start; runners and the server connect to its socket.
  */
 
@@ -20,7 +20,7 @@ async function runHost(directory: string): Promise<void> {
   process.on('SIGINT', () => host.leave());
   process.on('SIGHUP', () => {});
   await host.open();
-  // Tells the server that it listens.
+  // Closing stdout tells the server that the socket is listening.
   closeSync(1);
   await host.gone;
   // The directory belongs to the worker host, and is useless without the worker.

@@ -9,13 +9,13 @@ import {
   withSocketAddress,
 } from './protocol.js';
 
-/** What to do with each request. */
+/** Callbacks for the requests on the socket. */
 interface Handlers {
   readonly state: () => WorkerState;
   /** What it throws ends the connection. */
   readonly job: (runner: Socket, message: Extract<HostMessage, { kind: 'job' }>) => void;
   readonly stop: (runner: Socket) => void;
-  /** A connection was closed; it may have been a runner's. */
+  /** A connection was closed, which may have been a runner's. */
   readonly closed: (socket: Socket) => void;
   readonly leave: () => void;
   /** A server has connected or disconnected. */
@@ -23,8 +23,8 @@ interface Handlers {
 }
 
 /**
- * The socket through which runners and the server reach the worker host. Only its user may connect: others may not enter its
- * directory.
+ * The socket through which runners and the server reach the worker host. Only its own user can connect, because others may not
+ * enter its directory.
  */
 export class WorkerHostSocket {
   readonly #server: Server;

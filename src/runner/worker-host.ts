@@ -26,18 +26,21 @@ import {
   WrongAnswer,
 } from './worker-process.js';
 
-/** Milliseconds for which output printed while the app loads is kept for the runner of the first job. */
+/** Milliseconds for which output that the app prints while loading is held for the runner of the first job. */
 const firstPatience = 30_000;
-/** Milliseconds to wait for the runner of the first job after the app has ended: jobs run at the lowest priority. */
+/**
+ * Milliseconds to wait for the runner of the first job if the app has already ended: jobs run at the lowest priority, so the
+ * runner may be slow.
+ */
 const runnerPatience = 30_000;
-/** Milliseconds for which a job's processes may outlive its answer, and between two checks. */
+/** Milliseconds for which a job's processes may remain after its answer, and milliseconds between checks. */
 const leftPatience = 500;
 const leftInterval = 20;
-/** Milliseconds that an app may take to exit after it has closed the pipe for its answers. */
+/** Milliseconds that an app is given to exit after it has closed its answer pipe. */
 const mutePatience = 5000;
-/** Milliseconds that a runner may take to read the end of its job. */
+/** Milliseconds that a runner is given to read the end of its job. */
 const closePatience = 5000;
-/** Added to the log of a job during which the app ends. */
+/** Added to the log of a job with which the app ends. */
 const lastNote = 'The app ends with this job, and is loaded again for the next one';
 
 /** The worker's current job. */
@@ -46,7 +49,7 @@ interface CurrentJob {
   readonly runner: Socket;
   readonly log: LogFile;
   readonly output: OutputLog;
-  /** Whether the worker was told about it. */
+  /** Whether the job was sent to the worker. */
   isSent: boolean;
   /** Whether the worker has answered. */
   isAnswered: boolean;
@@ -55,23 +58,23 @@ interface CurrentJob {
 
 /** Holds a worker, and gives it one job at a time. Ends when the worker does. */
 export class WorkerHost {
-  /** Resolves when the worker, and all that it started, is gone and its runner knows. */
+  /** Resolves when the worker and everything that it started are gone, and the runner knows. */
   readonly gone: Promise<void>;
   readonly #socket: WorkerHostSocket;
   #worker: WorkerProcess | null = null;
   #job: CurrentJob | null = null;
   #hasSaidReady = false;
-  /** Whether it can be given a job: it is ready, and its processes are known. */
+  /** Whether the worker can be given a job: it is ready, and its processes are known. */
   #isReady = false;
   /** Whether the runner of the first job has not connected yet. It may do so even after the app has ended. */
   #awaitsFirst = true;
   #firstCame = () => {};
   #isLeaving = false;
-  /** Whether it leaves when its job has ended. */
+  /** Whether the worker ends after its current job. */
   #isLast = false;
-  /** The sentence about how the worker broke the protocol; null if it has not. */
+  /** A sentence that says how the worker broke the protocol; null if it has not. */
   #wrong: string | null = null;
-  /** The worker's processes when it became ready: these may stay. */
+  /** The worker's processes when it became ready. They may remain after a job. */
   #own: readonly ProcessIdentity[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   /** Resolves when the end of the last answered job has been sent to its runner. */
@@ -96,8 +99,8 @@ export class WorkerHost {
   }
 
   /**
-   * Starts the worker, and listens.
-   * @throws if it cannot be started
+   * Starts the worker, and listens for connections.
+   * @throws if either fails
    */
   async open(): Promise<void> {
     const { directory, request } = this;
@@ -114,7 +117,7 @@ export class WorkerHost {
     this.#waitForJobs();
   }
 
-  /** Ends the worker, after its job if it has one. */
+  /** Ends the worker, after its current job if there is one. */
   leave(): void {
     this.#isLast = true;
     this.#firstCame();
@@ -133,7 +136,7 @@ export class WorkerHost {
     // Without a job it is dropped.
     worker.output.on('data', (chunk: Buffer) => this.#job?.output.push(chunk));
     worker.output.on('error', () => worker.output.destroy());
-    // Left in the pipe for the runner of the job that the worker was started for.
+    // Output stays in the pipe for the runner of the first job.
     worker.output.pause();
     setTimeout(() => worker.output.resume(), firstPatience).unref();
     worker.answers.on('error', () => worker.answers.destroy());
@@ -150,7 +153,7 @@ export class WorkerHost {
   }
 
   /**
-   * Ends a worker that can no longer answer and is still running. One that was killed has closed its pipes too: how it ended is
+   * Ends a worker that can no longer answer but is still running. A killed worker has closed its pipes too: how it ended is
    * reported when its exit is noticed, which may take long on a busy machine.
    */
   async #endMute(worker: WorkerProcess): Promise<void> {
@@ -168,7 +171,7 @@ export class WorkerHost {
     }
     const log = new LogFile(file, maxLogBytes);
     clearTimeout(this.#idleTimer);
-    // Output between two jobs. What was printed while the app was loading belongs to the first job.
+    // Drops the output between two jobs. Output from loading the app belongs to the first job.
     if (!this.#awaitsFirst) worker.readOutput();
     this.#awaitsFirst = false;
     worker.usage.begin();
@@ -183,7 +186,7 @@ export class WorkerHost {
 
   async #give(worker: WorkerProcess, job: CurrentJob): Promise<void> {
     if (!(await worker.shown.show(job.call.directory))) {
-      // The sandbox ends with its app, whose exit code gives the reason.
+      // The sandbox may be ending with its app, whose exit code then gives the reason.
       await Promise.race([worker.exit, delay(leftPatience)]);
       if (!isAlive(worker.identity)) return;
       this.#wrong ??= 'The files of the job could not be shown to the app, which runs in a sandbox';
@@ -194,7 +197,7 @@ export class WorkerHost {
     worker.send(`${JSON.stringify(job.call)}\n`);
   }
 
-  /** Ends the job if its runner asks for that or is gone. */
+  /** Ends the current job if its runner asks for that or has disconnected. */
   #stop(runner: Socket): void {
     if (this.#job?.runner !== runner || this.#job.isAnswered) return;
     this.#job.isStopped = true;
@@ -237,7 +240,10 @@ export class WorkerHost {
     this.#socket.sendState();
   }
 
-  /** The worker has answered: what it printed goes to the job, and the worker is free, unless the job left something. */
+  /**
+   * Handles the worker's answer: remaining output goes to the job, and the worker is free again, unless the job left processes
+   * running.
+   */
   async #conclude(worker: WorkerProcess, job: CurrentJob, { exitCode, isLast }: JobAnswer): Promise<void> {
     for (const chunk of worker.readOutput()) job.output.push(chunk);
     const usage = worker.usage.usage();
@@ -263,7 +269,7 @@ export class WorkerHost {
     this.#socket.sendState();
   }
 
-  /** The processes that a job left behind, not counting those that the worker had when it became ready. */
+  /** The processes that a job left running, without those that the worker had when it became ready. */
   async #leftBy(worker: WorkerProcess, job: CurrentJob): Promise<readonly number[]> {
     const deadline = performance.now() + leftPatience;
     for (;;) {
@@ -275,7 +281,7 @@ export class WorkerHost {
     }
   }
 
-  /** Ends a worker that has broken the protocol, without delay. */
+  /** Ends a worker that has broken the protocol, without a grace period. */
   #blame(worker: WorkerProcess, what: string): void {
     this.#wrong ??= `The app ${what}, against the protocol of resident apps, and was ended`;
     worker.answers.pause();
@@ -289,7 +295,7 @@ export class WorkerHost {
     void this.#worker?.end(grace);
   }
 
-  /** Ends an idle worker after some time, in case there is no server to do it. */
+  /** Ends an idle worker after some time, in case no server does so. */
   #waitForJobs(): void {
     clearTimeout(this.#idleTimer);
     if (this.#job || this.#isLeaving || this.#socket.isAttached) return;
@@ -304,7 +310,7 @@ export class WorkerHost {
     sendMessage(runner, { kind: 'end', end: { ...end, lostLines: log.lostLines } });
   }
 
-  /** The worker has ended, and its job with it. */
+  /** Handles the end of the worker, which is also the end of its job. */
   async #handleExit(worker: WorkerProcess, exit: WorkerExit): Promise<void> {
     this.#isLeaving = true;
     if (this.#awaitsFirst && !this.#isLast) await this.#waitForFirst();
@@ -320,10 +326,7 @@ export class WorkerHost {
     this.#resolveGone();
   }
 
-  /**
-   * Waits for the runner of the first job if the app has already ended: that job ends with the app, and is not run
-   * again.
-   */
+  /** Waits for the runner of the first job if the app has already ended. That job ends with the app, and is not run again. */
   async #waitForFirst(): Promise<void> {
     const came = new Promise<void>((resolve) => {
       this.#firstCame = resolve;
@@ -332,7 +335,7 @@ export class WorkerHost {
     this.#awaitsFirst = false;
   }
 
-  /** How a job ended if its worker is gone without an answer. */
+  /** How a job ended whose worker is gone without having answered. */
   #explain(exit: WorkerExit, { isStopped }: CurrentJob): WorkerExit {
     if (this.#wrong !== null && !isStopped) {
       return { ...exit, exitCode: null, signal: null, error: this.#wrong, fault: null };

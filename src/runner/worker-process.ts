@@ -24,7 +24,7 @@ import { signal, terminateGroup, terminateStrays } from './terminate.js';
 import { UsageWatch } from './usage.js';
 
 const run = promisify(execFile);
-/** A worker whose directories cannot be emptied in this time leaves. */
+/** Time limit for emptying a worker's directories; if it passes, the worker is ended. */
 const patience = { timeout: 30_000, killSignal: 'SIGKILL' } as const;
 
 /** Maximum size in bytes of an answer without a newline. */
@@ -33,7 +33,7 @@ const maxAnswer = 64 * 1024;
 /** A message of a worker: the app is loaded, or a job has ended. */
 export type Answer = { readonly kind: 'ready' } | JobAnswer;
 
-/** How a job ended, and whether the worker ends with it. */
+/** How a job ended, and whether the worker ends after it. */
 export interface JobAnswer {
   readonly kind: 'done';
   readonly job: string;
@@ -41,7 +41,7 @@ export interface JobAnswer {
   readonly isLast: boolean;
 }
 
-/** A worker has broken the protocol; the message continues `The app`. */
+/** A worker has broken the protocol. The message continues a sentence that begins with `The app`. */
 export class WrongAnswer extends Error {}
 
 function readAnswer(line: string): Answer {
@@ -64,13 +64,13 @@ function readAnswer(line: string): Answer {
 export class AnswerReader {
   #rest = Buffer.alloc(0);
 
-  /** Whether an answer has begun but is not complete. */
+  /** Whether an incomplete answer has been received. */
   get hasBegun(): boolean {
     return this.#rest.length > 0;
   }
 
   /**
-   * Yields the answers that a piece completes.
+   * Returns the answers that this chunk completes.
    * @throws WrongAnswer
    */
   *push(chunk: Buffer): Generator<Answer, void> {
@@ -88,24 +88,24 @@ export class AnswerReader {
 const tooLong = `answered with a line of more than ${maxAnswer / 1024} KiB`;
 
 /**
- * Empties these directories; `tmp` in the first one stays. Fails if a file with content is left: only places where something
- * is mounted, such as an app below `/tmp`, cannot be removed.
+ * Shell script that empties directories; `tmp` in the first one remains. Fails if a file with content is left: only mount points,
+ * such as that of an app below `/tmp`, cannot be removed.
  */
 const clearing = `cd "$1" && shift && find . "$@" -mindepth 1 ! -path ./tmp -delete 2>/dev/null
 left=$(find . "$@" ! -type d -size +0c -print -quit) && [ -z "$left" ]`;
 
-/** Whether a process is inside the inner sandbox of a worker, and not the one that mounts its jobs. */
+/** Whether a process is inside the inner sandbox of a worker, unlike the one that mounts its jobs. */
 const isInside = (pid: number): boolean =>
   readlinkSync(`/proc/${pid}/ns/pid`) !== readlinkSync('/proc/self/ns/pid');
 
-/** Milliseconds that showing or hiding a job may take. */
+/** Milliseconds allowed for showing or hiding a job. */
 const showPatience = 60_000;
 
-/** Shows jobs to a worker's sandbox, one after the other. Does nothing for a worker without one. */
+/** Shows jobs to a worker's sandbox, one after another. Does nothing for a worker without a sandbox. */
 class ShownJobs {
   #answer: (text: string) => void = () => {};
 
-  /** @param channel to the process that mounts what is to be seen; null without a sandbox */
+  /** @param channel to the process that mounts the jobs' directories; null without a sandbox */
   constructor(private readonly channel: Duplex | null) {
     if (channel === null) return;
     onLines(channel, (line) => this.#answer(line));
@@ -113,12 +113,12 @@ class ShownJobs {
     channel.once('close', () => this.#answer(''));
   }
 
-  /** Shows the job of a working directory. @returns whether it is visible now */
+  /** Shows a job, given its working directory. @returns whether the job is visible now */
   show(workspace: string): Promise<boolean> {
     return this.#ask('show', workspace);
   }
 
-  /** Hides the job again. @returns whether it is hidden now */
+  /** Hides a job again. @returns whether the job is hidden now */
   hide(workspace: string): Promise<boolean> {
     return this.#ask('hide', workspace);
   }
@@ -131,7 +131,7 @@ class ShownJobs {
   async #ask(verb: string, workspace: string): Promise<boolean> {
     if (this.channel === null) return true;
     const job = path.basename(path.dirname(workspace));
-    // It becomes part of a shell command.
+    // The job's id becomes part of a shell command.
     if (this.channel.destroyed || !/^[\w-]+$/.test(job)) return false;
     const answered = new Promise<string>((resolve) => {
       this.#answer = resolve;
@@ -144,23 +144,23 @@ class ShownJobs {
 /** How a worker ended. */
 export type WorkerExit = Omit<WorkerEnd, 'lostLines'>;
 
-/** Capacity of a pipe in bytes: output that an app flushed before its answer is not more than this. */
+/** Capacity of a pipe in bytes, which is the maximum of what an app can have flushed before its answer. */
 const pipeBytes = 1 << 20;
 
-/** The worker: the process of a resident app, with all that it has started. */
+/** The worker: the process of a resident app, with everything that it has started. */
 export class WorkerProcess {
-  /** Its output, both streams in order. */
+  /** The worker's stdout and stderr, in order. */
   readonly output: Socket;
   readonly answers: Socket;
-  /** The leader of its group. */
+  /** The leader of the worker's process group. */
   readonly identity: ProcessIdentity;
-  /** Resolves when none of its processes is left. */
+  /** Resolves when no process of the worker is left. */
   readonly exit: Promise<WorkerExit>;
-  /** The jobs that its sandbox shows. */
+  /** Shows jobs to the worker's sandbox. */
   readonly shown: ShownJobs;
   readonly usage: UsageWatch;
   readonly #group: number;
-  /** Its stdin. */
+  /** The worker's stdin, to which jobs are written. */
   readonly #jobs: Socket;
   #ending: Promise<void> | null = null;
 
@@ -184,11 +184,11 @@ export class WorkerProcess {
     this.#jobs.on('error', () => {});
   }
 
-  /** @throws Error with a sentence for the user */
+  /** Starts the worker. @throws Error with a sentence for the user */
   static async start(request: WorkerRequest, home: string): Promise<WorkerProcess> {
     const { output, answers, jobs } = openWorkerPipes(home);
     try {
-      // For bwrap's status, and for showing jobs to the sandbox.
+      // Pipes for bwrap's status, and for showing jobs to the sandbox.
       const more = request.isSandboxed ? (['pipe', 'pipe'] as const) : [];
       const environment = { ...request.environment, [answersVariable]: answersFile };
       const child = startProgram({ ...request, environment, directory: home }, request.id, [
@@ -217,12 +217,12 @@ export class WorkerProcess {
     }
   }
 
-  /** Gives it a line on its stdin. */
+  /** Writes a line to the worker's stdin. */
   send(line: string): void {
     this.#jobs.write(line);
   }
 
-  /** Reads what is still in the pipe. Data that was read earlier is emitted as `data` first. */
+  /** Reads what is still in the pipe. Data that was read earlier is first emitted as `data`. */
   readOutput(): Buffer[] {
     // Each of these reads emits `data`.
     while (this.output.read() !== null);
@@ -244,8 +244,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Its processes.
-   * @param jobId its job, whose processes may be marked with the id of the job only
+   * Ids of the worker's processes.
+   * @param jobId its current job, because some processes may be marked only with the job's id
    */
   async processes(jobId?: string): Promise<number[]> {
     if (this.request.isSandboxed) return processesInside(this.#group);
@@ -256,8 +256,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Removes every file in the worker's own directories, and in the shared memory of its sandbox, for a worker whose jobs
-   * have several owners. In a sandbox, this is done from inside, where no link leads to another file of the machine.
+   * Removes every file in the worker's own directories and in its sandbox's shared memory, for a worker whose jobs have several
+   * owners. In a sandbox, this is done from inside, where no link leads to another file of the machine.
    * @returns whether nothing is left
    */
   async clear(): Promise<boolean> {
@@ -266,7 +266,7 @@ export class WorkerProcess {
       if (!request.isSandboxed) await run('sh', ['-c', clearing, 'sh', home], patience);
       else {
         const pids = await this.processes();
-        // Only a user of the outer sandbox may enter the mounts of the inner one.
+        // The inner sandbox's mounts can be entered only from the user namespace of the outer one.
         const user = `--user=/proc/${pids.find((pid) => !isInside(pid))}/ns/user`;
         const mounts = `--mount=/proc/${pids.find(isInside)}/ns/mnt`;
         const words = [user, mounts, '--preserve-credentials', 'sh', '-c', clearing, 'sh', home, '/dev/shm'];
@@ -279,13 +279,14 @@ export class WorkerProcess {
   }
 
   /**
-   * Ends processes that are marked only with the job's id. Nothing escapes from a sandbox, which ends with the worker.
+   * Ends processes that are marked only with the job's id. In a sandbox nothing is done, because all processes end with the
+   * worker.
    */
   async endLeftBy({ job, directory }: JobCall): Promise<void> {
     if (!this.request.isSandboxed) await terminateStrays(job, directory);
   }
 
-  /** Ends the worker with all its processes: SIGTERM, then SIGKILL after the grace period. */
+  /** Ends all processes of the worker: SIGTERM, then SIGKILL after the grace period. */
   end(grace = this.request.killGrace): Promise<void> {
     if (grace === 0) signal(-this.#group, 'SIGKILL');
     this.#jobs.end();
@@ -310,7 +311,7 @@ export class WorkerProcess {
     const plain = { exitCode, signal: signalCode, error: null, fault: null, ...used };
     if (status === undefined || signalCode !== null) return plain;
     const code = await status;
-    // A killed bwrap, for example when memory ran out, reports nothing, but the outer bwrap ends with its signal.
+    // If bwrap is killed, for example when memory runs out, it reports nothing, but the outer bwrap ends with the same signal.
     const end = endOfCode(code ?? exitCode ?? 0);
     if (code === undefined && end.signal === null)
       return { ...plain, exitCode: null, error: sandboxFault(request) };

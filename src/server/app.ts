@@ -15,23 +15,23 @@ import {
 } from './http/index.js';
 import { createRouter, type RouteDeps } from './routes/index.js';
 
-/** What the HTTP side needs; all of it is created elsewhere. */
+/** The dependencies of the HTTP service. */
 export interface AppDeps extends RouteDeps {
   /** Who may use the server. */
   readonly access: Access;
-  /** The address that the server listens on, which decides what hosts are accepted without a token. */
+  /** The address that the server listens on, which determines the hosts that are accepted if no token is required. */
   readonly host: string;
-  /** Proxies that are trusted to report the client's address. */
+  /** The proxies that are trusted to report a client's address. */
   readonly trustedProxies: AddressSet;
-  /** What such a proxy sends with each request; null if none was named. */
+  /** The secret that such a proxy sends with each request; null if none was set. */
   readonly proxySecret: string | null;
   /** Null without an audit log. */
   readonly audit: AuditLog | null;
-  /** Told of requests that are refused. */
+  /** Receives an event for each refused request. */
   readonly events: ServerEvents;
 }
 
-/** The service as a Koa application. It never listens. */
+/** The service as a Koa application, which does not listen by itself. */
 export function createApp(deps: AppDeps): Koa {
   const app = new Koa();
   // A client that disconnects in the middle of an answer is not a server error.

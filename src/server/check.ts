@@ -32,7 +32,7 @@ import type { ServerSettings } from './settings.js';
 import { SetupError } from './setup-error.js';
 import { GpuTrial } from './try-on-gpus.js';
 
-/** What a check found about one thing that a server needs. `note`: the server can start, and somebody may want to know. */
+/** What a check found about one thing that a server needs. `note`: worth knowing, but the server can start. */
 export interface Finding extends Trial {
   readonly about: string;
 }
@@ -84,7 +84,7 @@ async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGene
     const isThere = lookAtDataDirectory(dataDirectory);
     yield { kind: 'ok', says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
   } catch (cause) {
-    // The server with these settings may be running.
+    // The server with these settings may already be running.
     if (!(cause instanceof DirectoryInUse)) throw cause;
     yield { kind: 'note', says: cause.message };
   }
@@ -98,7 +98,7 @@ async function* checkAddress({ host, port, metricsAt }: ServerSettings): AsyncGe
       const url = await listen(server, address.host, address.port);
       yield { kind: 'ok', says: address.port === 0 ? `${address.host}, any free port` : url };
     } catch (cause) {
-      // The server with these settings may be running.
+      // The server with these settings may already be running.
       const isTaken = cause instanceof SetupError && errorCode(cause.cause) === 'EADDRINUSE';
       yield { kind: isTaken ? 'note' : 'problem', says: messageOf(cause) };
     } finally {
@@ -116,14 +116,14 @@ async function* checkProxies({ trustedProxies, proxySecret }: ServerSettings): A
   } else yield { kind: 'ok', says: trustedProxies.join(', ') };
 }
 
-/** Does not run it. */
+/** Checks the program without running it. */
 async function* checkEndProgram({ onEnd, environment }: ServerSettings): AsyncGenerator<Found> {
   if (onEnd === null) return;
   checkOnEnd(onEnd, environment.PATH ?? '');
   yield { kind: 'ok', says: onEnd.join(' ') };
 }
 
-/** Does not create the file. */
+/** Checks the audit log without creating it. */
 async function* checkAuditLog({ auditLog }: ServerSettings): AsyncGenerator<Found> {
   if (auditLog === null) return;
   lookAtAuditLog(auditLog);
@@ -135,7 +135,7 @@ async function* checkClaims({ requireDeidentified }: ServerSettings): AsyncGener
   yield { kind: 'ok', says: 'only those that are de-identified' };
 }
 
-/** An app that a token has and the server lacks is most often misspelt: whoever holds the token finds it unknown. */
+/** An app that a token names but the server does not have is most often misspelt, and unknown to everybody who uses the token. */
 function* checkAppsOf({ name, apps = [] }: TokenEntry, known: readonly string[]): Generator<Finding> {
   for (const id of apps.filter((each) => !known.includes(each))) {
     const near = nearest(id, known);
@@ -184,7 +184,7 @@ async function* checkCluster({ slurm, tokenVariables, environment }: ServerSetti
   else yield { kind: 'problem', says: `${version} does not take jobs: ${problem}` };
 }
 
-/** The allowed apps by their ids; null if the list is wrong, which the check of the apps reports. */
+/** The allowed apps, by id; null if the allowlist is wrong, which the check of the apps reports. */
 const allowedApps = (sources: readonly string[]): ReturnType<typeof uniqueApps> | null =>
   orElse(() => uniqueApps(readSources(sources)), null);
 
@@ -211,11 +211,11 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Found> {
   else yield { kind: 'problem', says: `jobs would run without one: ${found.problem}` };
 }
 
-/** Whether an app stays loaded between its jobs. */
+/** Whether any app stays loaded between its jobs. */
 const hasResident = ({ apps, residentEngines }: ServerSettings): boolean =>
   residentEngines !== null || appDirectories(apps).some(staysLoaded);
 
-/** Root can read files that a service's user cannot, so a check by root finds fewer problems. */
+/** Reports that the check runs as root: root can read files that a service's user cannot, so it finds fewer problems. */
 async function* checkUser(): AsyncGenerator<Found> {
   if (process.geteuid?.() !== 0) return;
   const says =
@@ -232,7 +232,7 @@ const jobEnvironment = (environment: NodeJS.ProcessEnv) =>
     ]),
   );
 
-/** Runs an app of this machine once, if it can be tried. */
+/** Runs an app of this machine once, if that is possible. */
 async function tryApp(
   { id, command }: AppFindings,
   directory: string,
@@ -249,7 +249,10 @@ async function tryApp(
   return trialRun(app, directory, command, run, scan);
 }
 
-/** What trials used, as `resources` of an app.json: sizes are a tenth larger, and whole gibibytes. */
+/**
+ * The resources that trials used, in the form of `resources` in an app.json: sizes are increased by a tenth and rounded up to
+ * whole gibibytes.
+ */
 function* measured(ends: GpuTrial['succeeded']): Generator<Finding> {
   const most = (of: (end: GpuTrial['succeeded'][number]) => number | null | undefined) =>
     Math.max(0, ...ends.map((end) => of(end) ?? 0));
@@ -304,7 +307,7 @@ async function* tryOnGpus(
   }
 }
 
-/** A PyTorch without CUDA, on a machine with GPUs. */
+/** Reports a PyTorch without CUDA on a machine that has GPUs. */
 async function* checkCuda(
   { id, command }: AppFindings,
   directory: string,
@@ -323,20 +326,20 @@ async function* checkCuda(
   }
 }
 
-/** How an app is tried. */
+/** How to try an app. */
 interface AppTrial {
-  /** That a run may take; null for no run. */
+  /** Time limit for a run, in seconds; null for no run. */
   readonly seconds: number | null;
-  /** Whether runs are jobs in the sandbox, one on each GPU, instead of one run on the CPU. */
+  /** Whether to run jobs in the sandbox, one on each GPU, instead of a single run on the CPU. */
   readonly isInSandbox: boolean;
-  /** Whether these tell what they used. */
+  /** Whether to report what these jobs used. */
   readonly isMeasured: boolean;
-  /** A scan to run it on instead of a tiny volume. */
+  /** A scan to use as input instead of a tiny volume. */
   readonly scan: string | undefined;
 }
 
 /**
- * Checks everything that an app directory needs, for its author.
+ * Checks everything that an app directory needs; meant for its author.
  * @param directory absolute
  * @param environment variables that a server would have
  */
@@ -362,7 +365,7 @@ export async function* checkApp(
   }
 }
 
-/** All checks, in the order of their findings. To add one, add a line here. */
+/** All checks, in the order in which their findings appear. To add a check, add a line here. */
 const checks = [
   ['user', checkUser],
   ['apps', checkApps],
@@ -379,7 +382,7 @@ const checks = [
   ['sandbox', checkSandbox],
 ] as const;
 
-/** Checks everything that a server with these settings needs, without starting one or changing anything. */
+/** Checks everything that a server with these settings needs. Starts no server and changes nothing. */
 export async function* checkServer(settings: ServerSettings): AsyncGenerator<Finding> {
   for (const [about, check] of checks) {
     try {

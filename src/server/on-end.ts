@@ -9,20 +9,20 @@ import type { EndedJob, ServerEvents } from './events.js';
 import type { Report } from './report.js';
 import { SetupError } from './setup-error.js';
 
-/** Milliseconds that the program may take for one job. */
+/** Milliseconds that the program is given for one job. */
 const defaultLimit = 30_000;
-/** Programs that run at once. */
+/** Maximum number of programs that run at once. */
 const maxAtOnce = 4;
-/** Jobs that may wait for their turn. */
+/** Maximum number of jobs that wait for their turn. */
 const maxWaiting = 1000;
 /** Milliseconds that a stopping server waits for running programs. */
 const closeGrace = 3000;
-/** Bytes of stderr that are kept for the report of a failure. */
+/** Maximum number of bytes of stderr that are kept for reporting a failure. */
 const maxErrorBytes = 4096;
 
 /**
- * What the program gets on stdin, as JSON. Nothing in it names a file: no input names, tag, options or error text, which an
- * app may have written. Times are ISO 8601.
+ * What the program receives on stdin, as JSON. Nothing in it can reveal a file name: it has no input names, tags, options, or
+ * error text, which an app may have written. Times are ISO 8601.
  */
 export interface EndDocument {
   readonly job_id: string;
@@ -31,15 +31,17 @@ export interface EndDocument {
   readonly version: string | null;
   readonly operation: string;
   readonly status: EndedJob['state'];
-  /** 128 and the number of the signal if one ended the command; null if it never ran, or that is not known. */
+  /**
+   * 128 plus the number of the signal if a signal ended the command; null if the command never ran, or if the code is not known.
+   */
   readonly exit_code: number | null;
-  /** Seconds from its submission until it began, or until it ended without having begun. */
+  /** Seconds from submission until the job began, or until it ended without having begun. */
   readonly queue_seconds: number;
-  /** Null if it never ran. */
+  /** Null if the job never ran. */
   readonly run_seconds: number | null;
-  /** Names of its GPUs, or `CPU`; empty if it never ran. */
+  /** Names of the job's GPUs, or `CPU`; empty if the job never ran. */
   readonly devices: readonly string[];
-  /** Name of the token that it was submitted with; null for the token of the environment, or none. */
+  /** Name of the token that the job was submitted with; null for the environment's token, or none. */
   readonly owner: string | null;
   readonly submitted_at: string;
   readonly ended_at: string;
@@ -58,7 +60,8 @@ export function checkOnEnd([program = '']: readonly string[], searchPath: string
 
 /**
  * Names of the devices that a job had.
- * @param known the GPUs of this machine: their ids may have changed since the job began; those of a cluster have no names here
+ * @param known the GPUs of this machine, searched by UUID first because their ids may have changed since the job began; those
+ *   of a cluster have no names here
  */
 export function deviceNames(
   { gpus, gpuUuids, cpuSlots }: Pick<EndedJob, 'gpus' | 'gpuUuids' | 'cpuSlots'>,
@@ -71,14 +74,15 @@ export function deviceNames(
 }
 
 export interface OnEndDeps {
-  /** The program and its arguments, which is run without a shell. */
+  /** The program and its arguments. It is run without a shell. */
   readonly command: readonly string[];
-  /** Without the server's secrets. */
+  /** The program's environment, without the server's secrets. */
   readonly environment: NodeJS.ProcessEnv;
   /**
-   * Notes on the disk that the program is about to run for a job. Returns the end with what has become known of it since.
-   * @returns null if it ran for this job before
-   * @throws the system's error if that cannot be noted
+   * Records on disk that the program is about to run for a job. Returns the job's end, completed with what has become known
+   * since.
+   * @returns null if the program has already run for this job
+   * @throws the system's error if recording fails
    */
   readonly begin: (end: EndedJob) => Promise<EndedJob | null>;
   /** Names of the devices that a job had. */
@@ -87,9 +91,9 @@ export interface OnEndDeps {
 }
 
 /**
- * Runs the admin's program for each job that ends. This is recorded on disk before the program starts, so it runs at most
- * once per job: after a crash in between, it does not run at all. Jobs whose turn has not come when the server stops are
- * left to the next server. A failure of the program affects no job.
+ * Runs the admin's program for each job that ends. Each run is recorded on disk before it starts, so the program runs at most
+ * once per job; after a crash in between, it does not run at all. Jobs that are still waiting when the server stops are left to
+ * the next server. A failure of the program affects no job.
  */
 export class OnEnd {
   readonly #turns = new Turns(maxAtOnce);
@@ -97,7 +101,7 @@ export class OnEnd {
   readonly #pending = new Set<Promise<void>>();
   #lastFailure = '';
 
-  /** @param limit milliseconds that the program may take for one job; then it is killed, with what it has started */
+  /** @param limit milliseconds for one job, after which the program is killed with everything that it started */
   constructor(
     private readonly deps: OnEndDeps,
     private readonly limit = defaultLimit,
@@ -107,7 +111,7 @@ export class OnEnd {
     events.on('ended', (end) => this.enqueue(end));
   }
 
-  /** Runs the program for this job as soon as it is its turn. */
+  /** Queues a run of the program for this job. */
   enqueue(end: EndedJob): void {
     if (this.#pending.size >= maxWaiting + maxAtOnce) {
       this.#fail(
@@ -120,14 +124,14 @@ export class OnEnd {
     this.#pending.add(run);
   }
 
-  /** Waits a moment for running programs, ends the others, and leaves waiting jobs to the next server. */
+  /** Waits a moment for running programs, then ends them, and leaves waiting jobs to the next server. */
   async close(): Promise<void> {
     await Promise.race([Promise.all(this.#pending), delay(closeGrace, undefined, { ref: false })]);
     this.#closing.abort();
     await Promise.all(this.#pending);
   }
 
-  /** Never rejects. */
+  /** Waits for a turn, then runs the program. Never rejects. */
   async #runInTurn(end: EndedJob): Promise<void> {
     let release: Release;
     try {
@@ -146,14 +150,14 @@ export class OnEnd {
     }
   }
 
-  /** Runs the program with a temporary directory of its own: those of the system may be read-only for a service. */
+  /** Runs the program with its own temporary directory, because the system's may be read-only for a service. */
   async #run(end: EndedJob): Promise<void> {
     const { RUNTIME_DIRECTORY = '', TMPDIR } = this.deps.environment;
     const [parent] = RUNTIME_DIRECTORY.split(':');
     const scratch = await mkdtemp(path.join(parent || TMPDIR || tmpdir(), 'on-end-'));
     const run = runProgram(this.deps.command, {
       environment: { ...this.deps.environment, TMPDIR: scratch },
-      // The program need not read it.
+      // The program may ignore its stdin.
       input: `${JSON.stringify(this.#documentOf(end))}\n`,
       limit: this.limit,
       maxBytes: maxErrorBytes,
@@ -185,7 +189,10 @@ export class OnEnd {
     };
   }
 
-  /** Reports a failure, but not the same one for each job: the first until it succeeds, or fails in another way. */
+  /**
+   * Reports a failure, unless it is the same as the last one: a repeated failure is reported again only after a success or a
+   * different failure.
+   */
   #fail({ id }: EndedJob, problem: string): void {
     if (problem === this.#lastFailure) return;
     this.#lastFailure = problem;

@@ -13,10 +13,10 @@ import { killGrace, maxLogBytes, type ServerSettings } from './settings.js';
 /** An executor, and what was found out about the machine or the cluster when it was opened. */
 export interface OpenedExecutor {
   readonly executor: Executor & {
-    /** Called when the limits of owners may have changed. */
+    /** Makes the executor consider waiting jobs again, because limits of owners may have changed. */
     reconsider(): void;
   };
-  /** The executor itself if it is that of this machine; otherwise null. */
+  /** The executor itself if it is the one for this machine; otherwise null. */
   readonly local: LocalExecutor | null;
   /** Null if jobs run on a cluster. */
   readonly gpus: GpuInventory | null;
@@ -33,7 +33,7 @@ export interface ExecutorContext {
   readonly report: Report;
 }
 
-/** The environment of programs that the server starts: its own, without the variables that hold a token. */
+/** The environment for programs that the server starts: the server's own, without the variables that hold a token. */
 export const environmentWithoutTokens = ({
   environment,
   tokenVariables,
@@ -56,8 +56,8 @@ async function openCluster(
 }
 
 /**
- * Opens the executor that the settings name.
- * @throws SetupError, or the system's error of the data directory
+ * Opens the executor that the settings select.
+ * @throws SetupError, or the system's error for the data directory
  */
 export async function openExecutor(
   settings: ServerSettings,

@@ -26,7 +26,7 @@ import { checkIdentity } from './submissions/index.js';
 import { UploadStore } from './uploads/index.js';
 import { UsageLedger } from './usage/index.js';
 
-/** The allowed apps, and the repositories that some of them come from. @throws SetupError */
+/** Opens the allowed apps, and the repositories that some of them come from. @throws SetupError */
 function openApps(settings: ServerSettings, { say, report }: ServeContext, events: ServerEvents) {
   const apps = new AllowedApps(settings.apps, {
     changed: (change) => events.tell('apps', change),
@@ -35,7 +35,7 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   const { download, environment } = settings;
   let hub: ReturnType<typeof hubSettings> | undefined;
   const repositories = new Repositories({
-    // Read only if an app comes from a repository, because wrong settings must not stop a server without one.
+    // Read only if an app comes from a repository, because wrong hub settings must not stop any other server.
     get settings() {
       hub ??= hubSettings(environment);
       return hub;
@@ -52,7 +52,7 @@ function openApps(settings: ServerSettings, { say, report }: ServeContext, event
   };
 }
 
-/** Whether an upgrade has replaced the programs that run jobs; reports it once. */
+/** Returns a function that tells whether an upgrade has replaced the programs that run jobs, and reports that once. */
 function upgradeWatch(report: Report): () => boolean {
   let isReported = false;
   return () => {
@@ -74,19 +74,19 @@ interface OpenContext extends Pick<ServeContext, 'openExecutor' | 'clock'> {
 }
 
 /**
- * Reads what jobs used before this start: descriptions of apps tell it, and the executor has to know it, so that a restart
+ * Reads what jobs used before this start. It is part of the descriptions of apps, and the executor needs it so that a restart
  * does not change whose turn is next.
  */
 async function rememberUse(local: LocalExecutor | null, usage: UsageLedger): Promise<void> {
   await usage.each(0, (used) => {
     usage.observe(used);
     const ago = Math.max(0, Date.now() - Date.parse(used.time));
-    // Earlier use hardly counts.
+    // Older use is negligible.
     if (ago < 8 * halfLife) local?.remember(used.owner, used.gpu_seconds * 1000, ago);
   });
 }
 
-/** The hook that runs the admin's program for each job that ends; null without `--on-end`. @throws SetupError */
+/** Opens the hook that runs the admin's program for each job that ends; null without `--on-end`. @throws SetupError */
 function openOnEnd(
   settings: ServerSettings,
   jobs: JobService,
@@ -105,7 +105,7 @@ function openOnEnd(
   });
 }
 
-/** The uploads that submissions may name; null if the server keeps none. @throws SetupError */
+/** Opens the uploads that submissions may name; null if the server stores none. @throws SetupError */
 function openUploads(
   { dataDirectory, keepUploads, requireDeidentified }: ServerSettings,
   { access, events, report, clock = systemClock }: OpenContext,
@@ -119,7 +119,7 @@ function openUploads(
   return uploads;
 }
 
-/** The jobs of a server, and the executor that runs them. Starts none of them. @throws SetupError */
+/** Opens the jobs of a server, and the executor that runs them, without starting any job. @throws SetupError */
 async function openJobs(settings: ServerSettings, context: OpenContext) {
   const { access, catalog, events, report, clock = systemClock } = context;
   const isUpgraded = upgradeWatch(report);
@@ -156,11 +156,11 @@ async function openJobs(settings: ServerSettings, context: OpenContext) {
   }
 }
 
-/** What jobs see of the engine: its program, and the Python environment that it belongs to. */
+/** The parts of the engine that jobs can see: its program, and the Python environment that the program belongs to. */
 const enginePlaces = ({ engine: [program = ''], environment }: ServerSettings): Visible[] =>
   programPlaces(program, environment.PATH ?? '').map((place) => ({ path: place, isWritable: false }));
 
-/** The sandbox as the admin is told about it; null with `--sandbox off`. */
+/** The sandbox, as it is reported to the admin; null with `--sandbox off`. */
 function reportSandbox(
   found: FoundSandbox,
   settings: ServerSettings,
@@ -185,7 +185,7 @@ function reportSandbox(
   };
 }
 
-/** Warns the admin if the sandbox keeps apps from staying loaded. */
+/** Warns the admin if the sandbox prevents apps from staying loaded. */
 async function warnOfReloading(
   local: LocalExecutor | null,
   catalog: AppCatalog,
@@ -220,7 +220,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
     unlock();
   };
   let opened: Awaited<ReturnType<typeof openJobs>> | null = null;
-  /** Closes everything without touching the jobs. */
+  /** Closes everything, and does nothing to the jobs. */
   const abandon = async () => {
     opened?.gpus?.close();
     await repositories.close();
@@ -246,7 +246,7 @@ export async function openServer(given: ServerSettings, context: ServeContext, e
       repositories.start();
       void warnOfReloading(local, catalog, report);
     },
-    /** Kills the jobs or leaves them running, as `--on-exit` says, and ends the background tasks. */
+    /** Kills the jobs or leaves them running, according to `--on-exit`, and ends the background tasks. */
     stop: async () => {
       gpus?.close();
       const repositoriesClosed = repositories.close();

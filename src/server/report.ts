@@ -1,2 +1,2 @@
-/** Logs a problem on the server that no answer to a client can report. */
+/** Logs a server problem that no answer to a client can report. */
 export type Report = (problem: string, cause: unknown) => void;

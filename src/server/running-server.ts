@@ -6,22 +6,22 @@ import type { openExecutor } from './open-executor.js';
 import type { Report } from './report.js';
 import type { ServerSettings } from './settings.js';
 
-/** Where a server reports to, and what can cut its start short. */
+/** Where a server reports to, and what can interrupt its start. */
 export interface ServeContext {
   readonly report: Report;
-  /** Receives what happens in the server. */
+  /** Receives the events of the server. */
   readonly events?: ServerEvents;
   /** Writes a line for the admin. */
   readonly say: (line: string) => void;
-  /** When aborted, stops downloads that run before the server listens. */
+  /** When aborted, stops the downloads that precede listening. */
   readonly hurry: AbortSignal;
-  /** By default opens the executor that the settings name. */
+  /** By default, opens the executor that the settings select. */
   readonly openExecutor?: typeof openExecutor;
-  /** By default those of the machine. */
+  /** By default, the machine's clocks. */
   readonly clock?: Clock;
 }
 
-/** What a start has found out about sandboxes, for the admin. */
+/** What was determined about sandboxes at the start, for the admin. */
 export interface SandboxReport {
   /** The version of bubblewrap; null if jobs run without it. */
   readonly version: string | null;
@@ -29,24 +29,24 @@ export interface SandboxReport {
   readonly problem: string;
   /** Why the system calls of jobs are not filtered in their sandbox; empty if they are. */
   readonly unfiltered: string;
-  /** What jobs see besides the system, their app and their own files. */
+  /** Which paths jobs can see besides the system, their app and their own files. */
   readonly binds: ServerSettings['binds'];
-  /** What one job may use. */
+  /** What each job may use. */
   readonly limits: ServerSettings['jobLimits'];
   /** Sentences about settings that point jobs to paths which they cannot see. */
   readonly blindSpots: readonly string[];
-  /** Repositories that their engine may need to fetch, but cannot. */
+  /** Ids of repositories from which the engine may need to download, but cannot. */
   readonly offline: readonly string[];
 }
 
 export interface RunningServer {
   /** `http://host:port`. */
   readonly url: string;
-  /** The same for the metrics server; null if there is none. */
+  /** `http://host:port` of the metrics server; null if there is none. */
   readonly metricsUrl: string | null;
   /** Identifiers of the apps. */
   readonly apps: readonly string[];
-  /** The real path of the data directory, where the jobs are kept. */
+  /** The real path of the data directory, which contains the jobs. */
   readonly dataDirectory: string;
   /** Null if jobs run on a cluster. */
   readonly gpus: GpuInventory | null;
@@ -54,7 +54,7 @@ export interface RunningServer {
   readonly cluster: ClusterReport | null;
   /** What the apps and the engine are missing, in sentences. */
   readonly appProblems: readonly string[];
-  /** The same for these apps only. */
+  /** The same, for only these apps. */
   problemsOf(ids: readonly string[]): Promise<readonly string[]>;
   /**
    * Reads the tokens and the apps again, without touching a job.
@@ -67,6 +67,8 @@ export interface RunningServer {
   readonly recovered: { readonly ended: number; readonly active: number };
   /** Number of jobs that have not ended. */
   activeJobs(): number;
-  /** Stops accepting requests, ends the log streams, kills or leaves the jobs. Resolves when all of it is done. */
+  /**
+   * Stops accepting requests, ends the log streams, and kills the jobs or leaves them running. Resolves when all of that is done.
+   */
   close(): Promise<void>;
 }

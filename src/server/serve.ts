@@ -12,7 +12,7 @@ export { isOwnProxy, surviveUncaughtErrors } from './http/index.js';
 export type { RunningServer, SandboxReport, ServeContext } from './running-server.js';
 
 /**
- * Boots the service: recovers the jobs of its data directory, then listens.
+ * Starts the service: recovers the jobs in its data directory, then listens.
  * @throws SetupError
  */
 export async function serve(settings: ServerSettings, context: ServeContext): Promise<RunningServer> {
@@ -25,14 +25,14 @@ export async function serve(settings: ServerSettings, context: ServeContext): Pr
     const opened = await openServer(settings, context, events);
     return await serveFrom(opened, settings, { trustedProxies, events, report });
   } catch (cause) {
-    // A system error here comes from the disk of the data directory.
+    // A system error here is caused by the disk of the data directory.
     throw isSystemError(cause) ? unwritable(settings.dataDirectory, cause) : cause;
   } finally {
     clearInterval(starting);
   }
 }
 
-/** Adds HTTP to what is already open, and listens. Closes everything if the start fails. */
+/** Adds HTTP to what is already open, and listens. If that fails, everything is closed. */
 async function serveFrom(
   opened: OpenedServer,
   settings: ServerSettings,
@@ -70,7 +70,7 @@ async function serveFrom(
     const metricsUrl = await http.listenForMetrics();
     const appProblems = await catalog.problems();
     const url = await http.listen();
-    // Only after listening, because a server that cannot listen must leave the jobs alone. No request is handled in
+    // Done only once the server listens, because a server that cannot listen must not touch the jobs. No request is handled in
     // between.
     opened.start();
     return {

@@ -5,30 +5,30 @@ import type { SubmissionSettings } from './submissions/index.js';
 
 /** The settings of a server: `serve`'s flags in base units. */
 export interface ServerSettings extends SubmissionSettings {
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
   /** The environment variables of the server. */
   readonly environment: NodeJS.ProcessEnv;
   readonly host: string;
-  /** 0: any free one. */
+  /** The port; 0 for any free one. */
   readonly port: number;
-  /** Whether there are metrics, for admins among the other routes. */
+  /** Whether the routes include the metrics, for admins. */
   readonly metrics: boolean;
   /** Where the metrics are also served without a token; null if nowhere. */
   readonly metricsAt: { readonly host: string; readonly port: number } | null;
   /** The environment's token, whose holder may do everything; null if there is none. */
   readonly token: string | null;
-  /** The file of named tokens; null if there is none. Without either, every endpoint is open. */
+  /** The file of named tokens; null if there is none. Without either kind of token, every endpoint is open. */
   readonly tokensFile: string | null;
-  /** Limits of each person, for what the file of tokens does not say of the role `user`. */
+  /** Limits of each user, for limits of the role `user` that the token file does not set. */
   readonly userLimits: { readonly max_jobs: number | null; readonly max_kept: number | null };
   /** The file of the audit log; null for none. */
   readonly auditLog: string | null;
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts. */
   readonly trustedProxies: readonly string[];
-  /** What these proxies send with each request; null for no secret, with which no proxy of this machine counts. */
+  /** The secret that these proxies send with each request. Null for no secret; a proxy on this machine is then not trusted. */
   readonly proxySecret: string | null;
-  /** Files with tokens, and the audit log. No sandbox shows them to a job, wherever they are. */
+  /** Files with tokens, and the audit log. Sandboxes hide them from jobs, wherever they are. */
   readonly secretFiles: readonly string[];
   /** Environment variables that may hold a token: no job may see them. */
   readonly tokenVariables: readonly string[];
@@ -37,19 +37,19 @@ export interface ServerSettings extends SubmissionSettings {
   readonly engine: readonly string[];
   /** The directory of the programs that keep engines loaded between jobs; null if an engine is started for each job. */
   readonly residentEngines: string | null;
-  /** Milliseconds that a worker may be idle; 0: apps are started anew for each job. */
+  /** Milliseconds that a worker may be idle; 0 if each job starts its app anew. */
   readonly residentIdle: number;
   /** Whether the apps of repositories are fetched completely before the server listens. */
   readonly download: boolean;
   readonly dataDirectory: string;
   readonly maxJobs: number;
-  /** Bytes that one job may write; null for the default of its disk. */
+  /** Maximum number of bytes that one job may write; null for the default of the disk. */
   readonly diskPerJob: number | null;
   /** Milliseconds. */
   readonly grace: number;
   /** Milliseconds. */
   readonly maxKeep: number;
-  /** Milliseconds that an upload is kept after its last use; 0: submissions are forms alone. */
+  /** Milliseconds that an upload is kept after its last use; 0 if submissions can only be forms. */
   readonly keepUploads: number;
   /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
@@ -58,9 +58,9 @@ export interface ServerSettings extends SubmissionSettings {
   /** Milliseconds. */
   readonly keepAlive: number;
   readonly cpuSlots: number;
-  /** Processors that the server and its jobs may use, fewer than the machine's in a container with a quota. */
+  /** Processors that the server and its jobs may use: fewer than the machine has in a container with a quota. */
   readonly processors: number;
-  /** Bytes that each job on a shared GPU takes beyond what its app declares; null if a GPU is for one job. */
+  /** Bytes that each job on a shared GPU takes in addition to what its app declares; null if GPUs are not shared. */
   readonly gpuMargin: number | null;
   /** How jobs run on a Slurm cluster; null if they run on this machine. */
   readonly slurm: SlurmOptions | null;
@@ -68,22 +68,22 @@ export interface ServerSettings extends SubmissionSettings {
   /** A program of the admin, with its arguments, that is run for each job that ends; null for none. */
   readonly onEnd: readonly string[] | null;
   readonly sandbox: SandboxMode;
-  /** What one job may use in its sandbox. */
+  /** What each job may use in its sandbox. */
   readonly jobLimits: JobLimits;
-  /** What jobs see in their sandbox besides the system, their app and their own files. Absolute. */
+  /** What jobs can see in their sandbox besides the system, their app and their own files. Paths are absolute. */
   readonly binds: readonly Visible[];
-  /** Variables of the server's environment that jobs get besides those of the table. */
+  /** Variables of the server's environment that jobs get in addition to those that all jobs get. */
   readonly passEnvironment: readonly string[];
 }
 
-/** Number of log streams that may be open at once (docs/http.md, Limits). */
+/** Maximum number of log streams that may be open at once (docs/http.md, Limits). */
 export const maxStreams = 200;
-/** How many of them one named token may have. */
+/** Maximum number of them for one named token. */
 export const maxStreamsOfOwner = 50;
 /** Milliseconds between SIGTERM and SIGKILL (docs/http.md, Jobs). */
 export const killGrace = 3000;
-/** Bytes of a job's log that are kept from its start. */
+/** Number of bytes that are kept from the start of a job's log. */
 export const maxLogBytes = 256 << 20;
 
-/** Ended jobs that one owner may keep. Each takes a few kilobytes of memory, and time at a start. */
+/** Maximum number of ended jobs that are kept for one owner. Each takes a few kilobytes of memory, and time at startup. */
 export const maxKeptJobs = 10_000;

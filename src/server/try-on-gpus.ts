@@ -10,7 +10,7 @@ import { LocalExecutor } from './executors/local/index.js';
 import { type FoundSandbox, findSandbox } from './sandbox/index.js';
 import { killGrace, maxLogBytes } from './settings.js';
 
-/** Characters at the end of a log that are looked at. */
+/** Number of characters from the end of a log that are examined. */
 const maxPrinted = 2000;
 
 /** How a job ended, in words; null if it succeeded. */
@@ -19,7 +19,7 @@ function howOf(end: Ended, seconds: number): string | null {
   return end.error !== null && !isLate ? `did not run: ${end.error}` : howEnded(end, isLate, seconds);
 }
 
-/** What the app itself has printed last. */
+/** The last output of the app itself. */
 function printedIn(directory: string): string {
   const lines = readFileSync(path.join(directory, 'log'), 'utf8').slice(-maxPrinted).split('\n');
   return lines
@@ -30,7 +30,7 @@ function printedIn(directory: string): string {
 
 /** Runs jobs of an app as a server of this machine would: with runners, in its sandbox, on its GPUs. */
 export class GpuTrial {
-  /** The ends of those that succeeded, with the seconds that they ran. */
+  /** How the successful jobs ended, with the seconds that they ran. */
   readonly succeeded: (Ended & { readonly seconds: number })[] = [];
 
   private constructor(
@@ -39,7 +39,7 @@ export class GpuTrial {
     readonly found: FoundSandbox,
   ) {}
 
-  /** @throws SetupError if `CUDA_VISIBLE_DEVICES` names no usable GPU */
+  /** Determines the GPUs and the sandbox. @throws SetupError if `CUDA_VISIBLE_DEVICES` names no usable GPU */
   static async open(environment: NodeJS.ProcessEnv): Promise<GpuTrial> {
     const gpus = inventory(environment);
     const rules = { binds: [], dataDirectory: '/nonexistent', secretFiles: [], environment, gpus };
@@ -48,9 +48,9 @@ export class GpuTrial {
   }
 
   /**
-   * Runs the job of a trial.
-   * @param directory the app's, which it may read
-   * @param seconds that it may take
+   * Runs a job of the trial.
+   * @param directory of the app, which the job may read
+   * @param seconds time limit
    */
   async run(job: TrialJob, devices: DeviceRequest, directory: string, seconds: number): Promise<TrialEnd> {
     const { environment, gpus, found } = this;
@@ -65,7 +65,7 @@ export class GpuTrial {
       events: new ServerEvents(() => {}),
       report: () => {},
     });
-    // What it waits for is unreferenced, and Node would exit halfway.
+    // Keeps the process alive: everything that it waits for is unreferenced, so Node would exit halfway.
     const running = setInterval(() => {}, 60_000);
     try {
       const order = {

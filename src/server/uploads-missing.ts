@@ -3,7 +3,7 @@ import { ServiceError } from '../contract/index.js';
 /** Maximum number of uploads that the sentence names. */
 const maxNamed = 3;
 
-/** A submission names uploads that are not there, or not whole: 409, with all their names. */
+/** A submission names uploads that do not exist or are incomplete: 409, with all their names. */
 export class UploadsMissing extends ServiceError {
   constructor(readonly uploads: readonly string[]) {
     const named = uploads.slice(0, maxNamed).join(', ');

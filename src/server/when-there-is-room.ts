@@ -5,10 +5,10 @@ import { isDiskFull, isProgramAway, isShortage } from '../files/index.js';
 const retryInterval = 1000;
 
 /**
- * Retries a step until there is enough disk space and enough descriptors and processes. A job must not fail because others
- * have used them up, or because an upgrade is replacing the program.
+ * Retries a step until there is enough disk space, and enough descriptors and processes. A job must not fail because others have
+ * used these up, or because an upgrade is replacing the program.
  * @param isGivenUp called before each attempt
- * @param onShortage called once, if there is no room
+ * @param onShortage called once, after the first failed attempt
  * @returns false if it was given up
  */
 export async function whenThereIsRoom(

@@ -25,13 +25,13 @@ import { SetupError } from '../setup-error.js';
 /** Milliseconds between two checks of the file. */
 const checkInterval = 1000;
 
-/** Changes when the file's content, owner or mode changes, or the owner or mode of its directory. */
+/** A text that changes when the content, owner or mode of the file changes, or the owner or mode of its directory. */
 function stampOf(file: string): string {
   const stamps = [file, path.dirname(path.resolve(file))].map((each) => {
     try {
       const stats = statSync(each, { bigint: true });
       const { dev, ino, mode, uid } = stats;
-      // A directory's times change with every file in it, so they are left out.
+      // The times of a directory change with every file in it, so they are left out.
       const times = stats.isDirectory() ? [] : [stats.size, stats.mtimeNs, stats.ctimeNs];
       return [dev, ino, mode, uid, ...times].join(' ');
     } catch (cause) {
@@ -41,7 +41,7 @@ function stampOf(file: string): string {
   return stamps.join('\n');
 }
 
-/** Reads the tokens for a start. @throws SetupError if the file cannot be used */
+/** Reads the token file at startup. @throws SetupError if the file cannot be used */
 export function readTokenFile(file: string): TokenDocument {
   try {
     return readTokens(file);
@@ -51,13 +51,13 @@ export function readTokenFile(file: string): TokenDocument {
   }
 }
 
-/** What a server is told about tokens. */
+/** The settings of a server that concern tokens. */
 interface TokenSettings {
-  /** That of the environment; null if there is none. */
+  /** The environment's token; null if there is none. */
   readonly token: string | null;
   /** The file of named tokens; null if there is none. */
   readonly tokensFile: string | null;
-  /** Limits of the role `user`, for what the file does not say of it. */
+  /** Limits of the role `user`, for limits that the token file does not set. */
   readonly userLimits: LimitTable;
 }
 
@@ -65,7 +65,9 @@ interface TokenSettings {
 interface OngoingRequest {
   readonly token: string;
   readonly sender: Principal;
-  /** Called when its answer must stop, possibly more than once; gets the refusal if the token is no longer valid. */
+  /**
+   * Called when the answer must stop, possibly more than once; gets the refusal if the token is no longer valid, otherwise null.
+   */
   readonly end: (refusal: ServiceError | null) => void;
 }
 
@@ -80,11 +82,11 @@ interface OngoingRequest {
 export class Access {
   /** The content of the file; without one there are no named tokens. */
   #document = noTokens;
-  /** By the hashes of the tokens; null for the token of the environment. */
+  /** Tokens by their hashes; null for the environment's token. */
   #known: ReadonlyMap<string, TokenEntry | null> = new Map();
   /** The state of the file when it was last read. */
   #stamp = '';
-  /** Why it cannot be used now, as last reported; null if it can. */
+  /** Why the file cannot be used, as last reported; null if it can. */
   #complaint: string | null = null;
   readonly #ongoing = new Set<OngoingRequest>();
 
@@ -132,8 +134,8 @@ export class Access {
         this.#complain(cause);
         return;
       }
-      // Set only after a successful read: a read that failed for lack of descriptors must be repeated, since a token may
-      // have been revoked.
+      // Set only after a successful read: if a read failed because of too few descriptors, it must be repeated, because a token
+      // may have been revoked.
       this.#stamp = stamp;
       this.#index();
     }
@@ -161,7 +163,7 @@ export class Access {
    * @throws ServiceError `invalidToken` for one that is wrong, was revoked or has expired
    */
   identify(token: string): Principal {
-    // Cheap, and a revoked token is refused from the next request on.
+    // Cheap enough for every request, and a revoked token is refused from the next request on.
     this.reload();
     const entry = this.#known.get(hashOf(token));
     if (entry === undefined) throw new ServiceError('invalidToken', wireDetails.invalidToken);
@@ -178,7 +180,7 @@ export class Access {
 
   /**
    * The current principal of a request that has been in progress for some time.
-   * @throws ServiceError `invalidToken` also if the token now belongs to another name
+   * @throws ServiceError `invalidToken`, even for a valid token if it now belongs to another name
    */
   identifyAgain(token: string, { name }: Principal): Principal {
     const now = this.identify(token);
@@ -186,9 +188,9 @@ export class Access {
     return now;
   }
 
-  /** Ends a request once its token may no longer make it. @returns a function to call when the request is over */
+  /** Ends a request as soon as its token may no longer make it. @returns a function to call when the request has ended */
   watch(token: string, sender: Principal, end: OngoingRequest['end']): () => void {
-    // The token of the environment cannot change.
+    // The environment's token cannot change.
     if (this.settings.tokensFile === null) return () => {};
     const request = { token, sender, end };
     this.#ongoing.add(request);
@@ -199,7 +201,8 @@ export class Access {
   #review(): void {
     for (const { token, sender, end } of this.#ongoing) {
       try {
-        // Which routes need an admin is not known here. The client repeats the request and gets the answer for its new role.
+        // A former admin's request is ended whatever it is for, because the routes that require an admin are not known here. The
+        // client repeats it and gets the answer for its new role.
         if (this.identifyAgain(token, sender).role !== 'admin' && sender.role === 'admin') end(null);
       } catch (cause) {
         if (!(cause instanceof ServiceError)) throw cause;
@@ -217,13 +220,13 @@ export class Access {
   /** Bytes that an owner may keep; null for any number. */
   readonly maxKept = (owner: Owner) => this.limitsOf(owner).max_kept?.max ?? null;
 
-  /** Everybody whose token has not been revoked, and whoever has the token of the environment or needs none. */
+  /** All owners whose tokens are not revoked, and null: the environment's token, or everybody if no token is required. */
   owners(): Owner[] {
     const entries = this.#document.tokens.filter((entry) => stateOf(entry) !== 'revoked');
     return [null, ...entries.map(({ name }) => name)];
   }
 
-  /** The current limits of an owner, according to the file. */
+  /** The current limits of an owner. */
   limitsOf(owner: Owner): Limits {
     const { tokens, roles } = this.#document;
     const entry = tokens.find(({ name }) => name === owner);

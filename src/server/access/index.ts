@@ -1,2 +1,2 @@
-/** Identifies who sends a request: the token of the environment, or named tokens from a file. */
+/** Determines who sends a request, by the environment's token or by named tokens from a file. */
 export { Access, readTokenFile } from './access.js';

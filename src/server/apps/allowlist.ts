@@ -17,15 +17,15 @@ import { isAppDirectory } from './app-view.js';
 
 /** One app that the admin allows. */
 export interface AllowedApp {
-  /** Its identifier for clients. */
+  /** The app's id, as clients use it. */
   readonly id: string;
   /** A directory of this machine, absolute; null for a repository. */
   readonly directory: string | null;
-  /** The repository that it is in; null for a directory. */
+  /** The repository that the app is in; null for a directory. */
   readonly repository: RepositoryName | null;
-  /** How the app's command line refers to the app: the directory, or the repository's id. */
+  /** What stands for the app on its command line: the directory, or the repository's id. */
   readonly argument: string;
-  /** Whether its jobs may use the network in their sandbox. This is up to the admin, not the app. */
+  /** Whether the app's jobs may use the network in their sandbox. The admin decides this, not the app. */
   readonly network: boolean;
 }
 
@@ -38,7 +38,7 @@ const listSchema = z.object({
   ),
 });
 
-/** The app of a source: a directory on this machine, otherwise a repository. */
+/** The app that a source names: an existing directory on this machine, otherwise a repository. */
 function appOf(id: string, source: string, base: string, network = false): AllowedApp {
   const directory = path.resolve(base, expandHome(source));
   if (isDirectory(directory)) return { id, directory, repository: null, argument: directory, network };
@@ -75,14 +75,14 @@ function readList(file: string): AllowedApp[] {
   });
 }
 
-/** A source of `serve --apps` and its apps. */
+/** A source in `serve --apps` and the apps in it. */
 interface AppSource {
-  /** The source as it was given. */
+  /** The source in the form in which it was given. */
   readonly source: string;
-  /** Whether it is a directory of app directories, to which apps can be added. */
+  /** Whether the source is a directory of app directories, to which apps can be added. */
   readonly isParent: boolean;
   readonly apps: readonly AllowedApp[];
-  /** Sentences about the directories in it that cannot be read. */
+  /** Sentences about subdirectories that cannot be read. */
   readonly unreadable: readonly string[];
 }
 
@@ -92,10 +92,10 @@ const unreadable = (place: string, cause: unknown): string =>
 /** An app directory of this machine under its own name, absolute. */
 const ownNamed = (directory: string): AllowedApp => appOf(path.basename(directory), directory, directory);
 
-/** A directory that many file systems have at their top, and that only root can read. */
+/** A directory at the top of many file systems that only root can read. */
 const notOfApps = 'lost+found';
 
-/** The apps that are currently in a directory of app directories. @throws SetupError if it cannot be read */
+/** Reads the current apps in a directory of app directories. @throws SetupError if it cannot be read */
 function appsOf(source: string): AppSource {
   const parent = path.resolve(expandHome(source));
   const found: AllowedApp[] = [];
@@ -138,7 +138,7 @@ function readSource(source: string): AppSource {
   }
 }
 
-/** Sentences about what is wrong with a directory of app directories; empty for any other source. */
+/** Sentences about the problems of a directory of app directories; empty for any other source. */
 export function sourceProblems({ source, isParent, apps, unreadable }: AppSource): readonly string[] {
   if (!isParent || apps.length + unreadable.length > 0) return unreadable;
   return [`--apps ${source}: neither this directory nor one directly in it has an app.json`];
@@ -158,8 +158,8 @@ export function readSources(sources: readonly string[]): readonly AppSource[] {
 }
 
 /**
- * The apps of these sources by their ids.
- * @throws SetupError that names the duplicate
+ * The apps of these sources, by id.
+ * @throws SetupError that names a duplicate
  */
 export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, AllowedApp> {
   const apps = new Map<string, AllowedApp>();
@@ -178,7 +178,7 @@ export function uniqueApps(sources: readonly AppSource[]): ReadonlyMap<string, A
   return apps;
 }
 
-/** Ids of the apps that the admin allows more than others, by the flag of `serve` that names them. */
+/** Ids of the apps to which the admin grants something extra, by the flag of `serve` that does so. */
 export interface NamedApps {
   /** Apps whose jobs may use the network in their sandbox. */
   readonly network: readonly string[];
@@ -187,7 +187,7 @@ export interface NamedApps {
 }
 
 /**
- * Checks that the apps named with flags of `serve` exist.
+ * Checks that all apps named in flags of `serve` exist.
  * @throws SetupError that names one that does not
  */
 export function checkNamedApps(named: NamedApps, apps: ReadonlyMap<string, AllowedApp>): void {
@@ -204,13 +204,13 @@ const lookInterval = 1000;
 
 interface AppChanges {
   readonly changed: (change: ChangedApps) => void;
-  /** Called with the reason why the apps that were found cannot be used; the current apps are kept. */
+  /** Called with the reason why newly found apps cannot be used; the current apps are then kept. */
   readonly failed: Report;
 }
 
 /**
- * The apps of `serve --apps`. A directory of app directories is read again when a client asks for an app, at most once a
- * second, so a new app is found without a reload. Everything else is read again by `reload`.
+ * The apps of `serve --apps`. Directories of app directories are read again when a client asks for an app, at most once a second,
+ * so that a new app is found without a reload. All other sources are read again only by `reload`.
  */
 export class AllowedApps {
   #sources: readonly AppSource[];
@@ -230,7 +230,7 @@ export class AllowedApps {
     }
   }
 
-  /** By id. */
+  /** The current apps, by id. */
   get current(): ReadonlyMap<string, AllowedApp> {
     if (monotonicTime() - this.#lastLook > lookInterval) this.#look();
     return this.#apps;

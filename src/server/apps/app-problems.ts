@@ -26,7 +26,7 @@ import { jsonOf, missingPackages, type Thoroughness } from './missing-packages.j
 /** Fields that apps may have besides those in the schema. */
 const otherFields = ['$schema', 'task', 'vram_plan', 'icon', 'version', 'author', 'license', 'url'];
 
-/** Keys that are probably misspelled. Unknown keys are allowed, so only near misses count. */
+/** Keys that are probably misspelled. Unknown keys are allowed, so only those similar to a known key are reported. */
 function typos(value: unknown, known: readonly string[], at: readonly PropertyKey[]): ManifestFault[] {
   if (!isObject(value)) return [];
   return Object.keys(value).flatMap((key) => {
@@ -37,7 +37,9 @@ function typos(value: unknown, known: readonly string[], at: readonly PropertyKe
   });
 }
 
-/** A kind that was probably meant to be one of these: without the check, the app would get files that it cannot read. */
+/**
+ * A volume type that is probably a misspelling of a known one. If it went unnoticed, the app would get files that it cannot read.
+ */
 function unknownType(volume: unknown, at: readonly PropertyKey[]): ManifestFault[] {
   const type = isObject(volume) ? volume.volume_type : undefined;
   if (typeof type !== 'string' || volumeTypes.includes(type)) return [];
@@ -48,8 +50,8 @@ function unknownType(volume: unknown, at: readonly PropertyKey[]): ManifestFault
 }
 
 /**
- * Probable mistakes in volumes by key, anywhere below a value: two levels deep for evaluations.
- * @param isOwn whether the app has a command: KonfAI's engine may know other kinds of volumes
+ * Probable mistakes in an object of volumes, at any depth: evaluations have them two levels down.
+ * @param isOwn whether the app has its own command: KonfAI's engine may know other types of volumes
  */
 function faultsOfVolumes(
   value: unknown,
@@ -68,7 +70,7 @@ function faultsOfVolumes(
   });
 }
 
-/** A value of the wrong type that is accepted anyway, as KonfAI's reader does. Null counts as missing there. */
+/** Values of the wrong type that are accepted anyway, as KonfAI's reader does. Null counts as missing, as it does there. */
 function forgiven(json: unknown): ManifestFault[] {
   const issues = appManifestSchema.safeParse(json).error?.issues ?? [];
   const valueAt = (keys: readonly PropertyKey[]): unknown =>
@@ -79,9 +81,9 @@ function forgiven(json: unknown): ManifestFault[] {
 }
 
 /**
- * What is probably wrong with a usable `app.json`: misspelled fields, parameters that cannot be enforced, and, for an app
- * with a command of its own, values of another type than the schema's.
- * @param isOwn whether the app has a command; what KonfAI's engine runs may be written as KonfAI reads it
+ * Probable mistakes in a usable `app.json`: misspelled fields, parameters that cannot be enforced and, for an app with its own
+ * command, values of another type than in the schema.
+ * @param isOwn whether the app has its own command; if KonfAI's engine runs the app, values need only be what KonfAI can read
  */
 function manifestWarnings(directory: string, isOwn: boolean): ManifestFault[] {
   const json = jsonOf(manifestFile(directory));
@@ -110,15 +112,15 @@ function describe(directory: string, faults: readonly ManifestFault[]): string[]
 /** What was found about one app, in sentences for its admin. */
 export interface AppFindings {
   readonly id: string;
-  /** Its own command; null for an app of the engine, and for one whose `app.json` cannot be read. */
+  /** The app's own command; null for an app that the engine runs, and if `app.json` cannot be read. */
   readonly command: readonly string[] | null;
-  /** Whether the engine runs it. */
+  /** Whether the engine runs the app. */
   readonly isOfEngine: boolean;
-  /** Why it cannot be run. */
+  /** Reasons why the app cannot be run. */
   readonly problems: readonly string[];
-  /** Probable mistakes in an app that can be started: fields of `app.json`, packages that are not installed. */
+  /** Probable mistakes in an app that can be started: wrong fields in `app.json`, packages that are not installed. */
   readonly warnings: readonly string[];
-  /** Files that it names and does not have, so that a part of it cannot run. Not looked for with `files`. */
+  /** Missing files that the app names, without which a part of it cannot run. Not determined with `files`. */
   readonly missing: readonly string[];
 }
 
@@ -140,10 +142,10 @@ function missingFiles(id: string, directory: string): ManifestFault[] {
   return named.map(({ path: keys, name }) => ({ path: keys, problem: `the file ${name} is not there` }));
 }
 
-/** Names of files that interpreters run. */
+/** Matches names of files that interpreters run. */
 const script = /\.([cm]?js|py|R|jl|sh|pl|rb|lua)$/;
 
-/** Finds out whether the program of an app's command can be executed, and whether its script exists. */
+/** What is wrong with an app's command: its program cannot be executed, or its script does not exist. */
 function lostProgram(
   directory: string,
   command: readonly string[] | null,
@@ -166,7 +168,7 @@ function lostProgram(
       : `there is no program '${program}' that can be run${remedy}`;
     faults.push({ path: ['command', 0], problem });
   }
-  // Those of the app's directory are absolute by now. What follows may be for the script.
+  // Words that name a file of the app's directory are absolute at this point. Words after the script may be its arguments.
   const index = others.findIndex((word) => script.test(word));
   const file = others[index];
   if (file !== undefined && !existsSync(file) && others.slice(0, index).every((word) => word.startsWith('-')))
@@ -177,7 +179,7 @@ function lostProgram(
   return faults;
 }
 
-/** All that is wrong with the fields of an `app.json` that cannot be used, so that its author sees everything at once. */
+/** All faults in the fields of an unusable `app.json`, so that its author sees them together. */
 function faultsOfFields(directory: string, faults: readonly ManifestFault[]): readonly ManifestFault[] {
   const placeOf = ({ path: keys }: ManifestFault) => keys.join('.');
   const known = new Set(faults.map(placeOf));
@@ -218,9 +220,9 @@ async function findingsOf(
 }
 
 /**
- * Checks everything that the apps need: for the start of a server, and for `check`.
- * @param engine program and first arguments for the apps without a command of their own
- * @param environment variables of the server: its PATH, and those of the hub
+ * Checks everything that the apps need, at the start of a server and for `check`.
+ * @param engine program and first arguments, for apps without their own command
+ * @param environment variables of the server, including its PATH and those of the hub
  * @returns `engineProblem`: what is wrong with the engine; null if it works or no app needs it
  */
 export async function lookAtApps(

@@ -4,30 +4,30 @@ import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { contentStamp, hashFile, isForbidden, TimeSlice, treeEntries } from '../../files/index.js';
 
-/** Maximum number of files and directories of an app with a version: each start of a job waits for a look at them. */
+/** Maximum number of files and directories in an app that gets a version: each start of a job waits for a look at all of them. */
 const maxEntries = 5000;
-/** Maximum size of an app with a version. */
+/** Maximum size in bytes of an app that gets a version. */
 const maxBytes = 256 * 1024 ** 3;
-/** Maximum number of hashes remembered for all apps together. */
+/** Maximum number of content hashes that are remembered, for all apps together. */
 const maxContents = 50_000;
 
 /** A file of an app, as it was when the app was looked at. */
 interface AppFile {
-  /** Its name in the app, with slashes. */
+  /** The file's path in the app, with slashes. */
   readonly name: string;
   readonly path: string;
-  /** Changes with its content. */
+  /** Changes when the file's content changes. */
   readonly stamp: string;
 }
 
 const stampOf = (stats: Stats): string => [stats.dev, ...contentStamp(stats)].join(' ');
 
 /**
- * The files of an app that a job can read and that its author chose: weights, code and settings, also hidden ones, and
- * those that links lead to, because weights are often kept on another disk. Left out are version control, compiled Python
- * and installed packages (`node_modules`, Python environments): they differ between machines with the same app, and the
- * lists that they are made from count.
- * @returns null if they are too many or too large
+ * The files of an app that a job can read and that the app's author chose: weights, code and settings, including hidden ones, and
+ * those that links lead to, because weights are often stored on another disk. Version control, compiled Python and installed
+ * packages (`node_modules`, Python environments) are left out: they differ between machines that have the same app, and the lists
+ * that they are installed from are included.
+ * @returns null if there are too many files or they are too large
  */
 async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
   const slice = new TimeSlice();
@@ -47,7 +47,7 @@ async function filesOf(directory: string): Promise<readonly AppFile[] | null> {
   return files;
 }
 
-/** A hash of files, by a text about each. */
+/** A hash of files, from a text about each. */
 function hashOf(files: readonly AppFile[], about: (file: AppFile) => string): string {
   const hash = createHash('sha256');
   const lines = files.map((file) => `${JSON.stringify([file.name, about(file)])}\n`);
@@ -62,27 +62,27 @@ async function hashContent({ path: file, stamp }: AppFile): Promise<string> {
   return sha256;
 }
 
-/** The version of an app as it was when somebody asked. */
+/** The version that an app had when it was requested. */
 export interface AskedVersion {
-  /** Null if a file changed before it was read, or could not be read. Never rejects. */
+  /** Resolves with null if a file changed before it was read, or could not be read. Never rejects. */
   readonly known: Promise<string | null>;
-  /** Whether files of this version stay as they are: a new commit of a repository has files of its own. */
+  /** Whether the files of this version never change, because a new commit of the repository has its own files. */
   readonly isSnapshot?: boolean;
 }
 
 /**
- * Versions of app directories: `sha256:` and a hash of the names and contents of their files, which is the same on all
- * machines. A content is read once, and again when the file's size, times or inode change; an unchanged app is only looked
- * at. What was read is forgotten when the server stops.
+ * Versions of app directories: `sha256:` and a hash of the names and contents of the files, which is the same on all machines. A
+ * file's content is read once, and again when the file's size, times or inode change; for an unchanged app, only the metadata is
+ * read. The hashes are forgotten when the server stops.
  */
 export class AppVersions {
   readonly #latest = new Map<string, AskedVersion & { readonly seen: string }>();
-  /** Hashes of contents by the stamps of their files, the oldest first. */
+  /** Content hashes by the stamps of their files, oldest first. */
   readonly #contents = new Map<string, string>();
 
   /**
-   * Looks at an app directory. Its contents are then read in the background, a second for about half a gigabyte.
-   * @returns null for an app of too many files or bytes, which has no version
+   * Lists the files of an app directory, then hashes their contents in the background, at about half a gigabyte per second.
+   * @returns null if the app has too many files or bytes for a version
    */
   async of(directory: string): Promise<AskedVersion | null> {
     const files = await filesOf(directory);
@@ -99,7 +99,7 @@ export class AppVersions {
     return asked;
   }
 
-  /** @param before the digest of the same app that is being computed, which has read most of these files */
+  /** @param before an earlier computation for the same app, whose content hashes can be reused once it has ended */
   async #digest(files: readonly AppFile[], before: Promise<unknown> | undefined): Promise<string> {
     await before;
     const contents = new Map<string, string>();
@@ -117,7 +117,7 @@ export class AppVersions {
       if (this.#contents.size > maxContents && oldest !== undefined) this.#contents.delete(oldest);
       return content;
     } catch (cause) {
-      // Jobs run as the same user, and cannot read it either.
+      // Jobs run as the same user, so they cannot read the file either.
       if (isForbidden(cause)) return 'unreadable';
       throw cause;
     }

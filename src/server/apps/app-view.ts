@@ -29,7 +29,7 @@ interface AppFile {
   readonly parentPath: string;
 }
 
-/** All files in the directory and below, without the packages of an app: a Python environment has some 10,000 files. */
+/** All files in a directory and below, without installed packages: a Python environment has some 10,000 files. */
 const filesOf = (directory: string): AppFile[] =>
   filesBelow(
     directory,
@@ -37,9 +37,8 @@ const filesOf = (directory: string): AppFile[] =>
   );
 
 /**
- * Names of files that count as checkpoints although the app does not list them: files of the same kind beside a listed
- * one, such as a fine-tuned checkpoint that an admin put there. At the top of an app only weights count, because
- * `app.json` is there too.
+ * Names of files that count as checkpoints although the app does not list them: files of the same kind beside a listed one, such
+ * as a fine-tuned checkpoint that an admin added. At the top of an app only weights count, because `app.json` is there too.
  */
 function addedCheckpoints(directory: string, listed: readonly string[], files: readonly AppFile[]): string[] {
   const names = new Set(listed.flatMap((each) => [path.basename(each), `${path.basename(each)}.pt`]));
@@ -52,14 +51,14 @@ function addedCheckpoints(directory: string, listed: readonly string[], files: r
     .sort();
 }
 
-/** What an app's description is based on, apart from its manifest. */
+/** What an app's description is based on, in addition to its manifest. */
 interface AppParts {
   readonly directory: string;
-  /** The names of its files, without their directories. */
+  /** The names of all its files, without directories. */
   readonly names: ReadonlySet<string>;
-  /** Those of its files that are on this machine. */
+  /** The names of those files that are on this machine. */
   readonly present: ReadonlySet<string>;
-  /** Checkpoints that exist although the app does not list them. */
+  /** Returns checkpoints that exist although the app does not list them. */
   readonly added: (listed: readonly string[]) => readonly string[];
 }
 
@@ -76,7 +75,7 @@ export function viewAppDirectory(app: string, directory: string): AppView {
   }
 }
 
-/** The same, based on what was read of an app, wherever its files are. */
+/** The description of an app from its manifest and files, wherever the files are. */
 function describeApp(
   app: string,
   manifest: ReadManifest,
@@ -93,11 +92,11 @@ function describeApp(
     more,
     ...shown
   } = manifest;
-  // Clients take this name for what the server says of the app's files.
+  // Dropped because clients take `version` for the server's version of the app's files.
   const { version: _ofAuthor, ...others } = more;
   const checkpoints = models ?? [...names].filter(isWeights).sort();
   const { patchSize, parameters: ofModel } = readPrediction(directory);
-  // What the app itself says takes precedence.
+  // Parameters that the app itself declares take precedence.
   const parameters = declared ?? ofModel;
   return {
     ...others,
@@ -126,15 +125,15 @@ function describeApp(
 
 /** How an app directory is run. */
 export interface OwnProgram {
-  /** Its command, with elements that name a file or directory of the app made absolute. */
+  /** The app's command; words that name a file or directory of the app are made absolute. */
   readonly command: readonly string[];
-  /** Whether it can stay loaded between jobs. */
+  /** Whether the app can stay loaded between jobs. */
   readonly isResident: boolean;
-  /** Whether it keeps nothing of a job, so that it may run jobs of several owners. */
+  /** Whether the app keeps nothing of a job, so that a loaded one may run jobs of several owners. */
   readonly isShared: boolean;
 }
 
-/** The program of an app directory; null if it has no command of its own. @throws ManifestError */
+/** How an app directory is run; null if it has no command of its own. @throws ManifestError */
 export function ownProgram(directory: string): OwnProgram | null {
   const { command, resident, shared } = readManifest(directory);
   if (!command) return null;
@@ -186,7 +185,7 @@ export async function viewRepositoryApp(app: string, { tracked, folder }: Reposi
   }
 }
 
-/** The same in short: whether it is available, and the result of the last check of the hub. */
+/** The same in brief: whether the app is available, and the result of the last check of the hub. */
 export async function repositoryState(
   app: string,
   { tracked, folder }: RepositoryApp,
@@ -202,7 +201,7 @@ export async function repositoryState(
 }
 
 /**
- * What is wrong with an app from a repository, or missing, as far as a server knows before it has asked the hub.
+ * What is wrong with or missing from an app of a repository, as far as the server knows without asking the hub.
  * @throws SetupError for settings that cannot be used
  */
 export async function lookInCache(

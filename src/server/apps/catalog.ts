@@ -25,13 +25,13 @@ import {
 import { commandLine, residentCommandLine } from './command-line.js';
 import { ManifestError } from './manifest.js';
 
-/** The exit code of the engine when memory ran out, and what to do. */
+/** The engine's exit code when memory has run out, and what a user can do about that. */
 const outOfMemoryExit = 75;
 const outOfMemoryAdvice =
   'The GPU ran out of memory (exit code 75): ask for less at a time with --patch-size, --max-voxels or --batch-size, ' +
   'or for a GPU with more memory';
 
-/** An identifier as it arrives through a proxy that merges slashes. */
+/** An id in the form that it has after a proxy has merged slashes. */
 const merged = (id: string): string => id.replace(/^\/+/, '').replaceAll(/\/{2,}/g, '/');
 
 /** Ids of the apps that the principal may use; null for all. */
@@ -55,7 +55,7 @@ export class AppCatalog {
     private readonly residentEngine: readonly string[] | null = null,
   ) {
     checkNamedApps(named, apps.current);
-    // Tracks them from the start, so that they get fetched.
+    // Tracks the repositories from the start, so that they are fetched.
     this.#ofRepositories();
   }
 
@@ -76,9 +76,9 @@ export class AppCatalog {
   }
 
   /**
-   * Reads the allowlist again, begins to check new repositories, and stops checking those that are no longer allowed.
-   * @returns how many apps there are
-   * @throws SetupError; the apps then stay as they were
+   * Reads the allowlist again, starts checking new repositories, and stops checking those that are no longer allowed.
+   * @returns the number of apps
+   * @throws SetupError; the apps are then unchanged
    */
   reload(): number {
     this.apps.reload();
@@ -89,12 +89,12 @@ export class AppCatalog {
   }
 
   /**
-   * What the apps are missing, in sentences for the admin.
+   * What the apps lack, in sentences for the admin.
    * @param ids of the apps; by default all
    */
   async problems(ids?: readonly string[]): Promise<string[]> {
     const asked = [...this.apps.current.values()].filter(({ id }) => ids?.includes(id) ?? true);
-    // No program is started for this check while the server is starting.
+    // With `files`, no program is started, because the server is still starting.
     const { apps, engineProblem } = await lookAtApps(asked, this.engine, this.environment, 'files');
     const ofApps = apps.flatMap(({ id, problems, warnings }) => [
       ...problems.map((each) => `app ${quoteName(id)} cannot be run: ${each}`),
@@ -133,8 +133,8 @@ export class AppCatalog {
   }
 
   /**
-   * The version of an app as its files are now: that of its directory, or the commit that its repository is at in the
-   * cache. Null for an app that has none, or is not served.
+   * The version of an app's current files: that of its directory, or the commit that its repository is at in the cache. Null for
+   * an app that has no version or is not served.
    */
   async versionOf(id: string): Promise<AskedVersion | null> {
     const app = this.apps.current.get(id);
@@ -175,7 +175,7 @@ export class AppCatalog {
 
   /**
    * The argument list of a job.
-   * @throws ServiceError `unknownApp` that says what is wrong with the app: its files, or the allowlist, have changed
+   * @throws ServiceError `unknownApp` that says what is wrong if the app's files, or the allowlist, have changed
    */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): string[] {
     const app = this.apps.current.get(request.app);
@@ -188,7 +188,7 @@ export class AppCatalog {
     return commandLine({ program, app: app.argument, request: withFiles, output: directory.output, grant });
   }
 
-  /** The arguments that start an app. @throws ServiceError `unknownApp` if its files cannot be used */
+  /** The first words of the command line that runs an app. @throws ServiceError `unknownApp` if the app's files cannot be used */
   #programOf(app: AllowedApp): readonly string[] {
     try {
       return this.#ownProgram(app)?.command ?? this.engine;
@@ -198,7 +198,7 @@ export class AppCatalog {
     }
   }
 
-  /** How a job's app is loaded on these devices; null if it is started for each job, or cannot be run. */
+  /** How a job's app is loaded on these devices; null if the app is started for each job, or cannot be run. */
   residentFor(request: JobRequest, grant: Pick<Grant, 'gpus' | 'cpuSlots'>): Resident | null {
     const app = this.apps.current.get(request.app);
     const program = app && this.#residentProgram(app);
@@ -216,7 +216,7 @@ export class AppCatalog {
     };
   }
 
-  /** What a loaded engine may access: it serves all apps that may use the network, or all that may not. */
+  /** What a loaded engine may access: it serves either all apps that may use the network or all that may not. */
   #engineAccess(network: boolean): JobAccess {
     const apps = [...this.apps.current.values()].filter(
       (app) => this.#hasNetwork(app) === network && this.#isOfEngine(app),
@@ -229,25 +229,28 @@ export class AppCatalog {
     };
   }
 
-  /** The name of an app that stays loaded: its id, or the engine's program for all apps that the engine runs. */
+  /**
+   * The name under which an app stays loaded: its id, or the engine's program for all apps that the engine runs. Null if the app
+   * does not stay loaded.
+   */
   residentName(id: string): string | null {
     const app = this.apps.current.get(id);
     return (app && this.#residentProgram(app)?.name) ?? null;
   }
 
-  /** The program that stays loaded, and its name: the app's own program, or the engine if that is null. */
+  /** The program that stays loaded for an app, and its name: the app's own program, or the engine if `own` is null. */
   #residentProgram(app: AllowedApp): { readonly name: string; readonly own: OwnProgram | null } | null {
     try {
       const own = this.#ownProgram(app);
       if (own) return own.isResident ? { name: app.id, own } : null;
       return this.residentEngine ? { name: path.basename(this.engine[0] ?? ''), own } : null;
     } catch {
-      // The start of the job reports what is wrong with the app.
+      // What is wrong with the app is reported when the job starts.
       return null;
     }
   }
 
-  /** Whether the admin lets jobs of this app use the network, in the allowlist or by `serve --network`. */
+  /** Whether the admin allows jobs of this app to use the network, in the allowlist or with `serve --network`. */
   #hasNetwork({ id, network }: AllowedApp): boolean {
     return network || this.named.network.includes(id);
   }
@@ -257,19 +260,19 @@ export class AppCatalog {
     return [...this.apps.current.values()].flatMap(({ directory }) => directory ?? []);
   }
 
-  /** The program that runs the app of a directory; empty if nothing says which. */
+  /** The program that runs the app in a directory; empty if none is known. */
   programIn(directory: string): string {
     return orElse(() => (ownProgram(directory)?.command ?? this.engine)[0] ?? '', '');
   }
 
-  /** Ids of the repositories whose jobs may not use the network. */
+  /** Ids of the apps in repositories whose jobs may not use the network. */
   offlineRepositories(): string[] {
     const apps = [...this.apps.current.values()];
     return apps.filter((app) => app.repository !== null && !this.#hasNetwork(app)).map(({ id }) => id);
   }
 
   /**
-   * What jobs of this app may access besides their own files: its directory, or its repository's in the cache, and the
+   * What jobs of this app may access besides their own files: the app's directory, or its repository in the cache, and the
    * network if allowed.
    */
   accessOf(id: string): JobAccess {
@@ -283,18 +286,18 @@ export class AppCatalog {
     return { network, directories: [cache.directory, ...cache.sharedBlobs()], environment };
   }
 
-  /** The sentence for an exit code by which this app's program says that memory ran out; null for any other code. */
+  /** The sentence for an exit code by which the engine reports that memory ran out; null for any other code. */
   explainOutOfMemory(id: string, exitCode: number): string | null {
     const app = this.apps.current.get(id);
     return exitCode === outOfMemoryExit && app && this.#isOfEngine(app) ? outOfMemoryAdvice : null;
   }
 
-  /** Whether the engine runs an app; false for one whose files cannot be read. */
+  /** Whether the engine runs an app; false if the app's files cannot be read. */
   #isOfEngine(app: AllowedApp): boolean {
     return orElse(() => this.#ownProgram(app) === null, false);
   }
 
-  /** @returns null for an app that the engine runs: an app of a repository brings no command of its own */
+  /** @returns null for an app that the engine runs, as it does every app of a repository: those have no command of their own */
   #ownProgram({ directory }: AllowedApp): OwnProgram | null {
     return directory === null ? null : ownProgram(directory);
   }

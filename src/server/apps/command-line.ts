@@ -14,20 +14,20 @@ import type { JobFiles, JobRequest } from '../jobs/index.js';
 import { SetupError } from '../setup-error.js';
 
 interface AppInvocation {
-  /** Program and its first arguments. */
+  /** The program and its first arguments. */
   readonly program: readonly string[];
-  /** The app's directory or its repository id. */
+  /** The app's directory, or its repository id. */
   readonly app: string;
   readonly request: Pick<JobRequest, 'operation' | 'values'> & { readonly files: JobFiles };
-  /** Where the app writes its result. */
+  /** Where the app is to write its result. */
   readonly output: string;
   readonly grant: AppGrant;
 }
 
-/** The devices of an app; without GPUs, its CPU slots; 0 if these are not known. */
+/** The devices of an app: its GPUs or, without any, its CPU slots; 0 if these are not known. */
 type AppGrant = Pick<Grant, 'gpus' | 'cpuSlots'>;
 
-/** One field with its value, as the app's command line spells it. */
+/** The words for a field and its value on the app's command line. */
 function spell({ kind, argument }: Field, value: FieldValue): string[] {
   const flag = argument === undefined ? [] : [argument];
   if (typeof value === 'boolean') return value ? flag : [];
@@ -35,12 +35,12 @@ function spell({ kind, argument }: Field, value: FieldValue): string[] {
   return kind === 'overrides' ? words.flatMap((word) => [...flag, word]) : [...flag, ...words];
 }
 
-/** The parts of an invocation that determine its devices. */
+/** The parts of an invocation that determine the devices. */
 interface AppDevices extends Pick<AppInvocation, 'grant'> {
   readonly request: Pick<JobRequest, 'operation' | 'values'>;
 }
 
-/** The granted GPUs or, without any, the requested CPU workers, at most as many as were granted. */
+/** The words for the granted GPUs or, without any, for the requested CPU workers, limited to the granted number. */
 function deviceWords(field: Field, { request, grant }: AppDevices): string[] {
   const hasGpus = grant.gpus.length > 0;
   if (field.role === 'gpus') return hasGpus ? spell(field, grant.gpus) : [];
@@ -61,11 +61,11 @@ function argumentsOf(field: Field, invocation: AppInvocation): string[] {
   return value === undefined ? [] : spell(field, value);
 }
 
-/** The operation on the command line that loads an app and keeps it loaded. */
+/** The operation that loads an app and keeps it loaded, as its command line names it. */
 const residentVerb = 'resident';
 
 /**
- * The argument list that loads an app, or an engine, for one job after the other on these devices.
+ * The argument list that loads an app or an engine on these devices, to run one job after another.
  * @param app null for an engine, which gets the app with each job
  */
 export function residentCommandLine(
@@ -80,8 +80,8 @@ export function residentCommandLine(
 }
 
 /**
- * The argument list that runs an operation (docs/http.md, The app's command line). It is one pass over the operations
- * table: nothing outside the table can reach a command line.
+ * The argument list that runs an operation (docs/http.md, The app's command line). It is built in one pass over the operations
+ * table, so nothing outside the table can reach a command line.
  */
 export function commandLine(invocation: AppInvocation): string[] {
   const { verb, fields } = operationOf(invocation.request.operation);
@@ -96,7 +96,7 @@ export function commandLine(invocation: AppInvocation): string[] {
 /** The file in the directory `engines` of this package that keeps KonfAI's engine loaded. */
 const konfaiWorker = 'konfai_worker.py';
 
-/** The start of a pip script whose interpreter path is too long or has a space: a shell runs it. */
+/** Matches the start of a pip script whose interpreter path is too long or contains a space, so that a shell runs it. */
 const startedByShell = /^'''exec'\s+"?([^"\n]+?)"?\s+"\$0"/m;
 
 /** The Python of a KonfAI script; undefined for anything else. */
@@ -110,11 +110,10 @@ function pythonOf(file: string, searched: string): string | undefined {
 }
 
 /**
- * The command that starts a resident engine, to which `resident` and its devices are added. KonfAI's engine is kept
- * loaded by a file of this package, which runs with KonfAI's own Python; any other engine has to speak the protocol
- * itself.
- * @param engine program and first arguments, as `--engine` names them
- * @param searched where programs are searched, as in PATH
+ * The command that starts a resident engine; `resident` and the devices are appended to it. KonfAI's engine is kept loaded by a
+ * file of this package, which runs with KonfAI's own Python; any other engine must speak the protocol itself.
+ * @param engine program and first arguments, as given in `--engine`
+ * @param searched where to search for programs, in the form of PATH
  * @param workers the directory `engines` of this package
  * @throws SetupError if the Python of KonfAI's engine cannot be determined
  */

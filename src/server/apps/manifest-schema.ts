@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type AppManifest, gpuUses, operationNames, parseSize } from '../../contract/index.js';
 
 /**
- * `app.json` of an app directory (docs/apps.md). Unknown keys are left alone. The descriptions are those of
- * docs/app.schema.json, which editors show.
+ * `app.json` of an app directory (docs/apps.md). Unknown keys are ignored. The descriptions are those of docs/app.schema.json,
+ * which editors show.
  */
 
 export const volumeSchema = z.object({

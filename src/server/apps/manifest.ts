@@ -8,13 +8,13 @@ import { appManifestSchema } from './manifest-schema.js';
 /** The file that makes a directory an app. */
 export const manifestFile = (directory: string): string => path.join(directory, 'app.json');
 
-/** Most bytes of an `app.json`: hundreds of labels take 50 KB. */
+/** Maximum size in bytes of an `app.json`: hundreds of labels take 50 KB. */
 const maxManifest = 1024 * 1024;
 
-/** Maximum nesting. The schema needs 5 levels. */
+/** Maximum nesting depth. The schema needs 5 levels. */
 const deepest = 64;
 
-/** Whether a value is nested more deeply than that. Not recursive, because the call stack would overflow. */
+/** Whether a value is nested more deeply than that. Not recursive, because that could overflow the call stack. */
 function isTooDeep(json: unknown): boolean {
   let level = [json];
   for (let depth = 0; depth <= deepest && level.length > 0; depth += 1) {
@@ -33,7 +33,7 @@ export interface ManifestFault {
   /** The keys that lead to it; empty for the whole file. */
   readonly path: readonly PropertyKey[];
   readonly problem: string;
-  /** The text is not JSON. */
+  /** Whether the fault is that the text is not JSON. */
   readonly isSyntax?: boolean;
 }
 
@@ -48,24 +48,24 @@ export class ManifestError extends Error {
   }
 }
 
-/** The sentence of the schema about one value. */
+/** A message of the schema about one value, in the form used in our sentences. */
 export const inWords = (message: string): string =>
   message.endsWith('received undefined') ? 'it is missing' : message.replace(/^Invalid input: /, '');
 
-/** The fault of a text that is not JSON, without the quotation that the parser adds. */
+/** The fault in a text that is not JSON, without the quotation that the parser adds. */
 function syntaxFault({ message }: SyntaxError): ManifestFault {
   const why = message.replace(/( in JSON)? at position \d.*$/s, '').replace(/, (\.\.\.)?".*$/s, '');
   return { path: [], problem: `it is not JSON: ${why}`, isSyntax: true };
 }
 
-/** The content of `app.json`; unknown keys are under `more`. */
+/** The content of `app.json`; unknown keys are in `more`. */
 export type ReadManifest = AppManifest & { readonly more: Readonly<Record<string, unknown>> };
 
-/** Drops the command of an app from a repository: only the admin decides which programs run on this machine. */
+/** Removes the command of an app from a repository: only the admin decides which programs run on this machine. */
 const withoutCommand = (json: unknown): unknown =>
   isObject(json) ? { ...json, command: undefined, resident: undefined, shared: undefined } : json;
 
-/** Where an app falls short of what it says it is. */
+/** The fault of a manifest with contradictory fields; null if it has none. */
 function contradiction({ command, resident, shared }: AppManifest): ManifestFault | null {
   if (resident && !command)
     return {
@@ -81,8 +81,8 @@ type Origin = 'admin' | 'repository';
 
 /**
  * Reads the `app.json` of an app directory.
- * @param from whose it is: the command of an app that came from a repository does not count
- * @returns what it says, and under `more` the keys that we do not know, such as `task`
+ * @param from the origin of the app: a command in an app from a repository is ignored
+ * @returns its content, with keys that we do not know, such as `task`, in `more`
  * @throws ManifestError that says which key of which file is wrong
  */
 export function readManifest(directory: string, from: Origin = 'admin'): ReadManifest {
@@ -91,7 +91,7 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
   try {
     json = JSON.parse(readSmallFile(file, maxManifest));
   } catch (cause) {
-    // The message of a syntax error quotes the file, and if that is a link, it may not be the app's.
+    // A syntax error's message quotes the file, and the target of a link may not belong to the app.
     const isQuoted = cause instanceof SyntaxError && from === 'admin' && lstatSync(file).isSymbolicLink();
     const why = isQuoted ? 'it is a link to a file that is not JSON' : faultWithoutPath(cause);
     const unread = { path: [], problem: `it cannot be read: ${why}` };
@@ -120,8 +120,8 @@ export function readManifest(directory: string, from: Origin = 'admin'): ReadMan
 }
 
 /**
- * Converts like Python's `int()`, which truncates fractions and reads digits. Other values stay, and the schema refuses
- * them.
+ * Converts a value like Python's `int()`, which truncates fractions and reads digits. Anything else stays unchanged, and the
+ * schema rejects it.
  */
 function whole(value: unknown): unknown {
   if (typeof value === 'boolean') return Number(value);
@@ -129,13 +129,13 @@ function whole(value: unknown): unknown {
   return typeof value === 'string' && /^\s*[+-]?\d+\s*$/.test(value) ? Number(value) : value;
 }
 
-/** Numbers and booleans become text; a missing value becomes an empty text. */
+/** Converts numbers and booleans to text, and null to an empty text. */
 function text(value: unknown): unknown {
   if (value === null) return '';
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
 }
 
-/** Converts like Python's `bool()`. */
+/** Converts a value like Python's `bool()`. */
 function truth(value: unknown): unknown {
   if (Array.isArray(value) || isObject(value)) return value;
   return value !== 0 && value !== '' && value !== null && value !== false;
@@ -161,11 +161,11 @@ const volumes = (value: unknown): unknown => (value === null ? {} : each(value, 
 const list = (value: unknown, item: (value: unknown) => unknown): unknown =>
   Array.isArray(value) ? value.map(item) : value;
 
-/** `"None"` and the like mean that the prediction configuration has it. */
+/** A value such as `"None"` means that the patch size is in the prediction configuration. */
 const patchSize = (value: unknown): unknown => (Array.isArray(value) ? value.map(whole) : null);
 
 /**
- * Converts values as the KonfAI ecosystem writes them to what the schema requires, as its own reader does.
+ * Converts values in the forms that the KonfAI ecosystem writes to those that the schema requires, as KonfAI's own reader does.
  * @param json the content of an `app.json`
  */
 function coerceManifest(json: unknown): unknown {
@@ -183,7 +183,7 @@ function coerceManifest(json: unknown): unknown {
     patch_size: patchSize,
   });
   if (!isObject(coerced)) return coerced;
-  // A key that is null counts as missing.
+  // For these keys, null counts as missing.
   const optional = [
     'command',
     'resident',
@@ -216,7 +216,7 @@ function isWrongAlready(text: string): boolean {
   }
 }
 
-/** The offset at which a text stops being JSON: Node's parser does not always say it. */
+/** The offset at which a text stops being JSON, determined here because Node's parser does not always report it. */
 function syntaxOffset(text: string): number {
   let [right, wrong] = [0, text.length];
   while (wrong - right > 1) {
@@ -227,15 +227,15 @@ function syntaxOffset(text: string): number {
   return Math.min(right, text.trimEnd().length);
 }
 
-/** A JSON text in pieces: a string, a mark, or another value. */
+/** Matches the tokens of a JSON text: strings, punctuation marks, and all other values. */
 const jsonToken = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * The offset in a JSON text at which the value at this path begins. If there is none, that of the innermost object or list
- * around it.
+ * The offset in a JSON text at which the value at this path begins. If there is no such value, the offset of the innermost object
+ * or list around it.
  */
 function valueOffset(text: string, path: readonly PropertyKey[]): number {
-  /** For each object and list that is open, the key or index of its current value. */
+  /** For each open object or list, the key or index of its current value. */
   const open: PropertyKey[] = [];
   let found = { depth: -1, offset: 0 };
   let isKey = false;
@@ -262,10 +262,7 @@ function valueOffset(text: string, path: readonly PropertyKey[]): number {
   return found.offset;
 }
 
-/**
- * Finds the lines of faults in an `app.json`. For a key that is missing, the line is that of the object around
- * it.
- */
+/** Finds the lines of faults in an `app.json`. For a missing key, that is the line of the object around it. */
 export function onLines(file: string, faults: readonly ManifestFault[]): FaultOnLine[] {
   const text = textOf(file);
   if (text === null) return faults.map((fault) => ({ ...fault, line: null }));

@@ -9,19 +9,19 @@ import { textOf } from './manifest.js';
 /** The content of an app's JSON file; undefined if it cannot be read. */
 export const jsonOf = (file: string): unknown => orElse(() => JSON.parse(textOf(file) ?? ''), undefined);
 
-/** Milliseconds that an interpreter may take for a check. */
+/** Milliseconds that an interpreter is given for a check. */
 const patience = 30_000;
 
 const packageSchema = z.object({ dependencies: z.record(z.string(), z.unknown()).optional() });
 
-/** Whether Node finds a package from a directory: in its own `node_modules`, or in that of a directory above it. */
+/** Whether Node finds a package from a directory: in the `node_modules` of that directory or of one above it. */
 function isInstalled(name: string, directory: string): boolean {
   if (existsSync(path.join(directory, 'node_modules', name))) return true;
   const above = path.dirname(directory);
   return above !== directory && isInstalled(name, above);
 }
 
-/** A sentence about the dependencies in an app's package.json that are not installed. */
+/** A sentence about the dependencies in an app's package.json that are not installed, if there are any. */
 function missingNodePackages(directory: string, command: readonly string[]): string[] {
   const isNode = command.some((word) => /(^|\/)node$|\.[cm]?js$/.test(word));
   const file = path.join(directory, 'package.json');
@@ -35,7 +35,7 @@ function missingNodePackages(directory: string, command: readonly string[]): str
   ];
 }
 
-/** A sentence about a program that Node cannot parse. Nothing of it runs. */
+/** A sentence about a program that Node cannot parse. The program is not run. */
 async function syntaxProblem(
   directory: string,
   command: readonly string[],
@@ -57,7 +57,7 @@ async function syntaxProblem(
   return [`${program}, line ${line}: ${oneLine(why)}`];
 }
 
-/** The names of a requirements.txt. Lines with options, addresses or conditions are left to pip. */
+/** The package names in a requirements.txt. Lines with options, addresses or conditions are left to pip. */
 const requirementsIn = (text: string): string[] =>
   text.split('\n').flatMap((line) => {
     const [, name] = /^\s*([A-Za-z0-9][\w.-]*)\s*(\[[^\]]*\]\s*)?([<>=!~#][^;]*)?$/.exec(line) ?? [];
@@ -65,8 +65,8 @@ const requirementsIn = (text: string): string[] =>
   });
 
 /**
- * Run by the app's Python: finds distributions that are not installed, and missing modules among the top-level imports of
- * the program and of its own modules. Nothing of the app is imported.
+ * Python script, run by the app's Python: finds distributions that are not installed, and missing modules among the top-level
+ * imports of the program and of the app's own modules. Imports nothing of the app.
  */
 const lookForModules = `
 import ast, importlib.metadata, importlib.util, json, os, re, sys
@@ -108,7 +108,7 @@ const modulesSchema = z.object({
   broken: z.array(z.tuple([z.string(), z.number(), z.string()])),
 });
 
-/** Runs a script that prints JSON. @returns null if it fails or prints anything else */
+/** Runs a script that prints JSON. @returns null if the script fails or prints anything else */
 async function askPython<T>(
   python: string,
   script: string,
@@ -116,7 +116,7 @@ async function askPython<T>(
   schema: z.ZodType<T>,
 ): Promise<T | null> {
   try {
-    // Not in the app's directory, in which Python would look for its own modules first.
+    // Not run in the app's directory, where Python would find the app's modules first.
     const { exitCode, stdout } = await runProgram([python, '-c', script, ...args], {
       environment: process.env,
       limit: patience,
@@ -128,11 +128,14 @@ async function askPython<T>(
   }
 }
 
-/** The Python that runs an app; undefined if another program runs it, or if it does not exist. */
+/** The Python that runs an app; undefined if the app is run by another program, or if that Python does not exist. */
 const pythonOf = ([first = '']: readonly string[], searched: string): string | undefined =>
   /^python[\d.]*$/.test(path.basename(first)) ? findProgram(first, searched) : undefined;
 
-/** Prints whether the installed PyTorch was built without CUDA. Reads its version file, because importing it takes seconds. */
+/**
+ * Python script that prints whether the installed PyTorch was built without CUDA. Reads its version file, because importing
+ * PyTorch takes seconds.
+ */
 const lookForCuda = `
 import importlib.util, json, os, re
 found = importlib.util.find_spec("torch")
@@ -153,9 +156,9 @@ export async function pythonWithoutCuda(
 }
 
 /**
- * Sentences about the Python modules that an app needs but does not find: those in its requirements.txt, and those that
+ * Sentences about the Python modules that an app needs but that are not installed: those in its requirements.txt, and those that
  * its program imports.
- * @param mayRunOwn whether a Python in the app's own directory may be started, outside of any sandbox
+ * @param mayRunOwn whether a Python in the app's own directory may be started, outside any sandbox
  */
 async function missingPythonModules(
   directory: string,
@@ -187,16 +190,16 @@ async function missingPythonModules(
   ];
 }
 
-/** How thoroughly the packages of an app are looked for. */
+/** How thoroughly to check for the packages of an app. */
 export type Thoroughness =
   /** No program is started. */
   | 'files'
-  /** Its Python is asked, unless it is a file of the app, because it would run outside the sandbox. */
+  /** The app's Python is run, unless it is a file of the app, which would then run outside the sandbox. */
   | 'python'
-  /** Its Python is asked, wherever it is. */
+  /** The app's Python is run, wherever it is. */
   | 'own-python';
 
-/** The packages that an app with a command of its own needs and does not find, in sentences. */
+/** Sentences about the packages that are not installed although an app with its own command needs them. */
 export async function missingPackages(
   directory: string,
   command: readonly string[],

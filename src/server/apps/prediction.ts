@@ -3,15 +3,15 @@ import { Lexer, Parser, parse } from 'yaml';
 import { z } from 'zod';
 import { readSmallFile } from '../../files/index.js';
 
-/** The prediction configuration of an app for KonfAI. */
+/** Path of an app's prediction configuration for KonfAI. */
 const predictionFile = (directory: string): string => path.join(directory, 'Prediction.yml');
 
-/** Maximum nesting of a configuration: KonfAI's have about ten levels. */
+/** Maximum nesting depth of a configuration: KonfAI's have about ten levels. */
 const deepest = 64;
 
 /**
- * Whether a text is nested more deeply than that. The package converts a text to values recursively, and Node exits if the
- * call stack overflows in a regular expression. Its syntax parser alone has a stack of its own.
+ * Whether a text is nested more deeply than that. The package converts parsed text to values recursively, and Node exits if the
+ * call stack overflows in a regular expression. Only its syntax parser, which is used here, has its own stack.
  */
 function isDeep(text: string): boolean {
   const parser = new Parser();
@@ -22,7 +22,7 @@ function isDeep(text: string): boolean {
   return false;
 }
 
-/** The part of a prediction configuration that gives the patch size. */
+/** The part of a prediction configuration that defines the patch size. */
 const prediction = z.object({
   Predictor: z.object({
     Dataset: z.object({
@@ -36,20 +36,20 @@ const model = z.object({ Predictor: z.object({ Model: z.record(z.string(), z.unk
 
 const block = z.record(z.string(), z.unknown());
 
-/** Keys of the model's block that define its structure and training, and are not parameters. */
+/** Keys of the model's block that define the model's structure and training and are not parameters. */
 const structural = ['outputs_criterions', 'optimizer', 'schedulers', 'engine', 'parameter_maps', 'classpath'];
 
-/** Largest size of the values, in characters of JSON. */
+/** Maximum size of the values, in characters of JSON. */
 const maxValuesLength = 64 * 1024;
 
 /**
- * The parameters that `--set` changes, in KonfAI's form. KonfAI keeps their constraints in its program, which is not run
- * here.
+ * The parameters that `--set` can change, in KonfAI's form. The constraints are empty because KonfAI has them in its program,
+ * which is not run here.
  */
 interface ModelParameters {
   readonly values: Readonly<Record<string, unknown>>;
   readonly constraints: Readonly<Record<string, never>>;
-  /** Where the values are in the configuration: a nested one is set by its whole path. */
+  /** The position of the values in the configuration, because a nested value is set by its whole path. */
   readonly path: string;
 }
 
@@ -62,14 +62,14 @@ function parametersOf(document: unknown): ModelParameters | null {
     if (own.length === 0) return null;
     // Throws for a value that contains itself, which YAML can express.
     const text = JSON.stringify(Object.fromEntries(own));
-    // Repeated parts are stored once in YAML, but written out each time here.
+    // YAML stores repeated parts once, but JSON repeats them.
     if (text.length > maxValuesLength) return null;
     return { values: JSON.parse(text), constraints: {}, path: `Predictor.Model.${name}` };
   }
   return null;
 }
 
-/** Reads what an app's `Prediction.yml` says, as far as it is readable: hints for a person. */
+/** Reads an app's `Prediction.yml` as far as possible. The result is only used as hints for people. */
 export function readPrediction(directory: string) {
   const nothing = { patchSize: null, parameters: null };
   try {

@@ -18,7 +18,7 @@ import type { Grant } from '../executors/index.js';
 import { appVariables, outputFault, readRefusal, refusalVariables } from '../jobs/index.js';
 import { commandLine } from './command-line.js';
 
-/** The outcome of a trial run. `note`: the app works, but refused this volume. */
+/** The outcome of a trial run. `note`: the app works, but refused this input. */
 export interface Trial {
   readonly kind: 'ok' | 'note' | 'problem';
   readonly says: string;
@@ -49,7 +49,7 @@ function tinyHeader(): Buffer {
   return header;
 }
 
-/** Writes a volume of a ball, brighter than its surroundings; as labels, 1 inside. */
+/** Writes a volume with a ball that is brighter than its surroundings or, as labels, is 1 in a background of 0. */
 function writeTinyVolume(file: string, isLabels: boolean): void {
   const data = Int16Array.from({ length: size ** 3 }, (_, index) => {
     const at = [index, index / size, index / size ** 2].map(
@@ -61,10 +61,10 @@ function writeTinyVolume(file: string, isLabels: boolean): void {
   writeFileSync(file, Buffer.concat([tinyHeader(), Buffer.from(data.buffer)]));
 }
 
-/** Bytes kept of the app's output. */
+/** Maximum number of bytes kept of the app's output. */
 const maxOutput = 2000;
 
-/** How a trial ended (`how` is null for exit code 0), and the end of its output. */
+/** How a trial ended (`how` is null for exit code 0), and the last part of its output. */
 export interface TrialEnd {
   readonly how: string | null;
   readonly printed: string;
@@ -81,7 +81,7 @@ export function howEnded(
   return signal === null ? `ended with exit code ${exitCode}` : `was ended by ${signal}`;
 }
 
-/** The job of a trial: its directories, and the command on these devices. */
+/** The job of a trial: its directories, and a function that returns its command for the given devices. */
 export interface TrialJob {
   readonly path: string;
   readonly input: string;
@@ -93,8 +93,8 @@ export interface TrialJob {
 }
 
 /**
- * Runs the command on the CPU, as this user and without a sandbox, until it ends or its time is up, with all processes that
- * it starts.
+ * Runs the command on the CPU, as this user and without a sandbox, until it ends or the time is up; all processes that it starts
+ * end with it.
  * @param environment the variables that a job would get
  */
 export const runHere = (environment: NodeJS.ProcessEnv, seconds: number) => async (job: TrialJob) => {
@@ -121,7 +121,7 @@ export const runHere = (environment: NodeJS.ProcessEnv, seconds: number) => asyn
   }
 };
 
-/** Sentences about numbers that tables leave out. */
+/** Sentences about numbers in the app's result that tables leave out. */
 function unreadNumbers(directory: string): string[] {
   return filesBelow(directory)
     .filter(({ name }) => carriesNumbers.test(name))
@@ -164,10 +164,10 @@ function judge(
 }
 
 /**
- * Runs an app once on a tiny volume. All of it is in a temporary directory, which is removed.
+ * Runs an app once on a tiny volume, in a temporary directory that is then removed.
  * @param command the app's own
  * @param run runs the job
- * @param scan a file that is its first input instead
+ * @param scan a file to use as the app's first input instead
  */
 export async function trialRun(
   app: AvailableApp,

@@ -7,10 +7,7 @@ import type { ServerEvents } from '../events.js';
 import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 
-/**
- * One line: what happened, and about whom and what. It never contains a token, or a name or sentence that could reveal
- * file names.
- */
+/** One line: what happened, to whom and to what. Never contains a token, nor a name or sentence that could reveal file names. */
 export interface AuditEntry {
   readonly event:
     | 'submission'
@@ -24,7 +21,7 @@ export interface AuditEntry {
     | 'drain'
     | 'refusal'
     | 'token'
-    // Stands in for lines that could not be written.
+    // Takes the place of lines that could not be written.
     | 'lost';
   readonly [fact: string]: unknown;
 }
@@ -37,7 +34,10 @@ function unwritable(file: string, cause: unknown): SetupError {
   });
 }
 
-/** @throws the system's error where a file cannot be made under this name, or under the one that a link leads to */
+/**
+ * Checks that a file can be created under this name or, if the name is a link, under the link's target. @throws the system's
+ * error if not
+ */
 function checkPlace(file: string): void {
   const directory = path.dirname(file);
   if (lstatSync(file, { throwIfNoEntry: false })) checkPlace(path.resolve(directory, readlinkSync(file)));
@@ -59,11 +59,11 @@ export function lookAtAuditLog(file: string): void {
 }
 
 /**
- * A file of JSON lines that is only ever appended to. A full disk stops nothing: lines that cannot be written are counted,
- * which is reported once, and their number is written as soon as there is space.
+ * A file of JSON lines that is only appended to. A full disk stops nothing: lines that cannot be written are counted, which is
+ * reported once, and their number is written when there is space again.
  */
 export class AuditLog {
-  /** Null once it is closed, because the number may belong to another file by then. */
+  /** Null once the log is closed, because the descriptor may by then belong to another file. */
   #descriptor: number | null;
   #lost = 0;
 
@@ -105,7 +105,7 @@ export class AuditLog {
     this.#descriptor = null;
   }
 
-  /** @returns whether all of the lines are written; otherwise none is */
+  /** @returns whether the lines were written; if not, none of them was */
   #append(descriptor: number, entries: readonly AuditEntry[]): boolean {
     const time = new Date().toISOString();
     const lines = entries.map((entry) => JSON.stringify({ time, ...entry }));
@@ -124,7 +124,7 @@ export class AuditLog {
   }
 }
 
-/** What happened to a token between two states of the file. */
+/** What happened to a token between two versions of the file. */
 function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined): string | null {
   if (!before) return 'created';
   if (!after) return 'removed';
@@ -134,7 +134,7 @@ function changeOf(before: TokenEntry | undefined, after: TokenEntry | undefined)
   return after.hash === null ? 'revoked' : 'rotated';
 }
 
-/** A token's permissions, as a line shows them; all null if there is no such token. */
+/** A token's permissions as they are logged; all null if there is no such token. */
 function allowedBy(entry: TokenEntry | undefined) {
   const { role = null, expires_at = null, revoked_at = null, limits = null, apps = null } = entry ?? {};
   return { role, expires_at, revoked_at, limits, apps };
@@ -161,8 +161,8 @@ function auditRoles(log: AuditLog, before: TokenDocument['roles'], after: TokenD
 }
 
 /**
- * Writes a line for each token that was changed, and for each role whose limits were, when the server takes the change up:
- * what is allowed now, and what was. The file does not tell who has changed it.
+ * Writes a line for each token that was changed, and for each role whose limits were changed, when the server applies the change:
+ * what is allowed now, and what was allowed before. The file does not tell who made the change.
  */
 function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument): void {
   auditRoles(log, before.roles, after.roles);
@@ -170,8 +170,8 @@ function auditTokens(log: AuditLog, before: TokenDocument, after: TokenDocument)
 }
 
 /**
- * Writes a line for each job that ends, each upload that came whole, what is removed to make room, each request that is refused, and
- * each change of a token.
+ * Writes a line for each job that ends, each upload that is completed, everything that is removed to free space, each request
+ * that is refused, and each change of a token.
  */
 function auditEvents(events: ServerEvents, log: AuditLog): void {
   events.on('ended', ({ id, owner, app, operation, state, isRefused, gpus, seconds, bytes }) =>
@@ -200,7 +200,7 @@ function auditEvents(events: ServerEvents, log: AuditLog): void {
 
 /**
  * Opens the audit log of a server, and records events from then on.
- * @param file null for none
+ * @param file null for no audit log
  * @throws SetupError if the file cannot be opened
  */
 export function openAuditLog(file: string | null, events: ServerEvents, report: Report): AuditLog | null {

@@ -1,2 +1,2 @@
-/** The audit log: a line for everything that somebody did. */
+/** The audit log: one line for each action of a user or an admin. */
 export { type AuditEntry, type AuditLog, lookAtAuditLog, openAuditLog } from './audit-log.js';

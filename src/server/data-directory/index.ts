@@ -1,4 +1,4 @@
-/** The data directory: its lock, the directories in it, and what is set aside. */
+/** The data directory: its lock, its subdirectories, and entries that are set aside. */
 export { DirectoryInUse, lockDataDirectory } from './lock.js';
 export {
   checkFileSystem,

@@ -14,7 +14,7 @@ import { oneLine } from '../../contract/index.js';
 import { errorCode, isStillNamed, lockPath, thisBoot, writeJsonFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
-/** Another server works on the data directory. */
+/** Another server is using the data directory. */
 export class DirectoryInUse extends SetupError {}
 
 const { O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_RDWR } = constants;
@@ -28,16 +28,16 @@ const localFileSystems = new Set([
   0x2011bab0, 0x3153464a,
 ]);
 
-/** Bytes of `serve.lock` that are read. */
+/** Maximum number of bytes read from `serve.lock`. */
 const maxNoteBytes = 4096;
 
-/** The name of the file that says which server has the lock. */
+/** Path of the file that says which server holds the lock. */
 const lockFileOf = (directory: string): string => path.join(directory, 'serve.lock');
 
 /**
  * Locks `serve.lock` itself, which must be a regular file.
- * @param isMade whether it is made where it is missing
- * @returns null where it is missing and is not made
+ * @param isMade whether to create the file if it is missing
+ * @returns null if the file is missing and was not created
  */
 function lockFile(file: string, isMade: boolean): ReturnType<typeof lockPath> | null {
   try {
@@ -59,7 +59,7 @@ function writeInPlace(descriptor: number, text: string): void {
 /** Whether a lock on the directory is visible to everybody who can use the directory. */
 const isLocal = (directory: string): boolean => localFileSystems.has(statfsSync(directory).type >>> 0);
 
-/** Which server has the lock, according to `serve.lock`, for a message; empty if that cannot be read. */
+/** Which server holds the lock according to `serve.lock`, as text for a message; empty if the file cannot be read. */
 function holderNoted(file: string): string {
   let descriptor: number | undefined;
   try {
@@ -86,8 +86,8 @@ interface Held {
 /**
  * Takes the lock of a directory.
  * @param isLooking whether to only check if the lock is available, without creating a file
- * @returns null if there is no `serve.lock` to lock, and none is made
- * @throws DirectoryInUse if another server has the lock, SetupError if nothing can be locked
+ * @returns null if there is no `serve.lock` to lock, and none is created
+ * @throws DirectoryInUse if another server holds the lock, SetupError if nothing can be locked
  */
 function acquire(directory: string, isLooking: boolean): Held | null {
   const file = lockFileOf(directory);
@@ -113,7 +113,9 @@ function acquire(directory: string, isLooking: boolean): Held | null {
   );
 }
 
-/** Writes into `serve.lock` which server has the lock. Errors are ignored: the note is for people, and the lock works without it. */
+/**
+ * Writes to `serve.lock` which server holds the lock. Errors are ignored: the note is for people, and the lock works without it.
+ */
 function noteHolder(directory: string, { descriptor, isFile }: Held): void {
   const note = { host: hostname(), pid: process.pid, boot: thisBoot(), since: new Date().toISOString() };
   try {
@@ -138,7 +140,7 @@ function release(directory: string, { descriptor, isFile }: Held): void {
 /**
  * Checks whether this process could be the only server of a data directory. Writes nothing.
  * @param directory its real path
- * @throws DirectoryInUse if another server works on it, SetupError for anything else that `lockDataDirectory` refuses
+ * @throws DirectoryInUse if another server uses it, SetupError if `lockDataDirectory` would fail for any other reason
  */
 export function lookAtLock(directory: string): void {
   const held = acquire(directory, true);
@@ -146,13 +148,13 @@ export function lookAtLock(directory: string): void {
 }
 
 /**
- * Makes this process the only server of a data directory, with a lock of the kernel. The directory itself is locked, because
- * a lock file could be removed by mistake. On a file system that other machines may share, the file `serve.lock` is locked
- * instead, because NFS and the like share only locks on files. `serve.lock` also names the server that has the lock, for
- * people; nothing depends on its content.
+ * Makes this process the only server of a data directory, with a kernel lock. The directory itself is locked, because a lock file
+ * could be removed by mistake. On a file system that other machines may share, the file `serve.lock` is locked instead, because
+ * NFS and the like share only locks on files. `serve.lock` also names the server that holds the lock, for people; nothing depends
+ * on its content.
  * @param directory its real path
  * @returns a function that releases the lock
- * @throws SetupError if another server has it, or nothing can be locked
+ * @throws SetupError if another server holds it, or nothing can be locked
  */
 export function lockDataDirectory(directory: string): () => void {
   const held = acquire(directory, false);

@@ -28,7 +28,7 @@ import type { Report } from '../report.js';
 import { SetupError } from '../setup-error.js';
 import { lookAtLock } from './lock.js';
 
-/** The directories that servers make in a data directory. */
+/** Names of the directories that a server creates in its data directory. */
 const names = ['jobs', 'incoming', 'trash', 'uploads'] as const;
 type OwnName = (typeof names)[number];
 
@@ -36,8 +36,8 @@ type OwnName = (typeof names)[number];
 const mayBeLink = (name: OwnName): boolean => name === 'jobs';
 
 /**
- * Creates one of the server's directories, such as that of the jobs. A file or link of the same name is set aside. All must
- * be on one file system, because jobs are renamed from one to another.
+ * Creates one of the server's directories, such as `jobs`. A file or link of the same name is set aside. All of them must be on
+ * one file system, because jobs are moved between them by renaming.
  * @returns its path
  * @throws SetupError if it is on another file system
  */
@@ -67,7 +67,7 @@ function checkAccess(directory: string): void {
 }
 
 /**
- * Checks whether a server could use the directories that an earlier one has made. Changes nothing.
+ * Checks whether a server could use the directories that an earlier server created. Changes nothing.
  * @throws SetupError if one is on another file system, or the system's error if it cannot be used
  */
 function lookAtOwnDirectories(dataDirectory: string): void {
@@ -83,8 +83,8 @@ function lookAtOwnDirectories(dataDirectory: string): void {
 }
 
 /**
- * Moves an entry that is not a job, or that cannot be read, to `DATA/set-aside`, and reports it. Its content stays as it
- * is, for the admin to look at. An entry that cannot be moved stays where it is.
+ * Moves an entry that is not a job, or that cannot be read, to `DATA/set-aside`, and reports it. Its content is left unchanged
+ * for the admin to look at. An entry that cannot be moved stays where it is.
  */
 export function setAside(dataDirectory: string, entry: string, why: string, report: Report): void {
   const directory = path.join(dataDirectory, 'set-aside');
@@ -101,10 +101,7 @@ export function setAside(dataDirectory: string, entry: string, why: string, repo
   }
 }
 
-/**
- * Reads a file of the data directory, if it is there. An unreadable one is set aside, so that a start does not fail
- * because of it.
- */
+/** Reads a file of the data directory, if it exists. An unreadable file is set aside, so that the server can still start. */
 export function readOrSetAside(dataDirectory: string, file: string, report: Report, read: () => void): void {
   try {
     read();
@@ -162,7 +159,7 @@ function nearestDirectory(directory: string): string {
   return isThere ? directory : nearestDirectory(path.dirname(directory));
 }
 
-/** @throws an error where the mode of a directory cannot be set, which only its owner and root may do */
+/** @throws an error if this process may not set the mode of a directory, which only its owner and root may do */
 function checkOwner(directory: string): void {
   const { uid } = statSync(directory);
   const user = process.geteuid?.() ?? uid;
@@ -170,9 +167,9 @@ function checkOwner(directory: string): void {
 }
 
 /**
- * Checks whether a start could use a data directory. Leaves nothing behind.
- * @returns whether it is there; a start makes it otherwise
- * @throws DirectoryInUse if another server works on it, SetupError for anything else that a start refuses
+ * Checks whether a server could start on a data directory. Leaves nothing behind.
+ * @returns whether the directory exists; otherwise the start creates it
+ * @throws DirectoryInUse if another server uses it, SetupError for any other reason why a start would fail
  */
 export function lookAtDataDirectory(given: string): boolean {
   let directory = given;
@@ -197,15 +194,15 @@ export function lookAtDataDirectory(given: string): boolean {
 const advice = 'put it on a file system such as ext4, XFS, Btrfs or NFS';
 
 /**
- * Whether a FIFO can be made; every job prints into one (`runner/pipes`).
- * @throws the system's error if no other file can be created either, which is then the real problem
+ * Whether a FIFO can be created; every job prints into one (`runner/pipes`).
+ * @throws the system's error if a regular file cannot be created either, which is then the real problem
  */
 function takesFifos(fifo: string): boolean {
   try {
     makeFifo(fifo);
     return true;
   } catch (cause) {
-    // A program that could not be started says nothing about the file system.
+    // If `makeFifo` could not start its program, that says nothing about the file system.
     if (isSystemError(cause)) return true;
     writeFileSync(fifo, '');
     return false;
@@ -223,9 +220,9 @@ function makeProbe(directory: string): string | null {
 }
 
 /**
- * Checks that the file system has what every job needs: permissions and FIFOs. FAT, exFAT and many network shares have
- * neither, and it is better to say so at the start than to let each job fail. On a full disk nothing is checked, because
- * jobs of an earlier server may still run there.
+ * Checks that the file system supports what every job needs: permissions and FIFOs. FAT, exFAT and many network shares support
+ * neither, which is better reported at the start than by each failing job. If the disk is full, nothing is checked, because jobs
+ * of an earlier server may still be running there.
  * @throws SetupError
  */
 export function checkFileSystem(directory: string): void {

@@ -4,16 +4,19 @@ import type { KnownGpu } from './gpu-inventory.js';
 
 const content = z.array(z.object({ id: z.number(), uuid: z.string() }));
 
-/** Whether both are the same GPU, by its UUID if that is known: its id may have changed. */
+/** Whether both are the same GPU. Compares UUIDs if they are known, because ids may have changed. */
 const isSame = (one: KnownGpu, other: KnownGpu): boolean =>
   one.uuid === '' ? one.id === other.id : one.uuid === other.uuid;
 
-/** The GPUs that an admin has drained: jobs keep them, and no new job gets one. A file keeps them over a restart. */
+/**
+ * The GPUs that an admin has drained: jobs that have one keep it, and no new job gets one. Saved in a file, so that they stay
+ * drained after a restart.
+ */
 export class DrainedGpus {
   #gpus: readonly KnownGpu[];
 
   constructor(private readonly file: string) {
-    // Without the file, and with one that cannot be read, none is drained.
+    // If the file is missing or cannot be read, no GPU is drained.
     this.#gpus = orElse(() => content.parse(readJsonFile(file)), []);
   }
 

@@ -10,10 +10,10 @@ export class MemoryNotTold extends Error {
   override readonly name = 'MemoryNotTold';
 }
 
-/** A GPU that jobs may be given, or an instance of one. */
+/** A GPU, or a MIG instance of one, that jobs may be given. */
 export type Gpu = Pick<GpuRow, 'id' | 'uuid' | 'name' | 'mig'>;
 
-/** A GPU by what stays of it: its id may change, and its UUID does not, but is empty if it is not known. */
+/** What identifies a GPU over time. Its id may change; its UUID does not, but is empty if it is not known. */
 export type KnownGpu = Pick<Gpu, 'id' | 'uuid'>;
 
 export interface VramUse {
@@ -23,7 +23,7 @@ export interface VramUse {
 }
 
 const defaultTimes = {
-  /** Milliseconds for which a start waits for the first answer. */
+  /** Milliseconds that a starting server waits for the first answer. */
   firstWait: 5000,
   /** Milliseconds between two calls of nvidia-smi: the first pause, and the longest. */
   firstPause: 2000,
@@ -41,7 +41,7 @@ export interface FailedGpu {
 export const failureInWords = ({ id, fault }: FailedGpu): string =>
   `GPU ${id} does not work (nvidia-smi says ${quoteName(fault)})`;
 
-/** The values of `CUDA_VISIBLE_DEVICES` that mean no GPU; batch systems write the second one. */
+/** The values of `CUDA_VISIBLE_DEVICES` that mean no GPU; batch systems write `NoDevFiles`. */
 const noGpu = /^(-1|NoDevFiles|none)$/i;
 
 /** The entries of `CUDA_VISIBLE_DEVICES` that count: CUDA ignores everything from a `-1` on. */
@@ -52,8 +52,8 @@ function visibleEntries(list: string): readonly string[] {
 }
 
 /**
- * Whether one of the entries means this GPU: its index, or the beginning of its UUID, which is unknown for a failed GPU. An
- * entry of a GPU that MIG divides means all of its instances.
+ * Whether one of the entries selects this GPU: by its index, or by the beginning of its UUID, which is unknown for a failed GPU.
+ * An entry for a GPU that MIG divides selects all of its instances.
  */
 const isVisible = ({ id, uuid, fault, mig }: GpuRow, visible: readonly string[] | null): boolean =>
   visible === null ||
@@ -62,7 +62,7 @@ const isVisible = ({ id, uuid, fault, mig }: GpuRow, visible: readonly string[] 
     return uuid === '' ? fault !== null : uuid.startsWith(entry) || mig?.gpuUuid.startsWith(entry);
   });
 
-/** Advice for an admin who wanted the CPU. */
+/** Advice for an admin who meant to use only the CPU. */
 const orTheCpu = 'or set CUDA_VISIBLE_DEVICES= (empty) to run all jobs on the CPU';
 
 /** The error for a `CUDA_VISIBLE_DEVICES` that names none of the existing GPUs. */
@@ -72,15 +72,15 @@ function misnaming(entries: readonly string[], rows: readonly GpuRow[]): string 
   return `CUDA_VISIBLE_DEVICES=${given} names no GPU of this machine, where nvidia-smi lists ${ids}: name some of these by number or UUID, ${orTheCpu}`;
 }
 
-/** Whether a GPU is new, or has another id. */
+/** Whether any GPU is new or has a different id. */
 const hasNew = (gpus: readonly Gpu[], before: readonly Gpu[]): boolean =>
   gpus.some(({ id, uuid }) => !before.some((each) => each.id === id && each.uuid === uuid));
 
 /**
- * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides and those that have failed.
- * If nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. Later
- * the list changes only when an answer to `look` shows a new GPU; one that has failed stays listed, with its fault. Emits
- * `known` at each change of the list.
+ * The GPUs of this machine in nvidia-smi's order, without those that `CUDA_VISIBLE_DEVICES` hides and those that have failed. If
+ * nvidia-smi or every GPU fails, the list is unknown, not empty, and nvidia-smi is called again until it answers. After that, the
+ * list changes only when `look` finds a new GPU; a GPU that fails later stays listed, with its fault. Emits `known` whenever the
+ * list changes.
  */
 export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** Null while the list is unknown. */
@@ -90,7 +90,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   /** Why the list is unknown. */
   problem = 'nvidia-smi has not answered yet';
   #misnaming: string | null = null;
-  /** The last answer of nvidia-smi; why there was none, as a sentence; null before the first one. */
+  /** The last answer of nvidia-smi, or a sentence that says why there was none; null before the first answer. */
   #last: readonly GpuRow[] | string | null = null;
   readonly #closing = new AbortController();
   /** Null if nothing hides a GPU. */
@@ -110,7 +110,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return this.#visible?.length === 0;
   }
 
-  /** Why a GPU of the list did not work when nvidia-smi was last called; null if it did. */
+  /** Why a listed GPU did not work when nvidia-smi was last called; null if it worked. */
   faultOf(gpu: KnownGpu): string | null {
     if (this.#last === null) return null;
     if (typeof this.#last === 'string') return this.#last;
@@ -125,14 +125,16 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     return used === null || total === null ? null : { used, total };
   }
 
-  /** When a GPU fails, nvidia-smi may renumber the others, and no longer reports its UUID. */
+  /**
+   * The row of a GPU in the last answer. When a GPU fails, nvidia-smi no longer reports its UUID, and may renumber the others.
+   */
   #rowOf({ id, uuid }: KnownGpu): GpuRow | undefined {
     const rows = typeof this.#last === 'string' ? [] : (this.#last ?? []);
     const ofUuid = uuid === '' ? undefined : rows.find((row) => row.uuid === uuid);
     return ofUuid ?? rows.find((row) => row.id === id && (uuid === '' || row.uuid === ''));
   }
 
-  /** The GPUs of the list by id and name; empty if there is none. */
+  /** The listed GPUs by id and name, as text; empty if there are none. */
   get inWords(): string {
     return (this.current ?? []).map(({ id, name }) => `${id} (${name})`).join(', ');
   }
@@ -144,7 +146,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 
   /**
-   * Asks for the list. Resolves when it is known, when nvidia-smi has failed, or when a start has waited long enough.
+   * Asks for the list. Resolves when the list is known, when nvidia-smi has failed, or after `firstWait`.
    * @throws SetupError if `CUDA_VISIBLE_DEVICES` is set, but names no usable GPU
    */
   async start(): Promise<void> {
@@ -162,8 +164,8 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 
   /**
-   * The memory of these GPUs, in their order.
-   * @throws NoGpuAnswer also if a GPU or its figures are missing from the answer; MemoryNotTold
+   * The memory of these GPUs, in the given order.
+   * @throws NoGpuAnswer, also if a GPU or its memory is missing from the answer; MemoryNotTold
    */
   async vram(gpus: readonly Gpu[]): Promise<readonly VramUse[]> {
     const rows = await this.smi.ask();
@@ -199,7 +201,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
     }
   }
 
-  /** Calls nvidia-smi, and notes what it says about each GPU. Never rejects. */
+  /** Calls nvidia-smi and records what it reports about each GPU. Never rejects. */
   async look(): Promise<void> {
     if (this.#hidesAll || this.#closing.signal.aborted) return;
     let all: readonly GpuRow[];
@@ -239,7 +241,7 @@ export class GpuInventory extends EventEmitter<{ known: [] }> {
   }
 }
 
-/** The GPUs of this machine, of which nothing is known before they are started. */
+/** Creates the inventory of this machine's GPUs. Nothing is known about them until its `start` is called. */
 export const inventory = (
   environment: NodeJS.ProcessEnv,
   onOddity?: (oddity: string) => void,

@@ -1,4 +1,4 @@
-/** The GPUs of this machine, by nvidia-smi. */
+/** The GPUs of this machine, as nvidia-smi reports them. */
 export { DrainedGpus } from './drained-gpus.js';
 export {
   failureInWords,

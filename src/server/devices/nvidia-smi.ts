@@ -2,40 +2,43 @@ import { oneLine, quoteName } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, isOnPath } from '../../files/index.js';
 import { type ProgramEnd, type ProgramOptions, runProgram } from '../../programs/index.js';
 
-/** An instance into which MIG has divided a GPU. */
+/** A MIG instance of a GPU. */
 export interface MigInstance {
-  /** nvidia-smi's index of the GPU, and its UUID. */
+  /** nvidia-smi's index and UUID of the divided GPU. */
   readonly gpu: number;
   readonly gpuUuid: string;
   /** For example `3g.20gb`. */
   readonly profile: string;
-  /** The driver's numbers, by which its device files are found. */
+  /** The driver's numbers of the instance, by which its device files are found. */
   readonly gpuInstance: number;
   readonly computeInstance: number;
 }
 
-/** A GPU, or an instance of one, as nvidia-smi shows it at one moment. */
+/** A GPU or a MIG instance, as nvidia-smi shows it at one moment. */
 export interface GpuRow {
-  /** nvidia-smi's index; of an instance, 100 + 10 times the index of its GPU + its number there, which is at most 6. */
+  /**
+   * nvidia-smi's index; for a MIG instance, 100 + 10 times the index of its GPU + the number of the instance on that GPU, which
+   * is at most 6.
+   */
   readonly id: number;
   /** Empty if nvidia-smi does not report it. */
   readonly uuid: string;
   readonly name: string;
-  /** What nvidia-smi says in place of a value of a GPU that has failed, such as `[GPU is lost]`; otherwise null. */
+  /** What nvidia-smi prints instead of a value if the GPU has failed, such as `[GPU is lost]`; otherwise null. */
   readonly fault: string | null;
   /** Bytes; null if nvidia-smi prints no number. */
   readonly used: number | null;
   readonly total: number | null;
   /** False for a GPU without memory of its own, or whose driver never reports it. */
   readonly isMemoryTold: boolean;
-  /** Whether MIG divides it, so that programs can use its instances only. */
+  /** Whether MIG divides the GPU, so that programs can use only its instances. */
   readonly isDivided: boolean;
   /** Null for a whole GPU. */
   readonly mig: MigInstance | null;
 }
 
 const mebibyte = 1024 ** 2;
-/** More GPUs than any machine has. */
+/** Maximum number of rows that are read: more GPUs than any machine has. */
 const maxRows = 1024;
 const maxNameLength = 200;
 
@@ -49,7 +52,9 @@ const isFault = (cell: string): boolean => /^(\[.*\]|ERR!)$/.test(cell) && !notT
 const migColumn = 'mig.mode.current';
 const migMode = /^(Enabled|Disabled|N\/A|\[.*\])$/;
 
-/** Some versions print the unit despite being told not to. */
+/**
+ * Converts a figure in MiB to bytes; null if it is not a number. Some versions of nvidia-smi print the unit despite `nounits`.
+ */
 function bytes(cell: string): number | null {
   const [, figure] = /^(\d{1,9})( MiB)?$/.exec(cell) ?? [];
   return figure === undefined ? null : Number(figure) * mebibyte;
@@ -74,11 +79,14 @@ function parseRow(line: string): GpuRow | null {
   };
 }
 
-/** The text of the first element of this name; empty if there is none. The answer has no attributes that matter. */
+/** The text of the first XML element with this name; empty if there is none. The elements that are read have no attributes. */
 const element = (xml: string, name: string): string =>
   new RegExp(`<${name}>(.*?)</${name}>`, 's').exec(xml)?.[1]?.trim() ?? '';
 
-/** The instances of a GPU, by what `nvidia-smi -L` and `nvidia-smi -q -x` say; the GPU itself, as failed, if it has none. */
+/**
+ * The MIG instances of a GPU, from the output of `nvidia-smi -L` and `nvidia-smi -q -x`; the GPU itself, marked as failed, if it
+ * has none.
+ */
 function instancesOf(gpu: GpuRow, list: string, log: string): GpuRow[] {
   const isOwn = (text: string) => text.includes(gpu.uuid);
   const lines = list.split(/^(?=GPU \d)/m).find(isOwn) ?? '';
@@ -130,7 +138,10 @@ const firstOddLine = (text: string): string =>
     .map((line) => line.trim())
     .find((line) => line !== '' && !parseRow(line)) ?? '';
 
-/** The processes in an answer to `processQuery`: UUID of the GPU, and bytes. Those whose memory is not told are left out. */
+/**
+ * The processes in an answer to `processQuery`: process id, UUID of the GPU, and bytes used. Processes without a reported memory
+ * use are left out.
+ */
 const parseProcesses = (text: string) =>
   text.split('\n').flatMap((line) => {
     const [pid = '', gpu = '', cell = ''] = line.split(',').map((each) => each.trim());
@@ -155,21 +166,22 @@ const processQuery = ['--query-compute-apps=pid,gpu_uuid,used_memory', format];
 
 /** Milliseconds that an answer may take: without persistence mode the driver needs seconds to load. */
 const defaultDeadline = 20_000;
-/** Bytes of an answer that are read. */
+/** Maximum number of bytes read from an answer. */
 const maxAnswerBytes = 1 << 20;
 /**
- * Number of different oddities that are reported: a driver that puts the time into its warnings must not fill the log.
+ * Maximum number of different oddities that are reported, so that a driver that puts the time into its warnings does not fill the
+ * log.
  */
 const maxOddities = 20;
 
-/** A script without its interpreter is "not found" as well. */
+/** Whether nvidia-smi is on PATH. ENOENT does not tell, because a script without its interpreter causes it as well. */
 export const isInstalled = ({ PATH = '' }: NodeJS.ProcessEnv): boolean => isOnPath(program, PATH);
 
 const firstLine = (text: string): string => text.trim().split('\n')[0] ?? '';
 
 /**
- * The answer of an nvidia-smi that has ended. Rows count whatever the exit code is: it is 14 where an infoROM is corrupted,
- * which harms no job. "No devices" is an answer too, with an exit code of its own.
+ * The rows that a finished nvidia-smi printed. They are used whatever the exit code is: it is 14 if an infoROM is corrupted,
+ * which harms no job. "No devices" is an answer too, with its own exit code.
  */
 function rowsOf({ exitCode, signal, stdout, stderr }: ProgramEnd): readonly GpuRow[] {
   const rows = parseRows(stdout);
@@ -194,8 +206,8 @@ function oddityOf({ exitCode, signal, stdout, stderr }: ProgramEnd): string {
 }
 
 /**
- * Asks nvidia-smi for the GPUs of this machine. Simultaneous calls share one process, which is killed when it takes too
- * long. If it survives that, because it hangs in the driver, no other one is started before it has ended.
+ * Asks nvidia-smi for the GPUs of this machine. Simultaneous calls share one process, which is killed when it takes too long. If
+ * the process survives that because it hangs in the driver, no other is started until it has ended.
  */
 export class NvidiaSmi {
   #underWay: Promise<readonly GpuRow[]> | null = null;
@@ -216,8 +228,8 @@ export class NvidiaSmi {
   ) {}
 
   /**
-   * All GPUs, with its instances in place of each that MIG divides; an empty list if the program is not installed, or finds
-   * no GPU.
+   * All GPUs, with each GPU that MIG divides replaced by its instances; an empty list if nvidia-smi is not installed or finds no
+   * GPU.
    * @throws NoGpuAnswer
    */
   ask(): Promise<readonly GpuRow[]> {
@@ -227,7 +239,7 @@ export class NvidiaSmi {
     return this.#underWay;
   }
 
-  /** The processes that use GPUs, as far as their memory is told. @throws NoGpuAnswer; the system's error */
+  /** The processes that use GPUs and whose memory use is reported. @throws NoGpuAnswer; the system's error */
   async processes() {
     return parseProcesses((await this.#run(processQuery)).stdout);
   }
@@ -294,7 +306,7 @@ export class NvidiaSmi {
     return end;
   }
 
-  /** Remembers a process that hangs until it has ended. */
+  /** Remembers a hanging process until it has ended. */
   #remember({ remains }: ProgramEnd): void {
     this.#remains = remains;
     const forget = () => {

@@ -8,7 +8,7 @@ import {
 } from '../../contract/index.js';
 import type { Usage } from '../../runner/index.js';
 
-/** The limits of owners, as they are now; null for any number. */
+/** The current limits of owners; null means no limit. */
 export interface OwnerLimits {
   /** GPUs that an owner may have at once. */
   readonly maxGpus: (owner: string | null) => number | null;
@@ -16,34 +16,34 @@ export interface OwnerLimits {
   readonly maxJobs: (owner: string | null) => number | null;
 }
 
-/** Devices that a job asks for (docs/http.md, Submission). */
+/** Devices that a job requests (docs/http.md, Submission). */
 export type DeviceRequest =
   | { readonly kind: 'gpus'; readonly ids: readonly number[] }
   | { readonly kind: 'anyGpu' }
   | { readonly kind: 'cpu'; readonly workers: number };
 
-/** How many GPUs a request asks for. */
+/** Number of GPUs in a request. */
 export function gpusOf(request: DeviceRequest): number {
   if (request.kind === 'cpu') return 0;
   return request.kind === 'anyGpu' ? 1 : request.ids.length;
 }
 
-/** The devices that a submission asks for. */
+/** The devices that a submission requests. */
 export interface AskedDevices extends AskedGpus {
   readonly workers: number;
 }
 
-/** A device that jobs ask for by its id. */
+/** A device that jobs can request by its id. */
 export interface Device {
   readonly id: number;
   readonly name: string;
   /** Whether no job holds it. */
   readonly isFree: boolean;
-  /** Identifies a job's GPU even if its id has changed; empty if nvidia-smi does not report it. */
+  /** Identifies the GPU even if its id has changed; empty if nvidia-smi does not report it. */
   readonly uuid?: string;
-  /** The machine that has it, if there are several. */
+  /** The machine that has the device, if there are several machines. */
   readonly node?: string;
-  /** Why no new job gets it; absent or null if one may. */
+  /** Why new jobs do not get the device; absent or null if they may. */
   readonly out?: OutOfUse | null;
 }
 
@@ -73,7 +73,8 @@ export function refuseUnknown(ids: readonly number[], gpus: readonly Pick<Device
 
 /**
  * Where a job may run (docs/http.md, Submission).
- * @param known null while the GPUs are not known: a job that wants one waits until they are, and is checked then
+ * @param known the GPUs of this server; null while they are not known: a job that wants one waits until they are, and is
+ *   checked then
  * @throws ServiceError `noGpu` or `unknownGpu`
  */
 export function checkDevices(
@@ -89,7 +90,7 @@ export function checkDevices(
   return { kind: 'gpus', ids };
 }
 
-/** The environment variables that tell a command its GPUs. Instances of MIG have no number there, only a UUID. */
+/** The environment variables that tell a command its GPUs. CUDA has no numbers for MIG instances, only UUIDs. */
 export function gpuEnvironment({ gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>): Record<string, string> {
   if (gpus.length === 0) return { CUDA_VISIBLE_DEVICES: '' };
   const names = gpuUuids.some((uuid) => uuid.startsWith('MIG-')) ? gpuUuids : gpus;
@@ -97,7 +98,7 @@ export function gpuEnvironment({ gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuid
   return { CUDA_DEVICE_ORDER: 'PCI_BUS_ID', CUDA_VISIBLE_DEVICES: names.join(',') };
 }
 
-/** The ids of GPUs that such an environment names; undefined if it does not have the variable. */
+/** The ids of GPUs that such an environment names; undefined if the variable is not set. */
 export function gpusOfEnvironment(environment: Readonly<Record<string, string>>): number[] | undefined {
   const names = environment.CUDA_VISIBLE_DEVICES?.split(',');
   return names?.filter((name) => /^\d+$/.test(name)).map(Number);
@@ -109,25 +110,25 @@ export interface JobRef {
   readonly path: string;
 }
 
-/** What a job may access besides its own files, if jobs are kept apart from each other. */
+/** What a job may access besides its own files, if jobs are isolated from each other. */
 export interface JobAccess {
   /** Whether it may use the network. */
   readonly network: boolean;
-  /** Directories that it may read, including everything below: its app's. */
+  /** Directories that it may read with everything below them: its app's. */
   readonly directories: readonly string[];
   /** Variables that tell it where these directories are. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** An app that is loaded once, for one job after the other: `"resident": true` in its app.json. */
+/** An app that is loaded once and then runs one job after the other: `"resident": true` in its app.json. */
 export interface Resident {
-  /** Its name for people who ask what is loaded: the app's identifier, or the engine's. */
+  /** Its name in lists of loaded apps: the identifier of the app or of the engine. */
   readonly name: string;
-  /** What loads it: program and arguments. */
+  /** Program and arguments that load it. */
   readonly command: readonly string[];
-  /** How many words of a job's command name the program; the worker gets the rest. */
+  /** How many arguments at the start of a job's command name the program; the worker gets the rest. */
   readonly programWords: number;
-  /** Files and directories that it consists of. When one changes, it is loaded again. */
+  /** Files and directories of the app. When one of them changes, the app is loaded again. */
   readonly watched: readonly string[];
   /** Whether one worker runs jobs of all owners. */
   readonly isShared: boolean;
@@ -135,10 +136,10 @@ export interface Resident {
   readonly access: () => JobAccess;
 }
 
-/** A worker, as people ask for it: an app that is loaded at the moment. */
+/** A worker as clients see it: an app that is currently loaded. */
 export interface WorkerInfo {
   readonly name: string;
-  /** Whose job it was loaded for; null for the admin's. */
+  /** Owner of the job that it was loaded for; null for the admin. */
   readonly owner: string | null;
   /** Whether it is for jobs of all owners, not only of this one. */
   readonly isShared: boolean;
@@ -146,7 +147,7 @@ export interface WorkerInfo {
   readonly gpus: readonly number[];
 }
 
-/** What an executor is given: a job directory and what the job asks for. */
+/** What an executor is given: a job directory and what the job requests. */
 export interface RunOrder {
   readonly directory: JobRef & {
     /** The submitted files. */
@@ -159,15 +160,15 @@ export interface RunOrder {
     readonly output: string;
   };
   readonly devices: DeviceRequest;
-  /** What its app says that it needs. */
+  /** What its app declares that it needs. */
   readonly needs: Needs;
-  /** Whether it must have its GPUs for itself, whatever its app declares. */
+  /** Whether it must have its GPUs to itself, whatever its app declares. */
   readonly isAlone: boolean;
   /** Its owner; null for the admin. Owners whose jobs wait get devices in turn. */
   readonly owner: string | null;
   /** Milliseconds that it may run; null for no limit. */
   readonly timeLimit: number | null;
-  /** Whether an earlier server accepted it: then it waits for devices that are currently missing. */
+  /** Whether an earlier server accepted it: if so, it waits for devices that are currently missing. */
   readonly isAccepted: boolean;
   /** The devices that an earlier server gave it, according to the record; null if it was not placed yet. */
   readonly grant: Grant | null;
@@ -175,9 +176,9 @@ export interface RunOrder {
   readonly environment: Readonly<Record<string, string>>;
   /** Program and arguments on these devices. Called after `placed` was handled. */
   readonly command: (grant: Grant) => readonly string[];
-  /** Called with the command. */
+  /** What the job may access besides its own files. */
   readonly access: () => JobAccess;
-  /** The app as it is loaded on these devices, if it stays loaded; otherwise null. */
+  /** How its app is loaded on these devices, if the app stays loaded; otherwise null. */
   readonly resident?: (grant: Grant) => Resident | null;
 }
 
@@ -189,7 +190,7 @@ export interface Waiting {
   readonly kind: 'waiting';
   /** A phrase such as `a free GPU`. */
   readonly for: string;
-  /** 1 is next. */
+  /** Position in the queue: 1 is next. */
   readonly position: number;
 }
 
@@ -203,25 +204,27 @@ export interface Placed {
   readonly start?: JobStart;
 }
 
-/** A reason other than the command itself why a run ended. */
+/** Why a run ended, if not because of the command itself. */
 type Fault = 'diskFull' | 'lost' | 'timeLimit' | 'outOfMemory' | 'notStarted';
 
 /** The job has ended: none of its processes is left, and its devices are free. */
 export interface Ended extends Usage {
   readonly kind: 'ended';
-  /** As in a shell: 128 plus the signal's number if a signal ended it. Null if there is none. */
+  /** As in a shell: 128 plus the signal's number if a signal ended it. Null if there is no exit code. */
   readonly exitCode: number | null;
   /** Name of the signal that ended it. */
   readonly signal: string | null;
-  /** Null if there is none or it is not known. `outOfMemory` is assumed after a SIGKILL that this service did not send. */
+  /**
+   * Null if there was no fault, or if it is not known. `outOfMemory` is assumed after a SIGKILL that this service did not send.
+   */
   readonly fault: Fault | null;
   /** A sentence for people, if the exit code is not enough. */
   readonly error: string | null;
-  /** The fault of the machine that failed it, as a sentence. */
+  /** The fault of the machine that made the job fail, as a sentence. */
   readonly machineFault?: string;
-  /** Lines of output that are missing in the log because the disk was full. */
+  /** Lines of output that are missing from the log because the disk was full. */
   readonly lostLines: number;
-  /** Bytes of memory of any one GPU that its processes had at most; absent if that is not known. */
+  /** Peak memory of its processes on any one GPU, in bytes; absent if not known. */
   readonly peakGpuMemory?: number;
   /** ISO 8601; absent if the runner did not report it. */
   readonly endedAt?: string;
@@ -231,28 +234,28 @@ export interface Ended extends Usage {
 
 export type RunEvent = Waiting | Placed | Ended;
 
-/** Where jobs run. Nothing else in the server knows how jobs are placed, started, ended or checked for being alive. */
+/** Runs jobs. Nothing else in the server knows how jobs are placed, started, ended or checked for being alive. */
 export interface Executor {
   /**
-   * The devices that jobs can ask for by id, as they are now.
+   * The devices that jobs can currently request by id.
    * @throws ServiceError `gpusUnknown` while they are not known
    */
   devices(): Promise<readonly Device[]>;
   /**
-   * The memory of these devices together.
+   * The used and total memory of these devices together.
    * @throws ServiceError `unknownGpu`, `gpusUnknown` if it is not known now, or `memoryUnknown` if it never is
    */
   memory(ids: readonly number[]): Promise<DeviceMemory>;
-  /** What one job can have at most. */
+  /** Maximum resources of a single job. */
   capacity(): Omit<Capacity, 'disk'>;
   /**
-   * The devices that a new job asks for.
-   * @throws ServiceError if they are known not to exist
+   * Checks and returns the device request of a new job.
+   * @throws ServiceError if the devices are known not to exist
    */
   check(asked: AskedDevices): DeviceRequest;
   /**
-   * Runs a job to its end, which is the last event. A job that is running or has run is found again, and not run twice.
-   * The devices that an earlier server gave it are reserved before this returns.
+   * Runs a job; its end is the last event. A job that is running or has run already is followed instead of being run twice. The
+   * devices that an earlier server gave it are reserved before this returns.
    * @throws Error with a sentence for the user, also from the iteration, if the job cannot be run at all
    */
   run(order: RunOrder): AsyncIterable<RunEvent>;
@@ -263,9 +266,9 @@ export interface Executor {
   stop(job: JobRef): Promise<void>;
   /** Whether the job may be running; true if that cannot be determined. */
   isRunning(job: JobRef): boolean;
-  /** Forgets a run that has ended and of which no process is left, so that the job can be run once more. */
+  /** Forgets a run that has ended and has no processes left, so that the job can be run again. */
   forget(job: JobRef): void;
-  /** Bytes on the disk of files that a running job has removed and still has open, as far as that can be known. */
+  /** Disk space in bytes of files that a running job has deleted but still has open, as far as it can be determined. */
   removedButOpen?(job: JobRef): Promise<number>;
   /** Jobs that run in directories directly below this one. */
   runningUnder(directory: string): readonly JobRef[];
@@ -275,12 +278,12 @@ export interface Executor {
    */
   reserve(job: JobRef): () => void;
   /**
-   * Gives these GPUs to no new job, or to jobs again; absent if others decide that.
+   * Stops giving these GPUs to new jobs, or resumes it; absent if this executor does not decide which GPUs jobs get.
    * @throws ServiceError `unknownGpu` or `gpusUnknown`
    */
   drainGpus?(ids: readonly number[], isDrained: boolean): void;
   /** Faults of the machine that keep jobs waiting at the moment, as sentences. */
   faults?(): readonly string[];
-  /** The workers of this executor, whether a job uses them or not. */
+  /** The workers of this executor, including those that no job uses. */
   workers?(): readonly WorkerInfo[];
 }

@@ -1,3 +1,3 @@
-/** Where jobs run: the interface of executors, and what they share for devices and a runner's files. */
+/** Executors, which run jobs: their interface, and what they share for devices and the files of runners. */
 export * from './executor.js';
 export * from './run-files.js';

@@ -8,10 +8,10 @@ import { errorCode, lacksInodes, orElse, readOwnFile } from '../../files/index.j
 import { maxEndBytes, type RunEnd, type RunnerRecord, runFiles, unknownUsage } from '../../runner/index.js';
 import { type Ended, type Grant, gpusOfEnvironment } from './executor.js';
 
-/** Largest of these files that is read, in bytes; the record of an end is much smaller. */
+/** Maximum size in bytes of a file that is read here; the record of an end is much smaller. */
 const maxBytes = 64 << 20;
 
-/** The process of a runner or a worker host, or the one that it has started. */
+/** Identifies the process of a runner or a worker host, or the process that it has started. */
 export const processIdentity = z.object({
   pid: z.number().int().positive(),
   startTime: z.number().min(0),
@@ -53,7 +53,7 @@ export function readRunFile<T>(schema: z.ZodType<T>, file: string, limit = maxBy
   return text === undefined ? undefined : schema.parse(JSON.parse(text));
 }
 
-/** Which processes are the runner and its command; undefined before it has written that. */
+/** Which processes are the runner and its command; undefined before the runner has written its record. */
 export const readRunnerRecord = (directory: string): RunnerRecord | undefined =>
   readRunFile(runnerRecord, runFiles(directory).record);
 
@@ -168,7 +168,7 @@ export async function endOfRun(directory: string, wasStopped: boolean): Promise<
       const end = readRunEnd(directory);
       return end ? recordedEnd(end, wasStopped) : silentEnd(directory);
     } catch (cause) {
-      // If it is not a system error, no runner wrote this file.
+      // If this is not a system error, the file was not written by a runner.
       if (errorCode(cause) === '') break;
       await delay(pause, undefined, { ref: false });
     }

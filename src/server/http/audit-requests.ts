@@ -23,23 +23,26 @@ function jobIdIn(ctx: Context): string | null {
   return jobIdPattern.test(id) ? id : null;
 }
 
-/** Whether an answer delivered the whole result: all of it was requested, and all of it was sent. */
+/**
+ * Whether an answer delivered the whole result: all of it was requested, and all of it was sent. `bytes` is the number that were
+ * sent.
+ */
 function hasDelivered({ res }: Context, bytes: number, isSent: boolean): boolean {
   if (!isSent || res.statusCode === 200) return isSent;
-  // A range of this many bytes: `bytes 0-111/112`.
+  // The total size in `bytes 0-111/112`.
   const [, whole] = /\/(\d+)$/.exec(String(res.getHeader('Content-Range'))) ?? [];
   return bytes === Number(whole);
 }
 
 /**
- * Writes a line for each submission, download, kill and removal, also of an upload, that was answered, when the answer ends. Refusals are
- * recorded by the error handler.
+ * Middleware that writes a line for each submission, download, kill and removal (also of uploads) when its answer ends. Refusals
+ * are recorded by the error handler.
  */
 export function auditRequests(log: AuditLog): Middleware {
   return async (ctx, next) => {
     let isSent = false;
     const { socket } = ctx.req;
-    // Node emits this even if the connection broke before. Must be the first listener, because another one ends the
+    // Node emits this event even if the connection broke earlier. This must be the first listener, because another one ends the
     // connection.
     ctx.res.prependOnceListener('finish', () => {
       isSent = !socket.destroyed;
@@ -59,7 +62,7 @@ export function auditRequests(log: AuditLog): Middleware {
     const write = () => {
       if (event === 'download') {
         const { statusCode } = ctx.res;
-        // Before the job is done, or if it failed, there is nothing to download.
+        // While the job is not done, or if it failed, there is nothing to download.
         if (statusCode !== 200 && statusCode !== 206) return;
         const bytes = (ctx.res as PatientResponse).bodyBytes;
         log.write({ ...about, bytes, complete: hasDelivered(ctx, bytes, isSent) });

@@ -8,15 +8,15 @@ const credentials = new RegExp(`^${authScheme} +(\\S.*)$`, 'i');
 
 /** What a long request knows about its sender. */
 export interface Sender {
-  /** The sender, determined again. @throws ServiceError `invalidToken` if the token is no longer accepted */
+  /** Identifies the sender again. @throws ServiceError `invalidToken` if the token is no longer accepted */
   readonly now: () => Principal;
-  /** Aborted, with the error for the client, when the token is no longer accepted. */
+  /** Aborted when the token is no longer accepted; the reason is the error for the client. */
   readonly refused: AbortSignal;
 }
 
 /**
- * Requires `Authorization: Bearer <token>` on every route (docs/http.md, Authentication), unless the server is open. An answer
- * in progress, such as a log stream or a download, is cut off when the token is no longer allowed to get it.
+ * Requires `Authorization: Bearer <token>` on every route (docs/http.md, Authentication), unless the server is open. An answer in
+ * progress, such as a log stream or a download, is cut off when the token may no longer get it.
  */
 export function requireToken(access: Access): Middleware {
   return (ctx, next) => {
@@ -42,8 +42,9 @@ export function requireToken(access: Access): Middleware {
 }
 
 /**
- * Limits the requests that a user has in progress, so that slow ones cannot take every connection. Admins are trusted not to.
- * @param max requests of one user
+ * Limits how many requests of a user can be in progress, so that slow ones cannot occupy all connections. Admins are trusted, and
+ * not limited.
+ * @param max requests per user
  */
 export function limitRequests(max: number): Middleware {
   const underWay = new Map<Owner, number>();
@@ -68,7 +69,7 @@ export function limitRequests(max: number): Middleware {
 /** The sender of a request that `requireToken` has admitted, while the request is in progress. */
 export const senderOf = (ctx: Pick<Context, 'state'>): Sender => ctx.state.sender as Sender;
 
-/** The sender of a request that `requireToken` has admitted. @throws Error for any other request */
+/** The principal of a request that `requireToken` has admitted. @throws Error for any other request */
 export function principalOf(ctx: Pick<Context, 'state'>): Principal {
   const known = ctx.state.principal as Principal | undefined;
   if (!known) throw new Error('Nobody has checked who sends this request');
@@ -76,8 +77,9 @@ export function principalOf(ctx: Pick<Context, 'state'>): Principal {
 }
 
 /**
+ * Refuses everybody except an admin.
  * @param deed what the request wants to do, such as `drain the server`
- * @throws ServiceError `adminOnly` for everybody but an admin
+ * @throws ServiceError `adminOnly`
  */
 export function requireAdmin(ctx: Pick<Context, 'state'>, deed: string): void {
   if (principalOf(ctx).role !== 'admin') {

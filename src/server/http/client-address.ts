@@ -39,7 +39,7 @@ const isIn = (list: AddressSet, address: string): boolean => {
   return family !== 0 && list.check(address, family === 6 ? 'ipv6' : 'ipv4');
 };
 
-/** The address in an entry of the header, without a port. */
+/** The address in an entry of `X-Forwarded-For`, without a port. */
 function entryAddress(entry: string): string {
   const text = entry.trim();
   const [, bracketed, v4] = /^(?:\[([^\]]+)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+)$/.exec(text) ?? [];
@@ -47,8 +47,8 @@ function entryAddress(entry: string): string {
 }
 
 /**
- * Where a request comes from: the other end of its connection or, behind proxies that the admin trusts, the last address
- * that the first of them saw. The header is ignored if it comes from any other address.
+ * The address that a request comes from: the other end of its connection or, behind trusted proxies, the last address that the
+ * first of them saw. If the connection comes from any other address, the header is ignored.
  */
 function clientAddress(remote: string, forwarded: string, trusted: AddressSet): string {
   let address = plain(remote);
@@ -61,12 +61,12 @@ function clientAddress(remote: string, forwarded: string, trusted: AddressSet): 
 }
 
 /**
- * Reads the address of each connection at its beginning, because the system forgets it after a reset. A connection
- * without an address is gone already, and is closed before anything it sent is read.
+ * Reads the address of each connection at its start, because the system forgets it after a reset. A connection without an address
+ * has already ended, and is destroyed before anything that it sent is read.
  */
 export function noteAddresses(server: Server): void {
   server.on('connection', (socket: Socket) => {
-    // Node remembers the address.
+    // Reading the property makes Node remember the address.
     if (socket.remoteAddress === undefined) socket.destroy();
   });
 }
@@ -77,7 +77,7 @@ const interfaceAddresses = (): string[] =>
 /** The addresses of this machine at the moment. */
 const ownAddresses = (): AddressSet => proxyList(['127.0.0.0/8', ...interfaceAddresses()]);
 
-/** Whether one of these addresses or networks is this machine itself, where every user could pass for the proxy. */
+/** Whether one of these addresses or networks includes this machine itself, where every user could impersonate the proxy. */
 export function isOwnProxy(texts: readonly string[]): boolean {
   const [trusted, own] = [proxyList(texts), ownAddresses()];
   return (

@@ -1,8 +1,8 @@
 import type { Context } from 'koa';
 
 /**
- * Calls back once when the answer is sent or the client is gone. A pipelined answer that waits for the previous one gets
- * no event when the connection ends, so this listens to the connection too.
+ * Calls back once, when the answer is sent or the client is gone. A pipelined answer that waits for the previous one gets no
+ * event when the connection ends, so this also listens to the connection.
  */
 export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: () => void): void {
   const { socket } = req;
@@ -10,7 +10,7 @@ export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: (
   const gone = () => {
     res.off('close', gone);
     socket.off('close', gone);
-    // The connection's event may arrive while the answer's is handled, and then again.
+    // The connection's event may arrive during the callback for the answer's event, and then again.
     if (!isGone) callback();
     isGone = true;
   };
@@ -18,7 +18,7 @@ export function whenGone({ req, res }: Pick<Context, 'req' | 'res'>, callback: (
     callback();
     return;
   }
-  // There is one listener for each request that waits on the connection, and Koa, a pipeline and others watch an answer.
+  // Each request that waits on the connection has one listener, and Koa, a pipeline and others listen to an answer as well.
   socket.setMaxListeners(0);
   res.setMaxListeners(0);
   res.once('close', gone);

@@ -18,8 +18,8 @@ import { UploadsMissing } from '../uploads-missing.js';
 const contentType = `${mediaTypes.json}; charset=utf-8`;
 
 /**
- * The answer for an error (docs/http.md, Errors). The bodies of all errors are written here, and the headers that some of
- * them need.
+ * The status, headers and body of the answer for an error (docs/http.md, Errors). All error bodies are written here, with the
+ * headers that some errors need.
  */
 function errorAnswer(error: ServiceError) {
   const { status, retryAfter } = error.kind;
@@ -54,7 +54,7 @@ export function endWith(socket: Duplex, answer: string): void {
   socket.end(answer, () => socket.destroy());
 }
 
-/** Sends an error answer without Koa. These headers replace all that were set before. */
+/** Sends an error answer without Koa. Its headers replace all that were set before. */
 export function sendError(
   response: ServerResponse,
   error: ServiceError,
@@ -69,29 +69,29 @@ export function sendError(
   response.end(body);
 }
 
-/** Sends an error answer without Koa, and closes the connection after it. */
+/** Sends an error answer without Koa, then closes the connection. */
 export function endResponse(response: ServerResponse, error: ServiceError): void {
   response.shouldKeepAlive = false;
   sendError(response, error);
 }
 
-/** Characters of a request's path that an answer repeats at most. */
+/** Maximum number of characters of a request's path that an answer repeats. */
 const maxShown = 300;
 
-/** A request's path, which comes from outside, in a form that fits into a sentence. */
+/** The path of a request, which comes from outside, shortened to fit into a sentence. */
 const shown = (address: string): string => oneLine(address.slice(0, maxShown));
 
-/** Whether an error is about something that the machine lacks, and not about the request. */
+/** Whether an error is due to a shortage on this machine rather than to the request. */
 const isOfMachine = (cause: unknown): boolean =>
   isDiskFull(cause) || isFileTooLarge(cause) || isShortage(cause);
 
 /**
- * Converts any error to a ServiceError for the client. An unknown error is hidden from the client, and reported in the
- * server's log.
+ * Converts any error to a ServiceError for the client. Unknown errors are hidden from the client, and reported in the server's
+ * log.
  */
 function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceError {
   if (cause instanceof ServiceError) return cause;
-  // An invalid URL: Koa cannot even read its path.
+  // An invalid URL, whose path even Koa cannot read.
   if (errorCode(cause) === 'ERR_INVALID_URL') {
     return new ServiceError('badRequest', 'The address of the request is not valid');
   }
@@ -113,7 +113,7 @@ function toServiceError(cause: unknown, ctx: Context, report: Report): ServiceEr
   return internalError();
 }
 
-/** Turns anything thrown by later middleware into an error answer (docs/http.md, Errors). */
+/** Middleware that turns anything thrown by later middleware into an error answer (docs/http.md, Errors). */
 export function handleErrors(report: Report, events: ServerEvents): Middleware {
   return async (ctx, next) => {
     try {
@@ -124,7 +124,7 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       if (ctx.status === 404 && ctx.body === undefined) {
         throw new ServiceError('notFound', `There is no ${ctx.method} ${shown(ctx.path)}`);
       }
-      // 501 is the router's answer to a method that no route has.
+      // The router answers 501 to a method that no route has.
       if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined) {
         throw new ServiceError('methodNotAllowed', `${shown(ctx.path)} does not take ${ctx.method}`);
       }
@@ -139,9 +139,10 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       const { name: owner = null, role = null } = (ctx.state.principal ?? {}) as Partial<Principal>;
       const { _matchedRouteName: route = null } = ctx as { _matchedRouteName?: string };
       const { code, detail } = error;
-      // The client asked whether it has to send a file, and was told.
+      // Not a refusal: the client asked whether it has to send a file, and this is the answer.
       if (method === 'HEAD' && code === 'unknownUpload') return;
-      // Not ctx.path, because it throws for an invalid address. The name of an upload tells which scan it is.
+      // Not ctx.path, because that throws for an invalid URL. An upload's name is replaced, because it reveals which scan was
+      // sent.
       const path = shown(ctx.url.split('?', 1)[0] ?? '').replace(/[0-9a-f]{64}/gi, '{sha256}');
       events.tell('refused', { method, path, status, error: code, detail, from, owner, role, route });
     }

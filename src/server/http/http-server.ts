@@ -12,31 +12,31 @@ import { orElse } from '../../files/index.js';
 import { noteAddresses } from './client-address.js';
 import { bareAnswer, endWith } from './errors.js';
 
-/** Descriptors that are reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
+/** Number of descriptors reserved for jobs, their logs, records and runners, and for packing; at most half of all. */
 const reserve = 128;
-/** Descriptors of a connection with a request: the socket, and the file that the request reads or writes. */
+/** Number of descriptors per connection with a request: the socket, and the file that the request reads or writes. */
 const perConnection = 2;
 
 /**
- * Most requests in progress on one connection. Browsers and our own client send one at a time. A pipelined request holds
- * open what it answers with until the answers before it are sent.
+ * Maximum number of requests in progress on one connection. Browsers and our own client send one at a time. A pipelined request
+ * holds the resources of its answer until the answers before it are sent.
  */
 const perSocket = 4;
 
-/** The limit of descriptors of this process; infinite if the system does not say. */
+/** This process's limit of open files; infinite if the system does not report it. */
 function descriptorLimit(): number {
   const limits = orElse(() => readFileSync('/proc/self/limits', 'latin1'), '');
   return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
 }
 
-/** Number of connections that this process may have. */
+/** Maximum number of connections of this process. */
 export const maxConnections = (): number => connectionsFor(descriptorLimit());
 
 /** Number of connections for a limit of descriptors. */
 export const connectionsFor = (descriptors: number): number =>
   Math.max(1, Math.floor((descriptors - Math.min(reserve, descriptors / 2)) / perConnection));
 
-/** The answer to a connection beyond the limit. */
+/** The answer that refuses a connection beyond the limit. */
 function refusal(): string {
   const detail = 'Server busy: all its connections have a request under way; try again soon';
   return bareAnswer(new ServiceError('tooManyConnections', detail));
@@ -46,15 +46,15 @@ function refusal(): string {
 type Unanswered = WeakMap<Socket, Set<ServerResponse>>;
 
 /**
- * Limits a server's connections according to the process's limit of descriptors: without a free descriptor no job can be
- * started, read or ended. At the limit, the connection that has been idle the longest is closed in favour of a new one,
- * so that silent clients cannot keep others out. A new connection is refused only if no other is idle. A connection with
- * more than `perSocket` requests under way is closed.
+ * Limits a server's connections according to the process's limit of descriptors: without a free descriptor, no job can be
+ * started, read or ended. At the limit, the connection that has been idle longest is closed for a new one, so that silent clients
+ * cannot keep others out. A new connection is refused only if none is idle. A connection with more than `perSocket` requests in
+ * progress is closed.
  */
 function limitConnections(server: Server, unanswered: Unanswered): void {
   const limit = maxConnections();
   const all = new Set<Socket>();
-  /** Idle connections, the longest idle first. */
+  /** Idle connections, idle longest first. */
   const idle = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     if (all.size >= limit) {
@@ -90,11 +90,11 @@ function limitConnections(server: Server, unanswered: Unanswered): void {
 }
 
 /**
- * An answer that lets its client finish sending. Closing a connection with unread bytes resets it, and a client that sends
- * at full speed, such as nginx, would then fail to write before it reads. So the rest of a refused request is read and
- * discarded, for a limited time. After the last answer of a connection, which for nginx is every answer, Node closes both
- * directions at its end: the whole answer is written and the server's own direction closed, and only then, when the client
- * has sent all, does the answer end for Node. Meanwhile the connection counts as idle.
+ * An answer that lets its client finish sending. Closing a connection with unread bytes resets it, and a client that sends at
+ * full speed, such as nginx, would then see a failed write before it reads the answer. Therefore the rest of a refused request is
+ * read and discarded, for a limited time. If the answer is the last of its connection, as every answer is for nginx, Node would
+ * close both directions at the answer's end. Instead, the whole answer is written and only the server's own direction is closed;
+ * the answer ends for Node when the client has sent everything. Meanwhile, the connection counts as idle.
  */
 export class PatientResponse<
   Request extends IncomingMessage = IncomingMessage,
@@ -102,19 +102,19 @@ export class PatientResponse<
   /** Milliseconds for which the rest of a request is read, at most. */
   static readonly maxRest: number = 30_000;
   /**
-   * Bytes of the body that were written, without the framing of its pieces. If the connection broke, the last of them did
-   * not arrive.
+   * Number of bytes of the body that were written, without chunk framing. If the connection broke, the last of them did not
+   * arrive.
    */
   bodyBytes = 0;
   #isEnded = false;
 
-  /** Takes what `write` of Node takes. */
+  /** Accepts the same arguments as Node's `write`. */
   override write(...words: [unknown, unknown?, unknown?]): boolean {
     this.bodyBytes += Buffer.byteLength(words[0] as string | Uint8Array);
     return super.write(...(words as Parameters<ServerResponse['write']>));
   }
 
-  /** Takes what `end` of Node takes. */
+  /** Accepts the same arguments as Node's `end`. */
   override end(...words: [unknown?, unknown?, unknown?]): this {
     const { req, socket } = this;
     const finish = () => super.end(...(words as Parameters<ServerResponse['end']>));
@@ -162,9 +162,9 @@ function errorOf({ code, reason = '' }: ParserError): ServiceError {
   return new ServiceError('badRequest', `The request is not valid HTTP${why}`);
 }
 
-/** Ends a connection after an unreadable request, once all earlier requests are answered. */
+/** Ends a connection with an unreadable request, once all earlier requests are answered. */
 function refuse(socket: Socket, cause: ParserError, unanswered: Unanswered): void {
-  // Must not write into the middle of an answer in progress.
+  // Writing now would corrupt an answer in progress, so its end is awaited.
   const [current] = unanswered.get(socket) ?? [];
   if (current?.req.complete && !socket.destroyed) {
     current.once('close', () => refuse(socket, cause, unanswered));
@@ -174,7 +174,7 @@ function refuse(socket: Socket, cause: ParserError, unanswered: Unanswered): voi
   socket.destroy(cause);
 }
 
-/** Adds the usual error body to answers that Node itself would send with only a status. */
+/** Adds the usual error body to answers that Node itself would send without one. */
 function answerUnread(server: Server, unanswered: Unanswered): void {
   const refused = new WeakSet<Socket>();
   server.on('clientError', (cause: ParserError, socket: Socket) => {
@@ -185,9 +185,9 @@ function answerUnread(server: Server, unanswered: Unanswered): void {
   });
 }
 
-/** Creates the HTTP server of the service. It does not listen yet. */
+/** Creates the HTTP server of the service, which does not listen yet. */
 export function httpServer(handler: RequestListener): Server {
-  // A connection that was closed may still deliver requests that it had sent before.
+  // A closed connection may still deliver requests that arrived before it was closed.
   const answer: RequestListener = (request, response) => {
     if (request.socket.writable) handler(request, response);
   };

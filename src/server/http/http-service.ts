@@ -28,13 +28,13 @@ export async function listen(server: Server, host: string, port: number): Promis
 /** Where a server listens. */
 export interface Address {
   readonly host: string;
-  /** 0: any free one. */
+  /** The port; 0 for any free one. */
   readonly port: number;
 }
 
 /**
- * Checks that the metrics have a port of their own.
- * @param metrics null if they have no server
+ * Checks that the metrics server has its own port.
+ * @param metrics null if there is no metrics server
  * @throws SetupError if the two servers could not listen at the same time
  */
 export function checkPorts(server: Address, metrics: Address | null): void {
@@ -47,7 +47,7 @@ export function checkPorts(server: Address, metrics: Address | null): void {
   );
 }
 
-/** The bytes of all connections, both open and closed. */
+/** Counts the bytes of all connections, both open and closed. */
 export class Traffic {
   readonly #open = new Set<Socket>();
   #received = 0;
@@ -65,7 +65,7 @@ export class Traffic {
     });
   }
 
-  /** Bytes since the start. */
+  /** Number of bytes since counting began. */
   get transferred(): { readonly received: number; readonly sent: number } {
     const open = [...this.#open];
     return {
@@ -76,7 +76,7 @@ export class Traffic {
 }
 
 /**
- * A separate server for the metrics only, without a token. It does not listen yet.
+ * A separate server for only the metrics, without a token. Does not listen yet.
  * @param host the address that it will listen on
  */
 function metricsServer(host: string, read: () => Promise<string>, report: Report): Server {
@@ -111,7 +111,7 @@ function metricsServer(host: string, read: () => Promise<string>, report: Report
   });
 }
 
-/** Milliseconds that answers in progress may take when the server stops. */
+/** Milliseconds that answers in progress are given when the server stops. */
 const lastAnswers = 1000;
 
 interface HttpServiceDeps {
@@ -136,27 +136,27 @@ export class HttpService {
     this.#metrics = metrics && metricsServer(metrics.host, metrics.read, report).unref();
   }
 
-  /** @returns `http://host:port`; null where there is no such server @throws SetupError */
+  /** Makes the metrics server listen. @returns `http://host:port`; null if there is no such server @throws SetupError */
   async listenForMetrics(): Promise<string | null> {
     const { metrics } = this.deps;
     return metrics && this.#metrics && listen(this.#metrics, metrics.host, metrics.port);
   }
 
-  /** @returns `http://host:port` @throws SetupError */
+  /** Makes the server listen. @returns `http://host:port` @throws SetupError */
   listen(): Promise<string> {
     return listen(this.#server, this.deps.address.host, this.deps.address.port);
   }
 
-  /** Refuses new connections. Open ones continue. */
+  /** Refuses new connections. Open connections continue. */
   stopListening(): void {
-    // The connections may be closed before the last job has ended.
+    // Listens for `close` now, because the connections may be closed before the last job has ended.
     this.#closed = once(this.#server, 'close');
     this.#server.close();
     this.#metrics?.close();
     this.#metrics?.closeAllConnections();
   }
 
-  /** Resolves when all connections are closed, after the last answers or `lastAnswers`. */
+  /** Resolves when all connections are closed: after the last answers, but at the latest after `lastAnswers` milliseconds. */
   async close(): Promise<void> {
     this.#server.closeIdleConnections();
     const timer = setTimeout(() => this.#server.closeAllConnections(), lastAnswers);

@@ -1,4 +1,4 @@
-/** Shared by all requests: their senders, error answers, and connections. */
+/** What all requests share: the identification of senders, error answers, and connections. */
 export { auditRequests } from './audit-requests.js';
 export { limitRequests, principalOf, requireAdmin, requireToken, senderOf } from './auth.js';
 export { type AddressSet, fromClient, isOwnProxy, proxyList } from './client-address.js';

@@ -5,7 +5,7 @@ import { ServiceError } from '../../contract/index.js';
 const idleLimit = 60_000;
 
 /**
- * The same for a body whose repetition is waiting: a client that lost its connection, unnoticed by the server, sends
+ * The same while a repetition of the request is waiting: a client that lost its connection without the server noticing sends
  * everything again.
  */
 const awaitedLimit = 3000;
@@ -16,7 +16,7 @@ const awaitedLimit = 3000;
  */
 export function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request with garbage after it is destroyed
+    // `complete`: all bytes arrived; `readableEnded`: all were consumed. A request that is followed by garbage is destroyed
     // between the two.
     const onClose = () => {
       if (ctx.req.readableEnded) resolve();
@@ -39,12 +39,12 @@ export function wholeRequest(ctx: Context, done: AbortSignal, awaited: AbortSign
   });
 }
 
-/** Answers a client that sent `Expect: 100-continue`: only now does it send the body. */
+/** Answers `Expect: 100-continue`, after which the client sends the body. */
 export function askForBody(ctx: Context): void {
   if (/^100-continue$/i.test(ctx.get('Expect'))) ctx.res.writeContinue();
 }
 
-/** @throws ServiceError 415 for a body that is encoded in any way: Node does not decode it */
+/** Refuses a body with any content coding, because Node does not decode it. @throws ServiceError 415 */
 export function checkCodings(ctx: Context): void {
   if (!/^(identity)?$/i.test(ctx.get('Content-Encoding'))) {
     const detail = 'The body must not be compressed: send it without Content-Encoding';
@@ -55,7 +55,7 @@ export function checkCodings(ctx: Context): void {
   }
 }
 
-/** Bytes of the body as the request states them; undefined if it does not. */
+/** The Content-Length of a request; undefined if it has none. */
 export function contentLength(ctx: Context): number | undefined {
   const text = ctx.get('Content-Length');
   return text === '' ? undefined : Number(text);

@@ -9,16 +9,16 @@ function hostName(header: string): string {
   return bracketed ?? plain ?? '';
 }
 
-/** Whether an `Origin` is the server's own address, as given in the request. */
+/** Whether an `Origin` is the server's own, judging by the `Host` of the request. */
 function isSameOrigin(origin: string, host: string): boolean {
   return orElse(() => {
     const { protocol, host: own } = new URL(origin);
-    // Both leave out the default port of their scheme.
+    // Parsing both drops the default port of their scheme.
     return own !== '' && own === new URL(`${protocol}//${host}`).host;
   }, false);
 }
 
-/** A server that answers without a token, as a refusal refers to it. */
+/** A server that answers without a token, as refusals describe it. */
 export interface OpenListener {
   /** The address that it listens on. */
   readonly host: string;
@@ -28,14 +28,14 @@ export interface OpenListener {
   readonly remedy: string;
 }
 
-/** The value of a header that is sent once; empty if there is none. */
+/** The value of a header that is sent once; empty if the header is missing. */
 const headerOf = (request: IncomingMessage, name: string): string => String(request.headers[name] ?? '');
 
 /**
- * Protects a server without a token from web pages of other sites. A page that a user visits can make the browser send
- * requests to servers that only the user's machine can reach. So requests which a browser marks as coming from another
- * site are refused. On a loopback address requests with a foreign `Host` are refused as well, because a site can point
- * its own name at that address (DNS rebinding).
+ * Protects a server without a token from web pages of other sites. A page that a user visits can make the browser send requests
+ * to servers that only the user's machine can reach. Requests that a browser marks as coming from another site are therefore
+ * refused. On a loopback address, requests with a foreign `Host` are refused as well, because a site can point its own name at
+ * that address (DNS rebinding).
  * @returns a check that throws for a request of another site
  */
 export function siteCheck({
@@ -53,7 +53,7 @@ export function siteCheck({
         `${name}, on a loopback address, answers no request for ${quoteName(foreign)}, only for localhost`,
       );
     }
-    // Headers with which browsers tell which page sends the request. Other clients do not send them.
+    // Headers with which browsers report the page that sends a request. Other clients do not send them.
     const origin = headerOf(request, 'origin');
     if (origin !== '' && !isSameOrigin(origin, headerOf(request, 'host'))) {
       throw refusal(`${name} answers no web page of another site (${quoteName(origin)})`);

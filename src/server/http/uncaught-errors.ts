@@ -4,13 +4,13 @@ import { internalError } from '../../contract/index.js';
 import type { Report } from '../report.js';
 import { endResponse } from './errors.js';
 
-/** The request on whose behalf code is running. */
+/** The request that is being handled in the current async context. */
 const current = new AsyncLocalStorage<Context>();
 
 /** Requests that were ended because of an uncaught error. Their further errors are ignored. */
 const ended = new WeakSet<Context>();
 
-/** Ends the request that an error belongs to: with an answer if none has begun, or by closing its connection. */
+/** Ends a request after an uncaught error: with an error answer if no answer has begun, otherwise by closing its connection. */
 function end(ctx: Context): void {
   if (ended.has(ctx)) return;
   ended.add(ctx);
@@ -44,5 +44,5 @@ export function surviveUncaughtErrors(report: Report): void {
   process.on('uncaughtException', onError).on('unhandledRejection', onError);
 }
 
-/** Middleware that sets the current request for everything below it. */
+/** Middleware that makes a request the current one for all later middleware. */
 export const withCurrentRequest: Middleware = (ctx, next) => current.run(ctx, next);

@@ -9,13 +9,13 @@ export interface HubQuestion {
   readonly hasToken: boolean;
 }
 
-/** Something in a repository is unavailable. Clients see the message, so it names no path. It has no full stop. */
+/** Something in a repository is unavailable. Clients see the message, so it contains no path. It ends without a full stop. */
 export class HubError extends Error {
   override readonly name = 'HubError';
 
   constructor(
     message: string,
-    /** Whether a retry may help at once. */
+    /** Whether an immediate retry may help. */
     readonly isPassing = false,
     /** Seconds to wait before the next request, if the hub names them. */
     readonly retryAfter = 0,
@@ -30,7 +30,7 @@ function wayIn({ hasToken, endpoint }: HubQuestion): string {
     : 'if it is private or gated, set HF_TOKEN to a token that may read it';
 }
 
-/** The error for an unsuccessful answer. */
+/** The error for an answer of the hub that is not a success. */
 export function answerError(response: Response, asked: HubQuestion): HubError {
   const { status, headers } = response;
   const { endpoint, revision } = asked;
@@ -44,7 +44,7 @@ export function answerError(response: Response, asked: HubQuestion): HubError {
     return new HubError(`Repository ${name} is gated at ${endpoint}: ${wayIn(asked)}`);
   if (code === 'EntryNotFound')
     return new HubError(`A file of ${name} is listed at ${endpoint}, but is not there`);
-  // The hub answers 401 for a repository that does not exist, so that nobody learns which private ones do.
+  // The hub answers 401 for a repository that does not exist, so as not to reveal which private ones do.
   if (status === 401 || status === 403 || status === 404) {
     return new HubError(`${endpoint} shows this server no repository ${name} (${status}): ${wayIn(asked)}`);
   }
@@ -62,7 +62,7 @@ export function answerError(response: Response, asked: HubQuestion): HubError {
   );
 }
 
-/** The error for a request without an answer. */
+/** The error for a request that got no answer. */
 export function connectionError(cause: unknown, endpoint: string): HubError {
   if (cause instanceof HubError) return cause;
   if (cause instanceof Error && cause.name === 'TimeoutError') {

@@ -3,13 +3,16 @@ import path from 'node:path';
 import { expandHome, orElse, readSmallFile } from '../../files/index.js';
 import { SetupError } from '../setup-error.js';
 
-/** Where repositories come from and where they are kept, read from the environment as Python's `huggingface_hub` does. */
+/**
+ * Where repositories come from and where they are stored, read from the environment variables that Python's `huggingface_hub`
+ * uses.
+ */
 export interface HubSettings {
-  /** Address of the hub, without a slash at the end. */
+  /** Address of the hub, without a trailing slash. */
   readonly endpoint: string;
-  /** The cache directory, which has a directory for each repository. */
+  /** The cache directory, which contains a directory for each repository. */
   readonly cache: string;
-  /** Whether the hub is never asked. */
+  /** Whether requests to the hub are disabled. */
   readonly isOffline: boolean;
   /** The token for requests. It is read each time, since somebody may have logged in since. */
   readonly token: () => string | null;
@@ -17,7 +20,7 @@ export interface HubSettings {
 
 const isTrue = (value: string | undefined): boolean => /^(1|on|yes|true)$/i.test(value ?? '');
 
-/** A path in which `~` and `$NAME` are replaced, as Python does. */
+/** A path with `~` and `$NAME` expanded as in Python. */
 function expanded(given: string, environment: NodeJS.ProcessEnv): string {
   const home = expandHome(given, environment.HOME ?? homedir());
   return path.resolve(

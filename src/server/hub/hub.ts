@@ -5,13 +5,13 @@ import { answerError, connectionError, HubError, type HubQuestion } from './hub-
 import type { HubSettings } from './hub-settings.js';
 import { checkNames, listedSchema, maxTreeFiles, type TreeFile } from './tree.js';
 
-/** Milliseconds for the head of an answer, and for a whole answer that is read into memory. */
+/** Time limit in milliseconds for the head of an answer, and for a whole answer that is read into memory. */
 const answerTime = 30_000;
 
-/** Maximum size of an answer that is read into memory: a page of a file list has a thousand entries. */
+/** Maximum size in bytes of an answer that is read into memory: a page of a file list has a thousand entries. */
 const maxAnswer = 16 * 1024 * 1024;
 
-/** Ends the body with an error when it becomes too long. */
+/** Passes on a body, which ends with an error if it becomes too long. */
 function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableStream<Uint8Array> {
   let length = 0;
   return body.pipeThrough(
@@ -25,13 +25,16 @@ function bounded(body: ReadableStream<Uint8Array>, endpoint: string): ReadableSt
   );
 }
 
-/** Refuses a next page on another host: the hub's answer names it, and it would receive the token. */
+/**
+ * Refuses a next page on another host: the URL comes from the hub's answer, and the host would receive the token. @throws
+ * HubError
+ */
 function checkOrigin(url: string, endpoint: string): void {
   if (new URL(url).origin === new URL(endpoint).origin) return;
   throw new HubError(`${endpoint} sends its callers on to ${new URL(url).origin}, which is not followed`);
 }
 
-/** A `fetch` for answers that are read into memory, with limits for their time and their length. @throws HubError */
+/** A `fetch` for answers that are read into memory, with limits on their time and size. @throws HubError */
 const boundedFetch =
   (asked: HubQuestion, signal: AbortSignal): typeof fetch =>
   async (input, init) => {
@@ -64,7 +67,7 @@ const infoSchema = z.object({ sha: z.string().regex(/^[0-9a-f]{40}$/) });
 
 const encodedPath = (name: string): string => name.split('/').map(encodeURIComponent).join('/');
 
-/** Asks the hub through its own package. */
+/** Sends requests to the hub through its own package. */
 export class Hub {
   constructor(private readonly settings: Pick<HubSettings, 'endpoint' | 'token'>) {}
 
@@ -77,7 +80,7 @@ export class Hub {
     };
   }
 
-  /** The commit that a revision is at now, which is a single small request. @throws HubError */
+  /** The commit that a revision currently points to, from a single small request. @throws HubError */
   async commit(name: RevisionName, signal: AbortSignal): Promise<string> {
     const { asked, common } = this.#asked(name);
     return this.#answered(async () => {
@@ -117,7 +120,7 @@ export class Hub {
   }
 
   /**
-   * The content of a file from an offset on, as it arrives. The package's own download cannot be resumed (README.md).
+   * The content of a file from an offset on, streamed as it arrives. The package's own download cannot be resumed (README.md).
    * @throws HubError, also while it is read
    */
   async *content(

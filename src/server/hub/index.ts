@@ -1,4 +1,4 @@
-/** Fetches apps from Hugging Face repositories and keeps them in the cache of Python's `huggingface_hub`. */
+/** Downloads apps from Hugging Face repositories, and stores them in the cache of Python's `huggingface_hub`. */
 export { HubError } from './hub-error.js';
 export { hubSettings } from './hub-settings.js';
 export { Repositories } from './repositories.js';

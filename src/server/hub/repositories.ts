@@ -2,26 +2,26 @@ import { formatBytes } from '../../contract/index.js';
 import type { HubSettings } from './hub-settings.js';
 import { type RepositoryName, TrackedRepository } from './tracked-repository.js';
 
-/** How long to wait before a repository is checked again, in milliseconds. */
+/** Milliseconds before a repository is checked again. */
 const usualIntervals = {
-  /** After a check that succeeded. */
+  /** After a successful check. */
   between: 3600_000,
-  /** After the first check that failed; doubles with each failure. */
+  /** After the first failed check; doubles with each further failure. */
   retry: 30_000,
   maxRetry: 1800_000,
-  /** The shortest time between two checks that clients ask for. */
+  /** Minimum time between two checks that clients request. */
   asked: 2000,
 };
 
-/** Milliseconds between two progress lines of a download, and the size from which a download is reported. */
+/** Milliseconds between two progress messages of a download, and the size in bytes from which a download is reported. */
 const progressInterval = 5000;
 const worthTelling = 1e6;
 
 interface RepositoriesOptions {
   readonly settings: HubSettings;
-  /** Whether to fetch apps completely, and not only their descriptions: `serve --download`. */
+  /** Whether to download whole apps instead of only their descriptions: `serve --download`. */
   readonly download: boolean;
-  /** Reports to the admin. */
+  /** Writes a line for the admin. */
   readonly say: (line: string) => void;
   readonly times?: typeof usualIntervals;
 }
@@ -29,8 +29,7 @@ interface RepositoriesOptions {
 const keyOf = ({ repository, revision }: RepositoryName): string => `${repository}@${revision}`;
 
 /**
- * The repositories of the allowlist. They are updated in the background, one after the other. Clients are answered from the
- * cache.
+ * The repositories on the allowlist. They are updated in the background, one after another. Clients are answered from the cache.
  */
 export class Repositories {
   readonly #tracked = new Map<string, TrackedRepository>();
@@ -44,7 +43,7 @@ export class Repositories {
     this.#times = options.times ?? usualIntervals;
   }
 
-  /** The repository of an app, which is checked from `start` on. */
+  /** Tracks the repository of an app, which is checked from `start` on. */
   track(name: RepositoryName): TrackedRepository {
     const key = keyOf(name);
     const found = this.#tracked.get(key) ?? new TrackedRepository(name, this.options.settings);
@@ -73,13 +72,13 @@ export class Repositories {
     }
   }
 
-  /** Starts checking them, each when it is due. */
+  /** Starts the checks of the repositories, each when it is due. */
   start(): void {
     this.#schedule();
   }
 
   /**
-   * Checks all repositories soon, but at most once every `usualIntervals.asked`, however often clients ask.
+   * Makes checks of all repositories due, but at most once every `usualIntervals.asked` milliseconds, however often clients ask.
    */
   ask(): void {
     for (const each of this.#tracked.values()) {
@@ -91,7 +90,7 @@ export class Repositories {
     this.#schedule();
   }
 
-  /** Whether a repository is being checked, is due, or will be checked because somebody has asked. */
+  /** Whether any repository is being checked, is due, or will be checked because a client has asked. */
   get isUnderWay(): boolean {
     const now = performance.now();
     return [...this.#tracked.values()].some((each) => each.isUnderWay || each.due <= now);
@@ -137,14 +136,14 @@ export class Repositories {
     const { problem } = each.hubStatus;
     const wait = problem === null ? between : Math.min(retry * 2 ** (each.failures - 1), maxRetry);
     each.notBefore = performance.now() + wanted * 1000;
-    // A client may have asked in the meantime.
+    // A client may have asked for a check in the meantime.
     const isAskedAgain = Number.isFinite(each.due);
     each.due = Math.max(isAskedAgain ? each.due : performance.now() + wait, each.notBefore);
     each.isUnderWay = isAskedAgain;
     await this.#tell(each);
   }
 
-  /** Reports the progress of a download, but not too often. */
+  /** Returns a function that reports the progress of a download, at limited intervals. */
   #teller(each: TrackedRepository) {
     let last = Number.NEGATIVE_INFINITY;
     return ({ bytes, total }: { readonly bytes: number; readonly total: number }) => {
@@ -156,7 +155,7 @@ export class Repositories {
     };
   }
 
-  /** Tells the admin what has changed since the last check. */
+  /** Reports to the admin what has changed since the last check. */
   async #tell(each: TrackedRepository): Promise<void> {
     const { problem, checkedAt } = each.hubStatus;
     if (this.#closing.signal.aborted || (problem ?? checkedAt) === null) return;

@@ -13,11 +13,11 @@ import {
 import { HubError } from './hub-error.js';
 import { blobName, checkNames, parseTree, type TreeFile } from './tree.js';
 
-/** A file of a snapshot. */
+/** A file in a snapshot. */
 export interface CachedFile {
-  /** Its path in the app, with slashes. */
+  /** The file's path in the app, with slashes. */
   readonly name: string;
-  /** Where its content is, with links resolved. */
+  /** Where the content of the file is, with links resolved. */
   readonly path: string;
 }
 
@@ -26,10 +26,10 @@ const commitHash = /^[0-9a-f]{40}$/;
 /** Whether a revision is a commit, which never changes. */
 export const isCommit = (revision: string): boolean => commitHash.test(revision);
 
-/** Maximum size of a file list: 20,000 files take about 6 MB. */
+/** Maximum size in bytes of a file list: 20,000 files take about 6 MB. */
 const maxTreeBytes = 32 * 1024 * 1024;
 
-/** Maximum number of files of an app. */
+/** Maximum number of files in an app. */
 const maxFiles = 20_000;
 
 async function isWhole(place: string, { size }: TreeFile): Promise<boolean> {
@@ -40,7 +40,7 @@ async function isWhole(place: string, { size }: TreeFile): Promise<boolean> {
 /** A repository in the cache directory of `huggingface_hub`, in its layout: `refs`, `blobs`, `snapshots` and `trees`. */
 export class RepositoryCache {
   readonly directory: string;
-  /** The last file list that was read: a commit's list never changes, and every description of an app needs it. */
+  /** The file list that was read last. The list of a commit never changes, and every description of an app needs one. */
   #tree: { readonly commit: string; readonly files: readonly TreeFile[] } | null = null;
 
   constructor(
@@ -66,14 +66,14 @@ export class RepositoryCache {
     return path.join(this.directory, 'snapshots', commit);
   }
 
-  /** The commit that a revision was at when it was last downloaded; null if that is not known. */
+  /** The commit that a revision pointed to when it was last downloaded; null if unknown. */
   commitOf(revision: string): string | null {
     if (isCommit(revision)) return revision;
     const text = orElse(() => readSmallFile(this.refFile(revision)).trim(), '');
     return isCommit(text) ? text : null;
   }
 
-  /** The file list of a commit; null if it is missing or cannot be used. */
+  /** The file list of a commit; null if the cache has no usable one. */
   tree(commit: string): readonly TreeFile[] | null {
     if (this.#tree?.commit === commit) return this.#tree.files;
     try {
@@ -86,12 +86,12 @@ export class RepositoryCache {
     }
   }
 
-  /** Whether the snapshot has this file completely. */
+  /** Whether a snapshot has the complete file. */
   has(commit: string, file: TreeFile): Promise<boolean> {
     return isWhole(path.join(this.snapshot(commit), file.path), file);
   }
 
-  /** Whether the content of this file is in the cache, perhaps for another commit. */
+  /** Whether the complete content of a file is in the cache, perhaps because of another commit. */
   hasBlob(file: TreeFile): Promise<boolean> {
     return isWhole(this.blobFile(file), file);
   }
@@ -119,12 +119,12 @@ export class RepositoryCache {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The directory of content that repositories share: their own `blobs` hold links to it. */
+  /** The directory of contents that are shared between repositories, whose own `blobs` contain links to them. */
   get #shared(): string {
     return path.join(this.cache, 'blobs');
   }
 
-  /** The files that this repository shares with others: they are outside its directory, and the engine needs them too. */
+  /** The shared files that this repository uses. They are outside its directory, but the engine needs them too. */
   sharedBlobs(): string[] {
     try {
       const home = realpathSync(this.#shared) + path.sep;
@@ -134,12 +134,12 @@ export class RepositoryCache {
         .map((entry) => realpathSync(path.join(blobs, entry.name)))
         .filter((file) => file.startsWith(home));
     } catch {
-      // There are none, or one has lost its content.
+      // There are none, or the content of one is missing.
       return [];
     }
   }
 
-  /** The directories that the content of a snapshot may lie in: the repository's, and the one that repositories share. */
+  /** The directories in which the content of a snapshot may be: the repository's own, and the shared one. */
   async #homes(): Promise<string[]> {
     const found = await Promise.all(
       [this.directory, this.#shared].map((each) => realpath(each).catch(() => null)),
@@ -153,16 +153,16 @@ export class RepositoryCache {
       const isInside = homes.some((home) => content.startsWith(home + path.sep));
       return isInside && lstatSync(content).isFile() ? content : null;
     } catch {
-      // A link to content that is gone.
+      // A link whose target is missing.
       return null;
     }
   }
 }
 
-/** A part of a temporary name that no other process uses, in `huggingface_hub`'s form. */
+/** The unique part of a temporary name, in the form that `huggingface_hub` uses. */
 export const uniquePart = (): string => randomBytes(4).toString('hex');
 
-/** Temporary files in `blobs`, of any process that downloads. */
+/** Matches names of temporary files in `blobs`, of any process that downloads. */
 const temporaryName = /\.[0-9a-f]{8}\.incomplete$/;
 
 /** Milliseconds without a write after which a temporary file counts as abandoned. */
@@ -174,7 +174,7 @@ export function placeText(file: string, text: string): void {
   writeTextFile(file, text, { mode: sharedMode });
 }
 
-/** The directory in a snapshot for a file; created if missing. @throws HubError if it is somewhere else */
+/** Creates the directory in a snapshot for a file. @throws HubError if a link leads the directory elsewhere */
 async function prepareParent(cache: RepositoryCache, target: string): Promise<void> {
   const parent = path.dirname(target);
   makeDirectory(parent);
@@ -184,12 +184,12 @@ async function prepareParent(cache: RepositoryCache, target: string): Promise<vo
   }
 }
 
-/** Puts a file whose content is already in the cache into a snapshot, as a link to it. */
+/** Adds a file to a snapshot as a link to its content, which is already in the cache. */
 export async function placeInSnapshot(cache: RepositoryCache, commit: string, file: TreeFile): Promise<void> {
   const blob = cache.blobFile(file);
   const target = path.join(cache.snapshot(commit), file.path);
   await prepareParent(cache, target);
-  // Not next to its final place, because readers of the snapshot would find an additional file.
+  // The temporary link is not created next to its target name, because readers of the snapshot would see an additional file.
   const partial = `${blob}.${uniquePart()}.incomplete`;
   try {
     await symlink(path.relative(path.dirname(target), blob), partial);

@@ -8,9 +8,9 @@ import { type CachedFile, RepositoryCache } from './repository-cache.js';
 import { filesOfApp } from './tree.js';
 import { type Extent, type Progress, update } from './update.js';
 
-/** An app of a repository, as `--apps` and the engine name it: `owner/name[@revision][:app]`. */
+/** An app of a repository, in the form of `--apps` and the engine: `owner/name[@revision][:app]`. */
 export interface RepositoryName extends RevisionName {
-  /** The folder of the app; null for an app at the top of the repository. */
+  /** The app's folder; null for an app at the top of the repository. */
   readonly folder: string | null;
 }
 
@@ -19,7 +19,7 @@ const defaultRevision = 'main';
 
 const form = /^([^/@:]+\/[^/@:]+)(?:@([^:]+))?(?::([^:]+))?$/;
 
-/** As the hub allows them. They become directory names and arguments of the engine, so none begins with `-`. */
+/** Matches the names that the hub allows. They become directory names and arguments of the engine, so none begins with `-`. */
 const repositoryPart = /^\w(?:[\w.-]{0,94}\w)?$/;
 const revisionPart = /^\w[\w.+-]*$/;
 const folderName = /^(?!\.{1,2}$)[\w.][\w.+-]{0,254}$/;
@@ -31,7 +31,7 @@ const isRepository = (text: string): boolean =>
 const isRevision = (text: string): boolean =>
   text.length <= 255 && text.split('/').every((part) => revisionPart.test(part)) && !text.includes('..');
 
-/** The app that a text refers to; null if it does not refer to an app in a repository. */
+/** The app of a repository that a text names; null if it names none. */
 export function readRepositoryName(text: string): RepositoryName | null {
   const [, repository = '', revision = defaultRevision, folder = null] = form.exec(text) ?? [];
   if (!isRepository(repository) || !isRevision(revision)) return null;
@@ -45,35 +45,35 @@ export interface RepositoryFiles {
   readonly directory: string;
   /** The files that are in the cache. */
   readonly present: readonly CachedFile[];
-  /** The names of all its files, in the cache or not. */
+  /** The paths of all files of the app, whether in the cache or not. */
   readonly listed: readonly string[];
 }
 
-/** What the last check of the hub found. */
+/** The result of the last check of the hub. */
 export interface HubStatus {
-  /** When the hub last answered; null for never. */
+  /** When the hub last answered; null if it never did. */
   readonly checkedAt: Date | null;
-  /** Why it has not answered since, or what is wrong with the repository; null if all is well. */
+  /** Why the hub has not answered since, or what is wrong with the repository; null if nothing is. */
   readonly problem: string | null;
 }
 
-/** A message that names no path of this machine, because everybody who may use the server can read it. */
+/** A message without any path of this machine, because everybody who may use the server can read it. */
 function inWords(cause: unknown): string {
   if (cause instanceof HubError) return cause.message;
   if (isSystemError(cause)) return `The cache of repositories cannot be used: ${faultWithoutPath(cause)}`;
   return `The repository could not be updated: ${excerpt(messageOf(cause), 300)}`;
 }
 
-/** A repository at a revision, with those of its apps that are on the allowlist. */
+/** A repository at a revision, with the apps in it that are on the allowlist. */
 export class TrackedRepository {
   readonly repository: string;
   readonly revision: string;
   readonly cache: RepositoryCache;
-  /** When it is checked next, on the monotonic clock; a past time means now. */
+  /** When the repository is next checked, on the monotonic clock; a past time means now. */
   due = 0;
-  /** When the last check began. */
+  /** When the last check began, on the same clock. */
   begun = Number.NEGATIVE_INFINITY;
-  /** The hub's rate limit: no check before this time, not even for a client that asks. */
+  /** Imposed by the hub's rate limit: no check happens before this time, even if a client asks for one. */
   notBefore = Number.NEGATIVE_INFINITY;
   isUnderWay = false;
   /** How often the check has failed since the hub last answered. */
@@ -92,7 +92,7 @@ export class TrackedRepository {
     if (settings.isOffline) this.due = Number.POSITIVE_INFINITY;
   }
 
-  /** Its name for a person: without the revision if that is the default. */
+  /** The repository's name for a person, without the revision if that is the default. */
   get label(): string {
     return this.revision === defaultRevision ? this.repository : `${this.repository}@${this.revision}`;
   }
@@ -128,8 +128,8 @@ export class TrackedRepository {
   }
 
   /**
-   * The files of an app, using only the cache.
-   * @throws HubError that says why they are not there
+   * The files of an app, from the cache only.
+   * @throws HubError that says why they are missing
    */
   async files(folder: string | null): Promise<RepositoryFiles> {
     const commit = this.cache.commitOf(this.revision);
@@ -143,7 +143,7 @@ export class TrackedRepository {
     return { commit, directory, present, listed: [...names].sort() };
   }
 
-  /** The apps on the allowlist that this repository does not have, as sentences. */
+  /** Sentences about the apps that are on the allowlist but not in this repository. */
   async lacks(): Promise<string[]> {
     const wanted = [...this.folders].map((folder) => this.files(folder).then(() => null, inWords));
     return (await Promise.all(wanted)).filter((each) => each !== null);
@@ -164,7 +164,7 @@ export class TrackedRepository {
     return `The description of '${this.label}' is being fetched from ${endpoint}; ask again in a moment`;
   }
 
-  /** The folders of a commit that contain an app. */
+  /** The folders of a commit that contain an app; null for the top. */
   #appsAt(commit: string): (string | null)[] {
     const tree = this.cache.tree(commit) ?? [];
     return tree.flatMap(({ path: file }) => {

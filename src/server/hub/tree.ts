@@ -6,19 +6,19 @@ import { HubError } from './hub-error.js';
 
 /** A file of a repository at a commit. */
 export interface TreeFile {
-  /** Its path in the repository, with slashes. */
+  /** The file's path in the repository, with slashes. */
   readonly path: string;
   readonly size: number;
-  /** Git's name of its content: of the content itself, or of the pointer to it. */
+  /** Git's hash of the file's content or, if the content is stored outside Git, of the pointer to it. */
   readonly blobId: string;
-  /** SHA-256 of a file that is stored outside Git; null for one that is stored in Git. */
+  /** SHA-256 of a file whose content is stored outside Git; null if it is stored in Git. */
   readonly sha256: string | null;
 }
 
-/** The name of a file's content in the cache: the ETag that the hub sends. */
+/** The name of a file's content in the cache, which is the ETag that the hub sends. */
 export const blobName = ({ sha256, blobId }: TreeFile): string => sha256 ?? blobId;
 
-/** Maximum number of files of a repository. */
+/** Maximum number of files in a repository. */
 export const maxTreeFiles = 20_000;
 
 /** Maximum depth of a file in its repository. */
@@ -28,7 +28,7 @@ const hash40 = z.string().regex(/^[0-9a-f]{40}$/);
 const hash64 = z.string().regex(/^[0-9a-f]{64}$/);
 const size = z.number().int().min(0);
 
-/** An entry of the hub's list of files. */
+/** An entry of the hub's file list. */
 export const listedSchema = z.object({
   type: z.string(),
   path: z.string(),
@@ -37,7 +37,7 @@ export const listedSchema = z.object({
   lfs: z.object({ oid: hash64, size }).nullish(),
 });
 
-/** `trees/<commit>.json` of the cache, in which `huggingface_hub` keeps the list of files of a commit. */
+/** `trees/<commit>.json` in the cache, where `huggingface_hub` stores the file list of a commit. */
 const storedSchema = z.object({
   format_version: z.literal(1),
   files: z.record(
@@ -51,7 +51,7 @@ const storedSchema = z.object({
   ),
 });
 
-/** Whether a path in a repository stays below the directory that it is joined to, on every system. */
+/** Whether a path in a repository stays below any directory that it is joined to, on every system. */
 function isContained(name: string): boolean {
   const parts = name.split('/');
   return (
@@ -61,7 +61,7 @@ function isContained(name: string): boolean {
   );
 }
 
-/** @throws HubError for a name that could lead out of the cache */
+/** Checks the paths of files. @throws HubError for one that could lead out of the cache */
 export function checkNames(files: readonly TreeFile[], repository: string): readonly TreeFile[] {
   const wrong = files.find((file) => !isContained(file.path));
   if (wrong === undefined) return files;
@@ -70,7 +70,7 @@ export function checkNames(files: readonly TreeFile[], repository: string): read
   );
 }
 
-/** The file list in this text. @throws for any other text */
+/** Parses a stored file list. @throws for any other text */
 export function parseTree(text: string): TreeFile[] {
   const { files } = storedSchema.parse(JSON.parse(text));
   return Object.entries(files).map(([path, file]) => ({
@@ -93,7 +93,7 @@ export function formatTree(files: readonly TreeFile[]): string {
   return JSON.stringify({ format_version: 1, files: Object.fromEntries(rows) }, null, 1);
 }
 
-/** The files of an app, with their paths in its folder; the whole repository for an app at its top. */
+/** The files of an app by their paths in the app's folder, or all files for an app at the top of the repository. */
 export function filesOfApp(files: readonly TreeFile[], folder: string | null): Map<string, TreeFile> {
   if (folder === null) return new Map(files.map((file) => [file.path, file]));
   const prefix = `${folder}/`;

@@ -20,10 +20,10 @@ import { blobName, filesOfApp, formatTree, type TreeFile } from './tree.js';
 /** Milliseconds without a byte after which a connection counts as broken. */
 const silence = 60_000;
 
-/** How often a broken download is resumed without receiving a byte. */
+/** Maximum number of times in a row that a broken download is resumed without receiving a byte. */
 const maxRetries = 4;
 
-/** The hash of a file's content, as the hub names it: Git's hash covers a header as well. */
+/** The hash with which the hub identifies a file's content: Git's hash also covers a header. */
 function hashOf({ sha256, size }: TreeFile): Hash {
   return sha256 === null ? createHash('sha1').update(`blob ${size}\0`) : createHash('sha256');
 }
@@ -38,7 +38,7 @@ interface DownloadOptions {
   readonly pause?: number;
 }
 
-/** Writes the content of a file, and resumes after a broken connection. @throws HubError */
+/** Writes the content of a file, resuming the download after a broken connection. @throws HubError */
 async function receive(file: TreeFile, handle: FileHandle, options: DownloadOptions): Promise<void> {
   const { hub, cache, commit, signal, onBytes, pause = 1000 } = options;
   const name = quoteName(file.path);
@@ -77,8 +77,8 @@ async function receive(file: TreeFile, handle: FileHandle, options: DownloadOpti
 }
 
 /**
- * Downloads a file into `blobs`. It has a temporary name until it is complete, verified and synced. Two processes may do
- * this at the same time: both files have the same content.
+ * Downloads a file to `blobs`. The file has a temporary name until it is complete, verified and synced. If two processes do this
+ * at the same time, both write the same content.
  * @throws HubError, or the system's error
  */
 export async function downloadBlob(file: TreeFile, options: DownloadOptions): Promise<void> {
@@ -99,12 +99,12 @@ export async function downloadBlob(file: TreeFile, options: DownloadOptions): Pr
 /** Which parts of an app are fetched. */
 export type Extent = 'description' | 'everything';
 
-/** Limits of an app's description: size of one file, size of all, number of files. */
+/** Limits of an app's description: maximum bytes of one file, of all files together, and number of files. */
 const maxFileBytes = 32 * 1024 * 1024;
 const maxBytes = 256 * 1024 * 1024;
 const maxFiles = 2000;
 
-/** Bytes that a large download leaves free on the disk; a smaller one leaves its own size free. */
+/** Number of bytes that a large download leaves free on the disk; a smaller one leaves as much as its own size. */
 const headroom = 1024 ** 3;
 
 export interface UpdateOptions {
@@ -123,11 +123,11 @@ export interface Progress {
   readonly total: number;
 }
 
-/** Whether a file describes its app, being neither weights, nor hidden, nor large. */
+/** Whether a file belongs to its app's description: it is not weights, not hidden, and not large. */
 const describes = (name: string, { size }: TreeFile): boolean =>
   !isWeights(name) && size <= maxFileBytes && !name.split('/').some((part) => part.startsWith('.'));
 
-/** Bytes of files, whose content counts once however many names it has. */
+/** Total size in bytes of files; content with several names counts once. */
 const bytesOf = (files: Iterable<TreeFile>): number =>
   [...new Map([...files].map((file) => [blobName(file), file.size])).values()].reduce(
     (sum, size) => sum + size,
@@ -135,8 +135,8 @@ const bytesOf = (files: Iterable<TreeFile>): number =>
   );
 
 /**
- * The files that the apps need, each once, with those that describe apps apart.
- * @throws HubError if a description is too large to be fetched without being asked for
+ * The files that the apps need, each once, with those that belong to descriptions kept separate.
+ * @throws HubError if a description is too large to be downloaded unless that is requested
  */
 function neededFiles(tree: readonly TreeFile[], { folders, extent, cache }: UpdateOptions) {
   const all = folders.flatMap((folder) => [...filesOfApp(tree, folder)]);
@@ -180,7 +180,7 @@ async function treeOf(commit: string, { cache, hub, signal }: UpdateOptions): Pr
   const known = cache.tree(commit);
   if (known !== null) return known;
   const listed = await hub.files(cache.repository, commit, signal);
-  // A failure to store the list is harmless: it will be requested again.
+  // If the list cannot be stored, it is simply requested again.
   orElse(() => placeText(cache.treeFile(commit), formatTree(listed)), undefined);
   return listed;
 }
@@ -196,22 +196,22 @@ async function fetchFiles(
   await checkDisk(cache, bytesOf(files));
   await removeAbandoned(cache);
   for (const file of files) {
-    // A file may occur twice under different names.
+    // Several files may have the same content under different names.
     if (!(await cache.hasBlob(file))) await downloadBlob(file, { hub, cache, commit, signal, onBytes });
     await placeInSnapshot(cache, commit, file);
   }
 }
 
-/** Points the revision to the commit. */
+/** Makes the revision point to the commit. */
 function moveRevision(revision: string, commit: string, cache: RepositoryCache): void {
   if (isCommit(revision) || cache.commitOf(revision) === commit) return;
   placeText(cache.refFile(revision), commit);
 }
 
 /**
- * Updates the cache to the commit that a revision is at now. The revision points to that commit only when all its files
- * are there: until then, readers of the cache find the complete older one. If there is no older one, the description is
- * enough.
+ * Updates the cache to the commit that a revision currently points to. In the cache, the revision is moved to that commit only
+ * when all its files are there; until then, readers find the complete older commit. If there is no older commit, the description
+ * is enough.
  * @throws HubError, or the system's error
  */
 export async function update({ repository, revision }: RevisionName, options: UpdateOptions): Promise<void> {

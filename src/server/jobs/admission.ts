@@ -44,13 +44,13 @@ export interface Slot extends AsyncDisposable {
   job: Job | null;
 }
 
-/** Uploads that submissions may name. An owner's uploads are removed before their results when space is short. */
+/** Uploads that submissions may name. An owner's uploads are removed before that owner's results when space is short. */
 export interface KeptUploads {
-  /** Bytes that the uploads of each owner have, or will have once they are complete. */
+  /** Bytes that the uploads of each owner occupy, or will occupy once they are complete. */
   usage(): readonly { readonly owner: Owner; readonly bytes_kept: number }[];
   /** Uploads that nobody needs now, least recently used first. */
   evictable(): readonly Evictable[];
-  /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */
+  /** Evicts uploads of an owner that nobody uses, until the uploads have at most `maxBytes`. */
   trim(owner: Owner, maxBytes: number): void;
 }
 
@@ -61,7 +61,7 @@ export interface AdmissionDeps {
   readonly retention: Retention;
   readonly trash: Trash;
   readonly limits: OwnerLimits;
-  /** Null if the server keeps none. */
+  /** Null if the server keeps no uploads. */
   readonly uploads: KeptUploads | null;
   /** Whether an upgrade has replaced the program: then no job may start. */
   readonly isUpgraded: () => boolean;
@@ -83,8 +83,8 @@ export class Admission {
   }
 
   /**
-   * Begins a submission. While another submission with its key is in progress, waits for that one.
-   * @param stated bytes of the request; undefined if it does not say
+   * Begins a submission. If another submission with the same key is in progress, waits for it first.
+   * @param stated bytes of the request; undefined if the request does not say
    * @returns the job of an earlier submission with this key, if there is one
    * @throws ServiceError `busy`, `keptFull`, `draining`, `upgraded` or `shuttingDown`
    */
@@ -164,7 +164,7 @@ export class Admission {
     return slot;
   }
 
-  /** Jobs come before uploads in what their owner may keep. */
+  /** Evicts uploads that leave an owner's jobs too little of the space that the owner may use. */
   #trimUploads(owner: Owner): void {
     const { limits, uploads, owners } = this.deps;
     const max = limits.maxKept(owner);
@@ -176,13 +176,13 @@ export interface JobTermsDeps {
   readonly executor: Executor;
   /** Bytes that a job may write. */
   readonly diskPerJob: number;
-  /** Milliseconds that a job is kept at least. */
+  /** Minimum time in milliseconds that a job is kept. */
   readonly grace: number;
-  /** Milliseconds that a job is kept at most after its end, if that is more. */
+  /** Maximum time in milliseconds that a job is kept after its end, if greater than `grace`. */
   readonly maxKeep: number;
   /** Milliseconds that a job may run; null for no limit. */
   readonly maxRunTime: number | null;
-  /** The same for fine-tuning. */
+  /** Milliseconds that a fine-tuning job may run; null for no limit. */
   readonly maxFineTuneTime: number | null;
 }
 
@@ -193,16 +193,17 @@ const tooLong = (field: string, max: number, seconds: number): FieldError =>
 export class JobTerms {
   constructor(private readonly deps: JobTermsDeps) {}
 
-  /** What one job can have at most. */
+  /** Maximum resources of a single job. */
   get capacity(): Capacity {
     return { ...this.deps.executor.capacity(), disk: this.deps.diskPerJob };
   }
 
   /**
-   * The devices of a job.
-   * @param app and what it needs
+   * The device request of a new job.
+   * @param app name of the app
+   * @param needs what the app needs
    * @throws ServiceError if the devices are known not to exist, or to be too small for the app, or are more than their owner
-   * may have
+   *   may have
    */
   devices(
     principal: Principal,

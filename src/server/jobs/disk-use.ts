@@ -16,9 +16,9 @@ import type { JobDirectory } from './job-directory.js';
 
 /** The size of a tree. */
 interface TreeUse {
-  /** Bytes that it occupies on the disk. A sparse file counts only with what is written. */
+  /** Bytes that it occupies on the disk. Of a sparse file, only the written part counts. */
   readonly allocated: number;
-  /** Bytes of its files. A file counts once for each of its names, because an archive contains it that often. */
+  /** Total length of its files in bytes. A file counts once per hard link, because an archive contains it that often. */
   readonly length: number;
 }
 
@@ -71,7 +71,7 @@ const pausePerWalk = 20;
 export interface DiskLimitDeps {
   /** Bytes that the job may write. */
   readonly max: number;
-  /** Bytes of files that it has removed and still has open. */
+  /** Bytes of files that the job has deleted but still has open. */
   readonly removedButOpen: () => Promise<number>;
   readonly clock: Clock;
 }
@@ -89,7 +89,7 @@ export class DiskLimit {
     this.#given = treeSize(directory.input);
   }
 
-  /** Resolves with what is wrong, once the limit is exceeded; with null once it is closed. */
+  /** Resolves with what is wrong once the limit is exceeded, or with null once this is closed. */
   async exceeded(): Promise<string | null> {
     while (!this.#isOver) {
       const start = this.deps.clock.monotonic();
@@ -103,7 +103,8 @@ export class DiskLimit {
 
   /**
    * Measures once.
-   * @returns what is wrong, as the beginning of a sentence, if the limit is exceeded, or if something cannot be counted
+   * @returns what is wrong, as the beginning of a sentence, if the limit is exceeded, or if something cannot be counted; null
+   *   otherwise
    */
   async look(): Promise<string | null> {
     const { input, output, workspace, path: root } = this.directory;
@@ -114,7 +115,7 @@ export class DiskLimit {
       unseen ??= `the server cannot look into ${what}, so that what it wrote cannot be counted`;
     };
     const of = async (part: string) => (await countTree(part, seen, onUnseen)).allocated;
-    // The input is counted first, because the app may give its files further names.
+    // The input is counted first, because the app may create further hard links to its files.
     const use = [{ part: 'Input', bytes: Math.max(0, (await of(input)) - (await this.#given)) }];
     for (const part of [output, workspace]) use.push({ part: path.basename(part), bytes: await of(part) });
     use.push({ part: 'removed files that are still open', bytes: await this.deps.removedButOpen() });
@@ -127,8 +128,8 @@ export class DiskLimit {
   }
 
   /**
-   * Checks whether the result can be packed within the limit. A sparse file may have any length, and a file is packed once
-   * for each of its names.
+   * Checks whether the result can be packed within the limit. A sparse file may have any length, and a file is packed once per
+   * hard link.
    * @returns what is wrong, as the beginning of a sentence; null if the result can be packed
    */
   async lookAtResult(): Promise<string | null> {
@@ -188,8 +189,8 @@ export async function resultSize(directory: JobDirectory): Promise<number | null
 }
 
 /**
- * The default limit for what a job may write, in bytes: a tenth of the disk, at least 10 GiB. Not of what is free: a server that
- * starts on a full disk would then limit all later jobs.
+ * The default limit for what a job may write, in bytes: a tenth of the disk, at least 10 GiB. It does not depend on the free
+ * space: otherwise a server that starts on a full disk would limit all later jobs.
  */
 export function usualDiskPerJob(dataDirectory: string): number {
   const { blocks, bsize } = statfsSync(dataDirectory);

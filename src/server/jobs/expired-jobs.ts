@@ -40,7 +40,7 @@ export class ExpiredJobs {
   readonly #file: string;
   readonly #gone = new Map<string, Gone>();
 
-  /** A file that cannot be read, or is not a file, is set aside, so that a start does not fail because of it. */
+  /** A file that cannot be read, or is not a regular file, is set aside, so that the server can still start. */
   constructor(
     dataDirectory: string,
     private readonly clock: Clock,
@@ -50,7 +50,10 @@ export class ExpiredJobs {
     readOrSetAside(dataDirectory, this.#file, report, () => this.#load());
   }
 
-  /** @throws the system's error if it cannot be written; it is still remembered until the server ends */
+  /**
+   * Records that a job is gone.
+   * @throws the system's error if the file cannot be written; the job is still remembered until the server ends
+   */
   add(id: string, cause: GoneCause, owner: Owner): void {
     const gone = { time: new Date(this.clock.now()).toISOString(), cause, owner };
     this.#gone.set(id, gone);

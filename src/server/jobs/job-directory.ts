@@ -29,10 +29,10 @@ const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
 
-/** The end of the line that announces the second run of a job which ran out of memory. */
+/** The end of the line that announces the second run of a job that ran out of memory. */
 export const retryWords = 'it runs once more, without sharing its GPUs or the memory that apps declare';
 
-/** A line of the service's own, as it appears in the log. */
+/** Formats a line of the service for the log. */
 export const loggedLine = (line: string, isRedraw: boolean): string =>
   `${servicePrefix}${oneLine(line)}${isRedraw ? redrawEnd : ''}`;
 
@@ -134,8 +134,7 @@ export class JobDirectory {
       dropReserve(this.recordFile);
     } catch (cause) {
       if (!isDiskFull(cause)) throw cause;
-      // The reserved space, which holds the first record, is overwritten: if possible, the latest record must be on the
-      // disk before that.
+      // This overwrites the reserved space, which holds the first record, so the latest record should be on the disk before.
       await syncFile(this.recordFile).catch(() => {});
       writeReservedJson(this.recordFile, record);
     }
@@ -156,7 +155,7 @@ export class JobDirectory {
     return orElse(() => parseRecord(read(), this.id), undefined);
   }
 
-  /** Adds a line of the service's own to the log. */
+  /** Adds a line of the service to the log. */
   log(line: string, isRedraw = false): void {
     const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT;
     const file = openOwnFile(this.logFile, flags);
@@ -167,7 +166,7 @@ export class JobDirectory {
     }
   }
 
-  /** Whether the log of its latest run has this line of the service at its end: an earlier server may have written it. */
+  /** Whether the end of the log of the latest run contains this line of the service, which an earlier server may have written. */
   hasLogged(line: string, isRedraw: boolean): boolean {
     return this.#tail().includes(loggedLine(line, isRedraw));
   }
@@ -181,7 +180,7 @@ export class JobDirectory {
       .join('\n');
   }
 
-  /** The lines at the end of the log, of a second run from the line that announces it. */
+  /** The lines at the end of the log; after a second run, from the line that announces it. */
   #tail(): string[] {
     const file = openOwnFile(this.logFile, constants.O_RDONLY);
     try {
@@ -195,7 +194,7 @@ export class JobDirectory {
 }
 
 /**
- * What every app finds in its environment. Libraries report to their makers unless they are told not to: ONNX Runtime since 1.29 the
+ * Environment variables that every app gets. Most of them turn off telemetry of libraries: ONNX Runtime, since 1.29, reports the
  * names of models and the messages of errors.
  */
 export const appVariables = {
@@ -205,7 +204,7 @@ export const appVariables = {
   ORT_DISABLE_TELEMETRY: '1',
 } as const;
 
-/** Environment variables that tell the command its refusal file: ours, and the one that KonfAI's engine knows. */
+/** Environment variables that tell the command its refusal file: this service's own, and the one that KonfAI's engine knows. */
 export const refusalVariables = ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE'] as const;
 
 /** Maximum size in bytes of a refusal: a sentence, or a list of what is wrong. */

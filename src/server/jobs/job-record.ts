@@ -38,7 +38,7 @@ const later = <T extends z.ZodType>(type: T) => type.nullable().default(null);
 
 const measure = later(z.number().min(0));
 
-/** What its app said that it needs when it was submitted. */
+/** What its app declared that it needs when the job was submitted. */
 const needs = z.object({
   gpu: z.enum(gpuUses),
   gpuMemory: measure,
@@ -55,7 +55,7 @@ const jobRequest = z.object({
   needs: needs.default(unknownNeeds),
   acceptedOptions: z.array(z.string()),
   tag: z.string().nullable(),
-  /** Whether the client said that nothing sent tells who somebody is. */
+  /** Whether the client stated that nothing it sent identifies a person. */
   deidentified: z.boolean(),
   /** Names of the first input files, as the client sent them. */
   inputs: z.array(z.string()),
@@ -81,7 +81,7 @@ const jobRecord = z.object({
   /** What kind of error it is, if that is known. */
   kind: later(z.enum(jobErrorKinds)),
   createdAt: time,
-  /** Bytes of its submission. */
+  /** Size of its submission in bytes. */
   uploadBytes: z.number().min(0),
   startedAt: later(time),
   finishedAt: later(time),
@@ -91,27 +91,30 @@ const jobRecord = z.object({
    * Number of files left in its output if it failed, up to the counting limit.
    */
   leftFiles: later(id),
-  /** What it used, as far as it was measured. In bytes; of the GPU memory, the most on any one GPU. */
+  /**
+   * What it used, as far as it was measured: peak memory in bytes, peak memory on any one GPU in bytes, and CPU time in seconds.
+   */
   peakMemory: measure,
   peakGpuMemory: measure,
   cpuSeconds: measure,
-  /** Of its command; null before its end, and if it never ran. */
+  /** Exit code of its command; null before its end, and if the command never ran. */
   exitCode: later(z.number().int()),
   /**
-   * Whether the program of `serve --on-end` is to be run for its end, or was about to be; null if it need not be.
+   * Whether the program of `serve --on-end` must still run for its end (`due`) or was about to run (`begun`); null if it need not
+   * run.
    */
   endNotice: later(z.enum(['due', 'begun'])),
   /** Bytes of its result, as counted by `resultSize`; null without one. */
   resultBytes: measure,
   /** Until when it is kept, as announced at its end: a later server keeps that promise. */
   expiresAt: later(time),
-  /** The same on the monotonic clock. */
+  /** `expiresAt` on the monotonic clock. */
   expiresAtBootTime: later(bootTime),
   /** When its result was fetched to the last byte; null until then. */
   fetchedAt: later(time),
   /** When its run time is used up, on the monotonic clock; null before it runs, and without a limit. */
   limitAtBootTime: later(bootTime),
-  /** Whether it has run out of memory once, and has its devices to itself since then. */
+  /** Whether it ran out of memory once, and has had its devices to itself since then. */
   isAlone: z.boolean().default(false),
   gpus: z.array(id).default([]),
   gpuUuids: z.array(z.string()).default([]),
@@ -122,9 +125,9 @@ const jobRecord = z.object({
   start: later(z.enum(jobStarts)),
   /** The version of its app when its command began; null if that is not known. */
   appVersion: later(z.string()),
-  /** Somebody asked for its end: it then counts as killed, however its command ends. */
+  /** Whether somebody asked to end it: it then counts as killed, however its command ends. */
   killRequested: z.boolean().default(false),
-  /** Who asked first. */
+  /** Who first asked to end it. */
   killCause: z.enum(Object.keys(killErrors) as [KillCause, ...KillCause[]]).default('user'),
 });
 
@@ -133,11 +136,11 @@ type DeepReadonly<T> = T extends object ? { readonly [Key in keyof T]: DeepReado
 /** `job.json`: the request and every transition. Times are ISO 8601. */
 export type JobRecord = DeepReadonly<z.infer<typeof jobRecord>>;
 
-/** The request, with all that is needed to run the job but its list of files, which may be long and is not kept in memory. */
+/** The request: all that is needed to run the job except its list of files, which may be long and is not kept in memory. */
 export type JobRequest = JobRecord['request'];
 export type JobFiles = DeepReadonly<z.infer<typeof jobFiles>>;
 
-/** What a record says of a job that has no devices. */
+/** The fields of the record of a job that has no devices. */
 export const notPlaced = {
   startedAt: null,
   limitAtBootTime: null,

@@ -2,7 +2,7 @@ import type { Owner } from '../../access/index.js';
 import { treeSize } from './disk-use.js';
 import type { Job } from './job.js';
 
-/** Which jobs of the list are asked for. */
+/** Which jobs of the list are requested. */
 export interface JobPage {
   readonly isWanted: (job: Job) => boolean;
   readonly limit: number;
@@ -10,11 +10,11 @@ export interface JobPage {
   readonly before: Job | null;
 }
 
-/** Keys of different owners never match. Null without a key. */
+/** Combines an owner with an idempotency key, so that keys of different owners never match. Null without a key. */
 export const keyOf = (owner: Owner, idempotencyKey: string | null): string | null =>
   idempotencyKey === null ? null : JSON.stringify([owner, idempotencyKey]);
 
-/** The jobs that the server keeps, by id and by idempotency key, and the bytes that each keeps on the disk. */
+/** The jobs that the server keeps, by id and by idempotency key, and the bytes that each occupies on the disk. */
 export class JobTable {
   readonly #byId = new Map<string, Job>();
   readonly #byKey = new Map<string, Job>();
@@ -50,7 +50,7 @@ export class JobTable {
     if (key !== null) this.#byKey.delete(key);
   }
 
-  /** Measures what is left of a job that has ended, or what an earlier server's job keeps. */
+  /** Measures the disk space of a job that has ended, or of a job of an earlier server. */
   measure(job: Job): void {
     this.#measuring = this.#measuring.then(async () => {
       job.keptBytes = await treeSize(job.directory.path);
@@ -58,31 +58,31 @@ export class JobTable {
     this.#lastOf.set(job.request.owner, this.#measuring);
   }
 
-  /** Resolves when the jobs of this owner that have ended are measured. */
+  /** Resolves when all jobs of this owner that have ended have been measured. */
   async measuredOf(owner: Owner): Promise<void> {
     await this.#lastOf.get(owner);
   }
 
-  /** Resolves when all jobs that have ended are measured. */
+  /** Resolves when all jobs that have ended have been measured. */
   async measured(): Promise<void> {
     await this.#measuring;
   }
 
-  /** In no particular order. */
+  /** All jobs, in no particular order. */
   values(): IterableIterator<Job> {
     return this.#byId.values();
   }
 
-  /** Newest first. If two were accepted at the same time, the one found last comes first. */
+  /** All jobs, newest first. Of two jobs accepted at the same time, the one found last comes first. */
   list(): Job[] {
-    // All times have the same form, so their texts are in their order.
+    // All times have the same format, so they can be compared as text.
     const later = ({ record: a }: Job, { record: b }: Job) => (a.createdAt < b.createdAt ? 1 : -1);
     return [...this.#byId.values()]
       .reverse()
       .sort((a, b) => (a.record.createdAt === b.record.createdAt ? 0 : later(a, b)));
   }
 
-  /** Some of the jobs, newest first. */
+  /** One page of the jobs, newest first. */
   page({ isWanted, limit, before }: JobPage): Job[] {
     const all = this.list();
     const from = before === null ? 0 : all.indexOf(before) + 1;

@@ -25,21 +25,21 @@ const secondsBetween = (start: string, end: string): number =>
   Math.max(0, (Date.parse(end) - Date.parse(start)) / 1000);
 
 /**
- * When a command ended. The job could have written the time itself, so the time is limited to between its start and now.
+ * When a command ended. The job could have written the reported time itself, so the time is clamped to between its start and now.
  */
 function endBetween(startedAt: string, reported: string, now: number): string {
   const time = Math.min(Math.max(Date.parse(reported), Date.parse(startedAt)), now);
   return new Date(time).toISOString();
 }
 
-/** A job may use so many times what its app declares before its log says so: declared needs are never exact. */
+/** The log reports a job that uses more than this factor times what its app declares: declared needs are never exact. */
 const tolerance = 1.1;
 
 /** The states that each state may change to. A final state never changes. */
 const transitions: Readonly<Record<JobState, readonly JobState[]>> = {
   queued: ['waiting', 'running', 'error', 'killed'],
   waiting: ['running', 'error', 'killed'],
-  // It waits again if a fault of the machine kept its program from starting.
+  // A job waits again if a fault of the machine kept its program from starting, or before its second run.
   running: ['waiting', 'done', 'error', 'killed'],
   done: [],
   error: [],
@@ -68,7 +68,7 @@ export class Deadline {
     return this.length - (this.clock.monotonic() - this.#monotonic);
   }
 
-  /** The same as a date, by the wall clock as it is set now. */
+  /** The same as a date, according to the wall clock at the moment. */
   get date(): Date {
     const moved = this.clock.now() - this.#wall - (this.clock.monotonic() - this.#monotonic);
     return new Date(this.#wall + this.length + (Math.abs(moved) > clockTolerance ? moved : 0));
@@ -79,7 +79,7 @@ export class Deadline {
 export interface JobContext {
   /** Whether a program of the admin is run for each end: `serve --on-end`. */
   readonly areEndsNoticed: boolean;
-  /** Announces each transition. */
+  /** Where transitions are announced. */
   readonly events: ServerEvents;
   readonly clock: Clock;
   readonly report: Report;
@@ -89,9 +89,9 @@ export interface JobContext {
 export type EndFacts = Partial<Pick<JobRecord, 'isRefused' | 'kind' | 'leftFiles' | 'resultBytes'>>;
 
 /**
- * One job: a state machine over its record. Each transition is saved before it is shown and announced. If the disk fails,
- * an end is shown anyway, and saved when that is possible.
- * Emits `change` at every transition and `log` when the service wrote a line of its own.
+ * One job: a state machine over its record. Each transition is saved before it is shown and announced. If the disk fails, an end
+ * is shown anyway, and saved when that is possible. Emits `change` at every transition and `log` when the service has written a
+ * line.
  */
 export class Job extends EventEmitter<{ change: []; log: [] }> {
   #record: JobRecord;
@@ -100,16 +100,16 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #turn: Promise<unknown> = Promise.resolve();
   /** What changes with its end, from the moment it is decided. After that, no other transition is shown or started. */
   #lastStep: Partial<JobRecord> | null = null;
-  /** On the monotonic clock; null if the command did not start under this server. */
+  /** When the command started, on the monotonic clock; null if it did not start under this server. */
   #begunAt: number | null = null;
   /** When its command ended (ISO 8601); null before that, and for a job that had ended under an earlier server. */
   #commandEndedAt: string | null = null;
   #hasLogFailed = false;
   #hasLoggedPlace = false;
   #unloggedPlace: string | null = null;
-  /** Whether the version of its app is known, or will not be. */
+  /** Resolves when the version of its app is known, or will not become known. */
   #versionSettled: Promise<unknown> = Promise.resolve();
-  /** False from the end of its command until it is known whether the app is still of the version that it began with. */
+  /** False from the end of its command until it is known whether its app still has the version that the command began with. */
   #isVersionCompared = true;
   /** When it is removed, once that is known. */
   expiry: Deadline | null = null;
@@ -118,13 +118,13 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
    * What it writes counts once it has ended.
    */
   keptBytes: number | null = null;
-  /** Whether what it wrote was removed before its time: it failed, and the disk is short of space. */
+  /** Whether its files were removed early because it failed and the disk was short of space. */
   isCleared = false;
-  /** Bytes, from the start of its archive, that clients have been sent, in one download or several consecutive ones. */
+  /** Number of bytes that clients were sent from the start of its archive, in one download or several consecutive ones. */
   #sent = 0;
   #isLeft = false;
 
-  /** @param isRestored whether it is from an earlier server, whose lines in the log must not be repeated */
+  /** @param isRestored whether the job is from an earlier server, whose log lines must not be repeated */
   constructor(
     readonly directory: JobDirectory,
     record: JobRecord,
@@ -142,7 +142,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#record.id;
   }
 
-  /** How events identify it. */
+  /** What identifies it in events. */
   get facts(): JobFacts {
     const { app, operation, owner } = this.request;
     return { id: this.id, app, operation, owner };
@@ -164,12 +164,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return isFinal(this.#record.state);
   }
 
-  /** Somebody asked for its end. */
+  /** Whether somebody asked to end it. */
   get killRequested(): boolean {
     return this.#record.killRequested;
   }
 
-  /** Who asked for its end first; null if nobody has. */
+  /** Who first asked to end it; null if nobody has. */
   get killCause(): KillCause | null {
     return this.killRequested ? this.#record.killCause : null;
   }
@@ -180,7 +180,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return state === 'running' ? { gpus, gpuUuids, cpuSlots } : null;
   }
 
-  /** It waits, or its position in the queue has changed. */
+  /** Records that it waits, or that its position in the queue has changed. */
   async wait(waiting: Waiting): Promise<void> {
     this.#waiting = waiting;
     if (this.state === 'waiting') return;
@@ -193,7 +193,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#commandEndedAt ?? this.#record.finishedAt ?? this.#now;
   }
 
-  /** The wall clock's time (ISO 8601). */
+  /** The current time by the wall clock (ISO 8601). */
   get #now(): string {
     return new Date(this.context.clock.now()).toISOString();
   }
@@ -228,7 +228,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#note({ peakMemory, peakGpuMemory, cpuSeconds, exitCode, ranFor });
   }
 
-  /** What it used over a tenth more of than its app declares. */
+  /** The resources of which it used over a tenth more than its app declares. */
   get overuse(): EndedJob['overuse'] {
     const { peakMemory, peakGpuMemory } = this.#record;
     const { memory, gpuMemory } = this.request.needs;
@@ -238,8 +238,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * It has got devices and is about to start.
-   * @param start whether it finds its app loaded; null for an app that does not stay loaded
+   * Records that it was given devices and is about to start.
+   * @param start whether its app is loaded already; null for an app that does not stay loaded
    */
   async run(grant: Grant, start: JobStart | null): Promise<void> {
     this.#waiting = null;
@@ -249,24 +249,27 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     await this.#become('running', { ...grant, start, startedAt: this.#now, limitAtBootTime });
   }
 
-  /** It is to run once more, with its devices to itself: what is known of its first run no longer counts. */
+  /** Prepares it to run once more, with its devices to itself: what is known of its first run no longer counts. */
   async retryAlone(): Promise<void> {
     this.#begunAt = null;
     this.#commandEndedAt = null;
     await this.#become('waiting', { ...notPlaced, isAlone: true, ranFor: null, exitCode: null });
   }
 
-  /** The app that it was supposed to find loaded was gone. Saved with its end. */
+  /** Records that its app, which should have been loaded already, was gone. Saved with its end. */
   notWarm(): void {
     if (this.#record.start === 'warm') this.#note({ start: 'cold' });
   }
 
-  /** Its command begins with this version of its app. Recorded when it is known, which may be after the job's end. */
+  /** Records the version of its app with which its command begins. It may become known only after the job's end. */
   noteVersion(known: Promise<string | null>): void {
     this.#versionSettled = known.then((version) => this.#setVersion(version));
   }
 
-  /** Its command has ended, and this is the version of its app now, or null. If it differs, it is unclear which version ran. */
+  /**
+   * Compares the version of its app after its command has ended, if it is known, with the one at the start. If they differ, it is
+   * unclear which version ran, and none is recorded.
+   */
   noteVersionAtEnd(known: Promise<string | null>): void {
     this.#isVersionCompared = false;
     this.#versionSettled = Promise.all([known, this.#versionSettled]).then(([version]) => {
@@ -278,7 +281,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   #setVersion(appVersion: string | null): void {
     if (appVersion === this.#record.appVersion) return;
     this.#note({ appVersion });
-    // If this cannot be saved, the next server does not know it.
+    // If this cannot be saved, the next server does not know the version.
     this.#saveAgain().catch(() => {});
   }
 
@@ -287,12 +290,12 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#isVersionCompared ? this.#record.appVersion : null;
   }
 
-  /** Waits until the version of the app is known, or will not be, but only for so many milliseconds. */
+  /** Waits until the version of its app is known, or will not become known, but at most `timeout` milliseconds. */
   async versionKnown(timeout: number): Promise<void> {
     await Promise.race([this.#versionSettled, delay(timeout, undefined, { ref: false })]);
   }
 
-  /** Saves that somebody asked for its end, so that a later server knows it too. The first cause is kept. */
+  /** Saves that somebody asked to end it, so that a later server knows it too. The first cause is kept. */
   async requestKill(cause: KillCause): Promise<void> {
     this.#waiting = null;
     // In memory first, so that the job ends even if the disk is full.
@@ -301,7 +304,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Ends it. Only the first end counts. Never rejects.
+   * Ends the job. Only the first end counts. Never rejects.
    * @param facts what else is recorded about the end
    */
   async finish(state: FinalState, error: string | null, facts: EndFacts = {}): Promise<void> {
@@ -333,21 +336,21 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     if (!isSaved) void saved.then((isLate) => (isLate ? undefined : this.#saveLater()));
   }
 
-  /** Leaves its record to the next server. Resolves when this one does not write it any more. */
+  /** Leaves its record to the next server. Resolves when this server no longer writes it. */
   async leave(): Promise<void> {
     this.#isLeft = true;
     await this.#turn;
   }
 
-  /** Writes a line of the service into the log, unless an earlier server has written it. Never throws. */
+  /** Writes a line of the service to the log, unless an earlier server has written it. Never throws. */
   log(line: string): void {
     this.#keepPlace();
     this.#append(line, false);
   }
 
   /**
-   * Reports its place in the queue. The log keeps only the first and the last, since there may be hundreds; streams show each.
-   * Never throws.
+   * Reports its position in the queue. The log keeps only the first and the last, since there may be hundreds; streams show all
+   * of them. Never throws.
    */
   logPlace(line: string): void {
     if (this.#hasLoggedPlace) {
@@ -357,19 +360,19 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#hasLoggedPlace = true;
   }
 
-  /** The latest line about its place in the queue, which the log does not have yet, formatted as in the log. */
+  /** The latest line about its position in the queue, if the log does not have it yet, formatted as in the log. */
   get unloggedPlace(): Buffer | null {
     return this.#unloggedPlace === null ? null : Buffer.from(`${loggedLine(this.#unloggedPlace, true)}\n`);
   }
 
-  /** Writes the last place into the log. */
+  /** Writes the last reported position to the log. */
   #keepPlace(): void {
     const line = this.#unloggedPlace;
     this.#unloggedPlace = null;
     if (line !== null) this.#append(line, true);
   }
 
-  /** @param isRedraw the next line replaces it if lines can be redrawn */
+  /** @param isRedraw whether the next line replaces this one where lines can be redrawn */
   #append(line: string, isRedraw: boolean): void {
     try {
       if (this.isRestored && this.directory.hasLogged(line, isRedraw)) return;
@@ -384,15 +387,15 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
 
   /**
    * Records that a client was sent bytes of the archive. Once all of them were sent, the result counts as fetched.
-   * @param start of these bytes in the archive
-   * @param isWhole whether the answer ended as it was meant to
+   * @param start position of these bytes in the archive
+   * @param isWhole whether the response was sent completely
    */
   noteSent(start: number, bytes: number, size: number, isWhole: boolean): void {
     if (start <= this.#sent) this.#sent = Math.max(this.#sent, start + bytes);
     if (isWhole && this.#sent >= size) this.noteFetched();
   }
 
-  /** Its result has been fetched, so it may be removed early if the disk is short of space. */
+  /** Records that its result has been fetched, so that it may be removed early if the disk is short of space. */
   noteFetched(): void {
     if (this.#record.fetchedAt !== null) return;
     this.#note({ fetchedAt: this.#now });
@@ -400,7 +403,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     this.#saveAgain().catch(() => {});
   }
 
-  /** What it had left was removed before its time, because it failed and the disk is short of space. */
+  /** Records that its files are removed early, because it failed and the disk is short of space. */
   clear(): void {
     this.isCleared = true;
     this.#note({ leftFiles: 0 });
@@ -418,7 +421,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#inTurn(async () => {
       if (this.#record.endNotice !== 'due') return false;
       const begun = { endNotice: 'begun' as const };
-      // A job whose directory was removed is not found by a later server.
+      // If its directory was removed, a later server does not find the job.
       if (this.directory.exists()) await this.directory.save({ ...this.#record, ...begun });
       this.#note(begun);
       return true;
@@ -476,7 +479,8 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     return this.#inTurn(async () => {
       if (this.#lastStep) return;
       const step = this.#step(state, change);
-      // After a power cut, which ends all programs, a job starts again as it was accepted. Only a kill must survive.
+      // After a power cut, which ends all programs, a job starts again as it was accepted. Only the request to kill it must
+      // survive.
       await this.directory.save({ ...this.#record, ...step }, this.killRequested);
       if (!this.#lastStep) this.#show(step);
     });
@@ -494,7 +498,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
     const { events } = this.context;
     if (this.state === 'waiting') {
       const { waiting_for, queue_position } = this.view();
-      // Between two runs of a job it is not known yet.
+      // Between two runs of a job, it is not known yet what the job waits for.
       if (waiting_for !== null)
         events.tell('waiting', { ...facts, for: waiting_for, position: queue_position });
     } else if (this.state === 'running') {
@@ -543,7 +547,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   }
 
   /**
-   * Saves a fact that became known between two transitions, or after the last one. What replaces the record of the end must
+   * Saves a fact that became known between two transitions, or after the last one. A record that replaces the final one must
    * survive a power cut as well.
    */
   #saveAgain(): Promise<void> {
@@ -561,7 +565,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
         await this.#saveLast();
         return;
       } catch {
-        // It has been reported already.
+        // The failure has been reported already.
       }
     }
   }

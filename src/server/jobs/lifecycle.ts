@@ -50,7 +50,7 @@ import type { Trash } from './trash.js';
 
 /** What the server knows about the apps of jobs. */
 export interface JobApps {
-  /** The command of a job with these devices. @throws ServiceError if the app cannot be run any more */
+  /** The command of a job on these devices. @throws ServiceError if the app cannot be run any more */
   commandFor(request: JobRequest, directory: JobDirectory, grant: Grant): readonly string[];
   /** The version of an app as its files are now. Null if it has none. */
   versionOf(
@@ -60,7 +60,7 @@ export interface JobApps {
   accessOf(app: string): JobAccess;
   /** How a job's app is loaded on these devices, if it stays loaded; otherwise null. */
   residentFor(request: JobRequest, grant: Grant): Resident | null;
-  /** The sentence for an exit code by which an app's program says that memory ran out; null for any other code. */
+  /** A sentence for an exit code by which the program of an app reports that memory ran out; null for any other code. */
   explainOutOfMemory(app: string, exitCode: number): string | null;
 }
 
@@ -93,7 +93,7 @@ function timeLeft({ request: { timeLimit }, record, state }: Job, clock: Clock):
   if (timeLimit === null) return null;
   if (state !== 'running') return timeLimit * 1000;
   const { limitAtBootTime, startedAt } = record;
-  // After a reboot, only the wall clock is left.
+  // After a reboot, only the wall clock can be used.
   const byBoot = limitAtBootTime && secondsUntil(clock, limitAtBootTime);
   const left = byBoot ?? timeLimit - (clock.now() - Date.parse(startedAt ?? '')) / 1000;
   return Math.min(Math.max(left, 0), timeLimit) * 1000;
@@ -111,12 +111,12 @@ function inWords(cause: unknown): string {
 /** Takes one job from the queue to its end, whatever happens, including jobs that an earlier server left unfinished. */
 export class Lifecycle {
   readonly #packing = new AbortController();
-  /** Settles when nothing is packed any more. */
+  /** Settles when packing the result is over. */
   #packed: Promise<unknown> = Promise.resolve();
   #isLeft = false;
   #isExecuting = false;
   #disk: DiskLimit | null = null;
-  /** What is wrong with what it has written, once its limit is exceeded. */
+  /** Why it exceeds its disk limit, once it does. */
   #excess: string | null = null;
 
   constructor(
@@ -158,7 +158,7 @@ export class Lifecycle {
     void Promise.race([saved, delay(killSaveTimeout, undefined, { ref: false })]).then(() => this.#stop());
   }
 
-  /** Leaves the job to the next server, as it is. Resolves when this one writes nothing of its result any more. */
+  /** Leaves the job to the next server. Resolves when this server no longer writes its result. */
   async leave(): Promise<void> {
     this.#isLeft = true;
     this.#packing.abort();
@@ -211,7 +211,7 @@ export class Lifecycle {
     throw new Error('The executor reported no end of the job');
   }
 
-  /** The version of its app, whose files are looked at now; null if that fails. */
+  /** Determines the version of its app from the files as they are now; null if that fails. */
   #versionNow(): ReturnType<JobApps['versionOf']> {
     return this.deps.apps.versionOf(this.job.request.app).catch(() => null);
   }
@@ -253,7 +253,8 @@ export class Lifecycle {
     const { job } = this;
     if (job.state !== 'running') {
       if (grant.gpus.length > 0) job.log(`Assigned GPUs: ${grant.gpus.join(', ')}`);
-      // Looked at before the command reads them; read beside it, so that large weights do not delay it.
+      // The files of the app are examined before the command reads them, but their content is read while the command runs, so
+      // that large weights do not delay it.
       const version = this.#versionNow();
       if (!(await this.#whenThereIsRoom(() => job.run(grant, start ?? null)))) {
         this.#stop();
@@ -293,7 +294,10 @@ export class Lifecycle {
     await job.finish('error', error, { leftFiles: 0 });
   }
 
-  /** @returns whether the step was done; it is given up when the job is killed */
+  /**
+   * Takes a step as soon as the machine has room for it.
+   * @returns whether the step was done; false if the job was killed first
+   */
   #whenThereIsRoom(step: () => Promise<void>): Promise<boolean> {
     const { job } = this;
     return whenThereIsRoom(
@@ -360,7 +364,7 @@ export class Lifecycle {
     return outOfMemoryError(scarce, end, meaning, figures);
   }
 
-  /** Runs a job that ran out of memory once more, alone, if it asks for that, and ends it otherwise. */
+  /** Runs a job that ran out of memory once more, with its devices to itself, if the job requests that; otherwise ends it. */
   async #concludeOutOfMemory(error: string, end: Ended): Promise<void> {
     const { job } = this;
     // A job that exceeded its own limit would exceed it again.
@@ -376,7 +380,7 @@ export class Lifecycle {
     } else await this.#finishKilled();
   }
 
-  /** Removes the output and the records of the first run of a job that runs once more. Its log stays. */
+  /** Removes the output and the records of the first run before a second one. The log stays. */
   async #removeFirstTry(): Promise<void> {
     const { directory } = this.job;
     this.deps.executor.forget(directory);
@@ -406,7 +410,7 @@ export class Lifecycle {
       for (const note of notes) job.log(`Result: ${note}`);
       job.log(`Result: ${counted(files, 'file')}, ${formatBytes(bytes)}`);
     } catch (cause) {
-      // The next server reports its end.
+      // The next server reports the end of the job.
       if (this.#isLeft) return new Promise(() => {});
       const isOfDisk = isDiskFull(cause) || (isSystemError(cause) && !isShortage(cause));
       if (!isOfDisk) throw cause;

@@ -6,7 +6,7 @@ import { ServiceError, servicePrefix } from '../../contract/index.js';
 import { deferred, errorCode, isForbidden, NotOurFile, openOwnFile } from '../../files/index.js';
 import type { Job } from './job.js';
 
-/** Bytes that are searched for line ends at once. */
+/** Number of bytes read at once when lines are counted. */
 const countedAtOnce = 256 * 1024;
 
 const lineFeed = 0x0a;
@@ -25,7 +25,7 @@ const closedLog = lineFor('may not be opened by the server');
 
 /**
  * The line that explains why a log cannot be opened.
- * @throws what was thrown, if that may pass
+ * @throws the given error, if it may be temporary
  */
 function explain(cause: unknown): Buffer {
   if (isForbidden(cause)) return closedLog;
@@ -37,11 +37,11 @@ function explain(cause: unknown): Buffer {
 export interface OpenLog extends Disposable {
   /** Its size when it was opened, in bytes. */
   readonly size: number;
-  /** Reads into a buffer from a position on. Returns the number of bytes. */
+  /** Reads into a buffer from a position. Returns the number of bytes. */
   read(buffer: Buffer, length: number, position: number): Promise<number>;
 }
 
-/** A text in place of a log. */
+/** Presents a text as an open log. */
 const textAsLog = (text: Buffer): OpenLog => ({
   size: text.length,
   read: async (buffer, length, position) =>
@@ -49,7 +49,7 @@ const textAsLog = (text: Buffer): OpenLog => ({
   [Symbol.dispose]: () => {},
 });
 
-/** Opens the log of a job for reading. One that cannot be opened is replaced by a line that says why. */
+/** Opens the log of a job for reading. If that fails, a line that says why takes the place of the log. */
 export function openLog(job: Job): OpenLog {
   let descriptor: number;
   try {
@@ -149,17 +149,17 @@ class ChangeSignal {
 export type LogPiece =
   /** Complete lines of the file, valid until the next piece is requested. */
   | { readonly kind: 'lines'; readonly lines: Buffer }
-  /** A line that only streams have: its place in the queue, which the next one replaces. */
+  /** A line that only streams have: the position of the job in the queue. The next such line replaces it. */
   | { readonly kind: 'place'; readonly line: Buffer }
-  /** The log file now has the last place that was sent, so it is not sent again. */
+  /** The log file now contains the last position that was sent, so that position is not sent again. */
   | { readonly kind: 'placeKept' }
   | { readonly kind: 'silence' };
 
 /**
- * Reads a job's log from a position on, and follows it until the job has ended and the last line is read. Nothing is
- * queued: a slow reader only slows itself down.
+ * Reads a job's log from a position on, and follows it until the job has ended and the last line is read. Nothing is queued: a
+ * slow reader only slows itself down.
  * @param since number of lines to skip
- * @param silence milliseconds without a line after which it says so, repeatedly
+ * @param silence milliseconds without a line after which a `silence` piece is sent, repeatedly
  */
 export async function* readLog(
   job: Job,
@@ -208,7 +208,7 @@ export async function* readLog(
         }
         if (start < end) yield { kind: 'lines', lines: buffer.subarray(start, end) };
         buffer = chunk;
-        // A read that did not fill the buffer has got everything.
+        // A read that did not fill the buffer has reached the end of the file.
         if (isLast || bytesRead === space) continue;
       } else if (isLast) {
         return;

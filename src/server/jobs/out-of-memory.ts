@@ -2,8 +2,8 @@ import { formatBytes } from '../../contract/index.js';
 import type { Ended } from '../executors/index.js';
 
 /**
- * What programs print when memory runs out, in any language of the system: CUDA, its libraries, PyTorch, CuPy and TensorRT; ONNX
- * Runtime, TensorFlow and JAX; Python, C++, ITK, PyTorch on the CPU and Node.
+ * What programs print when memory runs out, whatever the language of the system: CUDA, its libraries, PyTorch, CuPy and TensorRT;
+ * ONNX Runtime, TensorFlow and JAX; Python, C++, ITK, PyTorch on the CPU and Node.
  */
 const ofGpus =
   /(CUDA|HIP|MPS|cuda runtime)\b.{0,40}\bout of memory|(torch|cuda\.memory)\.OutOfMemoryError|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation|_ALLOC_FAILED\b|Error Code 2: OutOfMemory\b/;
@@ -17,7 +17,7 @@ export type Scarce = 'GPU memory' | 'memory';
 
 /**
  * Which memory a command ran out of; null if that is not why it ended.
- * @param isSaid whether its exit code says so
+ * @param isSaid whether its exit code says that memory ran out
  * @param tail the last lines of its log
  */
 export function whatRanOut(end: Ended, hasGpus: boolean, isSaid: boolean, tail: () => string): Scarce | null {
@@ -32,16 +32,19 @@ export function whatRanOut(end: Ended, hasGpus: boolean, isSaid: boolean, tail: 
   return ofMachine.test(text) ? 'memory' : null;
 }
 
-/** Bytes; null for what is not known. */
+/** In bytes; null for a figure that is not known. */
 interface Figures {
-  /** All of the smallest of its GPUs, or what a job may use. */
+  /** Total memory of the smallest of its GPUs, or the memory that a job may use. */
   readonly available: number | null;
   readonly declared: number | null;
-  /** At most at a time. */
+  /** Peak use. */
   readonly used: number | null;
 }
 
-/** The error of a job that ran out of memory, with the figures that are known. @param meaning of its exit code */
+/**
+ * The error of a job that ran out of memory, with the figures that are known. @param meaning what its exit code means; null if it
+ * has no special meaning
+ */
 export function outOfMemoryError(
   scarce: Scarce,
   { error, signal, exitCode }: Ended,

@@ -3,9 +3,9 @@ import { counted, FieldError, formatBytes, ServiceError } from '../../contract/i
 import { type DeviceRequest, gpusOf } from '../executors/index.js';
 import type { JobTable } from './job-table.js';
 
-/** The limits of owners, as they are now; null for none. */
+/** The current limits of owners; null means no limit. */
 export interface OwnerLimits {
-  /** Jobs that an owner may have at once, while further ones wait. */
+  /** Number of active jobs that an owner may have at once; further jobs wait. */
   readonly maxJobs: (owner: Owner) => number | null;
   /** Bytes that an owner may keep. */
   readonly maxKept: (owner: Owner) => number | null;
@@ -46,7 +46,7 @@ const maxWaiting = 1000;
 
 const capitalised = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** The error for an owner whose jobs keep too much to accept another submission or upload. */
+/** The error for an owner whose jobs occupy too much space to accept another submission or upload. */
 const keptFull = (owner: Owner, kept: number, { max, whose }: Limit): ServiceError =>
   new ServiceError(
     'keptFull',
@@ -79,8 +79,8 @@ export function checkGpus(
 }
 
 /**
- * Counts what each owner has, and holds owners to the limits of their token or its role. Submissions in progress count, so
- * that many at once do not slip through.
+ * Counts what each owner has, and enforces the limits of the owner's token or of its role. Submissions in progress count as well,
+ * so that many at once cannot exceed a limit.
  */
 export class Owners {
   /** Submissions in progress that may become jobs, with the bytes that each takes of what its owner may keep. */
@@ -113,7 +113,7 @@ export class Owners {
 
   /**
    * Takes a place among the active jobs for a submission, which `release` gives back.
-   * @param stated bytes of the request; undefined if it does not say
+   * @param stated bytes of the request; undefined if the request does not say
    * @throws ServiceError `busy` or `keptFull`; the message says which limit, whose it is, and how large
    */
   take(principal: Principal, stated: number | undefined): Allowed & { release(): unknown } {
@@ -140,7 +140,8 @@ export class Owners {
   }
 
   /**
-   * Bytes that all uploads of an owner may keep, beside its jobs and the forms in progress; null for no limit.
+   * Bytes that all uploads of an owner together may occupy, in addition to its jobs and the submissions in progress; null for no
+   * limit.
    * @param length bytes of a new upload
    * @throws ServiceError `uploadTooLarge` or `keptFull`
    */
@@ -162,8 +163,8 @@ export class Owners {
   }
 
   /**
-   * Shared places that jobs and submissions take. A job that waits for its owner's limit takes none: otherwise one owner
-   * could fill them all.
+   * Number of shared places that jobs and submissions take. Jobs beyond the limit of their owner take none: otherwise one owner
+   * could fill all places.
    */
   get #takenPlaces(): number {
     const active = [...this.jobs.values()].filter(({ isFinal }) => !isFinal);
@@ -177,7 +178,10 @@ export class Owners {
     return sumOf(shared);
   }
 
-  /** Up to `maxWaiting` jobs beyond an owner's limit wait for their turn. If the limit is 0, they would wait for ever. */
+  /**
+   * Checks whether an owner may submit another job. Up to `maxWaiting` jobs beyond the owner's limit wait for their turn. With a
+   * limit of 0 they would wait for ever, so none are accepted.
+   */
   #checkJobs({ name, limits: { max_jobs: limit } }: Principal, { active, submissions }: Use): void {
     const own = active + submissions;
     if (limit === null || own < limit.max) {

@@ -14,14 +14,14 @@ const maxTimerDelay = 2 ** 31 - 1;
 /** Shortest extension, in milliseconds, when a job's time is prolonged during a download. */
 const shortestProlonging = 1000;
 
-/** Something that may be removed when the disk is short. */
+/** Something that may be removed when the disk is short of space. */
 export interface Evictable {
   readonly owner: Owner;
   /** The job whose files these are; absent for an upload. */
   readonly id?: string;
   /** Bytes of the disk that this frees. */
   readonly bytes: number;
-  /** Resolves when they are free. */
+  /** Removes it. Resolves when the bytes are free. */
   readonly remove: () => Promise<void>;
 }
 
@@ -29,9 +29,9 @@ export interface RetentionDeps {
   readonly jobs: JobTable;
   readonly expired: ExpiredJobs;
   readonly trash: Trash;
-  /** Milliseconds that a job is kept at least: after its end, after its last download, and after a server start. */
+  /** Minimum time in milliseconds that a job is kept after its end, after its last download, and after a server start. */
   readonly grace: number;
-  /** Jobs that have ended and that an owner may keep. */
+  /** Maximum number of ended jobs that an owner may keep. */
   readonly maxKeptJobs: number;
   readonly events: ServerEvents;
   readonly clock: Clock;
@@ -43,21 +43,21 @@ export interface RetentionDeps {
  * request.
  */
 export class Retention {
-  /** What cancels the timer of each job. */
+  /** Functions that cancel the timers of jobs, by id. */
   readonly #timers = new Map<string, () => void>();
   /** How many downloads of a job are in progress, and whether it was removed meanwhile. */
   readonly #downloads = new Map<string, { count: number; isRemoved: boolean }>();
 
   constructor(private readonly deps: RetentionDeps) {}
 
-  /** Starts the time of a job that has just ended. */
+  /** Starts the retention period of a job that has just ended. */
   schedule(job: Job): void {
     this.#keep(job, this.#lengthOf(job));
   }
 
   /**
-   * Starts the time of a job that ended under an earlier server: as announced at its end, but at least a grace period,
-   * since nobody could fetch a result while there was no server. After a reboot, only the wall clock can be used. Within
+   * Starts the retention period of a job that ended under an earlier server: as announced at its end, but at least a grace
+   * period, since nobody could fetch a result while there was no server. After a reboot, only the wall clock can be used. Within
    * a boot, a clock that was set forward shortens nothing; one that was set back keeps no job longer than requested.
    */
   restore(job: Job): void {
@@ -70,8 +70,8 @@ export class Retention {
   }
 
   /**
-   * Keeps a job from being removed. Returns a function that ends this and may be called repeatedly. The job is then kept
-   * for another grace period at least, so that a download that broke off can be resumed.
+   * Keeps a job from being removed. Returns a function that ends this and may be called repeatedly. The job is then kept for at
+   * least another grace period, so that an interrupted download can be resumed.
    */
   delayExpiry(job: Job): () => void {
     const downloads = this.#downloads.get(job.id) ?? { count: 0, isRemoved: false };
@@ -90,8 +90,8 @@ export class Retention {
   }
 
   /**
-   * Those of these jobs that may be removed before their time, oldest first: jobs whose results were fetched, and failed or
-   * killed jobs whose files are still there. None of them is being downloaded.
+   * Which of these jobs may be removed early, oldest first: jobs whose results were fetched, and failed or killed jobs whose
+   * files still exist. Jobs that are being downloaded are left out.
    */
   #early(jobs: readonly Job[]): { readonly fetched: Job[]; readonly failed: Job[] } {
     const ended = ({ record }: Job) => record.finishedAt ?? record.createdAt;
@@ -105,7 +105,7 @@ export class Retention {
     return { fetched, failed };
   }
 
-  /** What may be removed when the disk is short: fetched jobs first, then the files of failed ones. */
+  /** What may be removed when the disk is short of space: fetched jobs first, then the files of failed ones. */
   evictable(): Evictable[] {
     const { jobs, trash } = this.deps;
     const { fetched, failed } = this.#early([...jobs.values()]);
@@ -124,8 +124,9 @@ export class Retention {
   }
 
   /**
-   * Makes sure that one more job of an owner can be kept: the oldest whose result was fetched goes, else the oldest that failed.
-   * @param ended how many of their jobs have ended
+   * Makes sure that one more job of an owner can be kept. If necessary, removes the oldest job whose result was fetched, or else
+   * the oldest that failed.
+   * @param ended how many jobs of this owner have ended
    * @throws ServiceError `keptFull`
    */
   async keepFewer(owner: Owner, ended: number): Promise<void> {
@@ -144,8 +145,8 @@ export class Retention {
   }
 
   /**
-   * Removes a job that has ended, at once. A download in progress is not interrupted: the files are deleted when it is
-   * over. Resolves when they are gone, or are going to be deleted.
+   * Removes a job that has ended, at once. A download in progress is not interrupted: the files are deleted when it is over.
+   * Resolves when the files are gone, or will be deleted after the download.
    */
   async remove(job: Job, cause: GoneCause = 'removed'): Promise<void> {
     this.#timers.get(job.id)?.();
@@ -192,8 +193,8 @@ export class Retention {
   }
 
   /**
-   * From here on the job is gone for everybody. This is recorded before its files are removed, so that the next start can
-   * finish the removal.
+   * Makes the job unavailable to everybody. This is recorded before its files are removed, so that the next start can finish the
+   * removal.
    */
   #forget(job: Job, cause: GoneCause): void {
     const { jobs, events, expired, report } = this.deps;

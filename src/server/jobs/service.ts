@@ -33,7 +33,7 @@ export interface JobServiceDeps
     Pick<LifecycleDeps, 'apps'>,
     Pick<AdmissionDeps, 'limits' | 'uploads' | 'isUpgraded'>,
     Pick<RetentionDeps, 'maxKeptJobs'> {
-  /** It is locked by this server. */
+  /** Path of the data directory, which this server has locked. */
   readonly dataDirectory: string;
   /** Jobs that may be active at once. */
   readonly maxJobs: number;
@@ -62,7 +62,7 @@ export interface SubmissionFacts {
 /** Whether active jobs are killed, or left to the next server, when the server stops. */
 export type OnExit = 'kill' | 'keep';
 
-/** Owns the state of all jobs. It knows no transport. */
+/** Owns the state of all jobs. Knows nothing about the transport. */
 export class JobService {
   /** The options that new jobs may request. */
   readonly terms: JobTerms;
@@ -102,7 +102,7 @@ export class JobService {
 
   /**
    * Loads the jobs of the data directory. Removes only submissions that were never accepted, and jobs that are recorded as
-   * expired. Sets aside entries that are damaged or not ours. Starts nothing.
+   * expired. Sets aside entries that are damaged or do not belong to this service. Starts nothing.
    */
   async load(): Promise<{ readonly ended: number; readonly active: number }> {
     this.#trash.empty();
@@ -148,7 +148,7 @@ export class JobService {
     for (const job of jobs.filter((each) => !isRunning(each))) this.#goOn(job);
   }
 
-  /** Continues a job whose record cannot be read now. Until it can be, the devices of its command stay reserved. */
+  /** Continues a job once its record can be read. Until then, the devices of its command stay reserved. */
   async #readLater(directory: JobDirectory): Promise<void> {
     const release = this.deps.executor.reserve(directory);
     const stored = await this.#unreadable.readable(directory);
@@ -212,7 +212,8 @@ export class JobService {
   }
 
   /**
-   * Bytes that all uploads of an owner may keep, beside its jobs; null for no limit. Waits until the use of its jobs is known.
+   * Bytes that all uploads of an owner together may occupy, in addition to its jobs; null for no limit. Waits until the disk use
+   * of its jobs is known.
    * @param length bytes of a new upload
    * @throws ServiceError `uploadTooLarge`, `keptFull` or `shuttingDown`
    */
@@ -234,8 +235,8 @@ export class JobService {
   }
 
   /**
-   * The job with this id, as far as the sender may see it: somebody else's job is unknown to them. If its record cannot
-   * be read, the owner is not known, and only an admin is told about it.
+   * The job with this id, if the sender may see it: other people's jobs count as unknown. If its record cannot be read, its owner
+   * is not known, so only an admin learns that the job exists.
    * @throws ServiceError `unknownJob` or `expired`
    */
   get(id: string, principal: Principal): Job {
@@ -246,7 +247,7 @@ export class JobService {
     throw new ServiceError('unknownJob', wireDetails.unknownJob);
   }
 
-  /** The jobs for whose end the admin's program was to be run, and was not because the server stopped. */
+  /** The ends of jobs for which the admin's program was to run, but did not because the server stopped. */
   unnoticedEnds(): EndedJob[] {
     return this.list().flatMap((job) => (job.record.endNotice === 'due' ? (job.end() ?? []) : []));
   }
@@ -258,7 +259,7 @@ export class JobService {
    */
   async beginEndNotice(end: EndedJob): Promise<EndedJob | null> {
     const job = this.#jobs.get(end.id);
-    // Only what has just ended can be removed already: a job that ended earlier is loaded with its record.
+    // A job that is missing here has just ended and been removed: a job that ended earlier is loaded with its record.
     if (!job) return end;
     await job.versionKnown(versionWait);
     return (await job.beginEndNotice()) ? { ...end, version: job.version } : null;
@@ -280,12 +281,12 @@ export class JobService {
     return this.#active.size;
   }
 
-  /** Newest first. */
+  /** All jobs, newest first. */
   list(): Job[] {
     return this.#jobs.list();
   }
 
-  /** Some of the jobs, newest first. */
+  /** One page of the jobs, newest first. */
   page(page: JobPage): Job[] {
     return this.#jobs.page(page);
   }
@@ -313,13 +314,13 @@ export class JobService {
       const detail = `Job ${job.id} is ${job.state}; kill it first, or wait for its end`;
       throw new ServiceError('jobActive', detail);
     }
-    // From here on, later steps must not rely on its directory.
+    // The last steps of its run may still rely on its directory, so they are awaited first.
     await this.#active.get(job.id)?.end;
     const removed = this.#retention.remove(this.get(job.id, theAdmin));
     await Promise.race([removed, delay(removalTimeout, undefined, { ref: false })]);
   }
 
-  /** Bytes that can be freed for an owner who is about to keep so many more. Removes nothing. */
+  /** Bytes that can be freed for an owner who is about to keep `more` bytes. Removes nothing. */
   async evictable(owner: Owner, more: number): Promise<number> {
     let sum = 0;
     for (const { bytes } of await this.#evictions(owner, more)) sum += bytes;
@@ -327,9 +328,9 @@ export class JobService {
   }
 
   /**
-   * Makes room on the disk, as `#evictions` says.
-   * @param bytes that are missing
-   * @returns false if so much cannot be freed; then nothing is removed
+   * Makes room on the disk, in the order of `#evictions`.
+   * @param bytes how many are missing
+   * @returns false if that many cannot be freed; nothing is removed then
    */
   async makeRoom(bytes: number, requester: Owner): Promise<boolean> {
     const chosen: Evictable[] = [];
@@ -348,9 +349,10 @@ export class JobService {
   }
 
   /**
-   * What may be removed to make room for a requester: first their own files, then those of owners who keep more than they do,
-   * starting with the owner who keeps most. Nobody loses files to somebody who keeps more. Of each owner, uploads that nobody needs now go first, then jobs
-   * whose results were fetched, then what failed jobs left. A result that nobody has fetched stays as long as promised.
+   * What may be removed to make room for a requester: first the requester's own files, then files of owners who keep more than
+   * the requester, starting with the owner who keeps most. Nobody loses files to somebody who keeps more. Among the files of one
+   * owner, uploads that nobody needs now go first, then jobs whose results were fetched, then the files of failed jobs. A result
+   * that nobody has fetched stays as long as promised.
    * @param more bytes that the requester is about to keep
    */
   async #evictions(requester: Owner, more: number): Promise<Evictable[]> {
@@ -391,7 +393,7 @@ export class JobService {
     return this.#retention.delayExpiry(job);
   }
 
-  /** From here on, accepts no new jobs. Kills the active ones, or leaves them to the next server. */
+  /** Stops accepting new jobs. Kills the active ones, or leaves them to the next server. */
   async close(onExit: OnExit): Promise<void> {
     this.#admission.isClosed = true;
     this.#retention.close();

@@ -38,7 +38,7 @@ export type Found =
     }
   /** A directory with the name of a job whose record is temporarily unreadable. */
   | { readonly kind: 'unreadable'; readonly directory: JobDirectory; readonly why: string }
-  /** Not ours. */
+  /** Neither a job nor a submission of this service. */
   | { readonly kind: 'foreign'; readonly path: string; readonly why: string };
 
 /**
@@ -133,9 +133,9 @@ type Damaged = Extract<Found, { kind: 'damaged' }>;
 type Unreadable = Damaged | Extract<Found, { kind: 'unreadable' }>;
 
 /**
- * Jobs whose records cannot be read. A job with a damaged record continues as it was accepted if that record still
- * exists; otherwise it is set aside once its command has ended. A job whose record gives a read error stays where it is
- * and is tried again, since a disk may fail only for a moment. Running commands go on meanwhile.
+ * Jobs whose records cannot be read. A job with a damaged record continues as it was accepted if that record still exists;
+ * otherwise it is set aside once its command has ended. A job whose record cannot be read because of a disk error stays where it
+ * is and is retried, since a disk may fail only for a moment. Running commands continue meanwhile.
  */
 export class UnreadableJobs {
   readonly #waiting = new Map<string, JobDirectory>();
@@ -148,14 +148,15 @@ export class UnreadableJobs {
     private readonly report: Report,
   ) {}
 
-  /** Their directories. */
+  /** Directories of the jobs that cannot be read at the moment. */
   get directories(): readonly JobDirectory[] {
     return [...this.#waiting.values()];
   }
 
   /**
    * Sets a job aside, or keeps it for another try.
-   * @returns the job as it was accepted if its record is damaged, as by a power cut; then it is not kept here
+   * @returns the job as it was accepted if its record is damaged, for example by a power cut; it is then not kept for another
+   *   try
    */
   add(unreadable: Unreadable): StoredJob | undefined {
     const { directory, why } = unreadable;

@@ -22,7 +22,7 @@ const retryPause = 10 * 60_000;
  */
 export class Trash {
   readonly #directory: string;
-  /** How to retry, by directory that could not be removed. */
+  /** Functions that retry a removal, by the directory that could not be removed. */
   readonly #stuck = new Map<string, () => Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
 
@@ -37,7 +37,7 @@ export class Trash {
    * Deletes the directory of a job that has expired, or a part of it that is no longer needed, or the directory of a submission
    * that was never accepted. Resolves when it is gone, or cannot be removed now. Never rejects.
    * @param isSubmission whether no app has written to it: then Node's own removal is safe, and needs no process
-   * @param id the job's, if this is only a part of its directory
+   * @param id id of the job, if `directory` is only a part of its directory
    */
   async throwAway(directory: string, isSubmission = false, id = path.basename(directory)): Promise<void> {
     const target = path.join(this.#directory, `${id}.${randomBytes(4).toString('hex')}`);
@@ -120,7 +120,7 @@ function moveOwn(directory: string, target: string): void {
 /** Milliseconds that `rm` may take. What it has not removed by then is removed by the next attempt. */
 const removalLimit = 60 * 60_000;
 
-/** Runs a program whose first complaints are kept. */
+/** Runs a program and keeps only the beginning of its output. */
 const run = (words: readonly string[]) =>
   runProgram(words, { environment: process.env, limit: removalLimit, maxBytes: 4096, beyond: 'keepFirst' });
 

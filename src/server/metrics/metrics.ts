@@ -13,7 +13,7 @@ interface Transferred {
 /** What the metrics need to know about a job. */
 interface CountedJob {
   readonly state: JobState;
-  /** Whether it holds GPUs. */
+  /** Whether the job holds GPUs. */
   readonly hasDevices: boolean;
   readonly record: { readonly gpus: readonly number[] };
 }
@@ -22,14 +22,14 @@ interface CountedJob {
 export interface MetricSources {
   readonly events: ServerEvents;
   readonly jobs: {
-    /** All jobs that the server keeps. */
+    /** All jobs on the server. */
     list(): readonly CountedJob[];
     readonly drainState: { readonly draining: boolean };
   };
   readonly executor: {
     /** Faults of the machine that keep jobs waiting. */
     faults?(): readonly string[];
-    /** @throws while they are not known */
+    /** The devices that jobs can use. @throws while they are not known */
     devices(): Promise<readonly { readonly id: number; readonly out?: OutOfUse | null }[]>;
   };
   /** Null if jobs run on a cluster, where GPU ids mean nothing without their nodes. */
@@ -37,7 +37,7 @@ export interface MetricSources {
     /** Null while they are not known. */
     readonly current: readonly { readonly id: number }[] | null;
   } | null;
-  /** Null if the server keeps none. */
+  /** Null if the server stores no uploads. */
   readonly uploads: { usage(): readonly UsageOfUploads[] } | null;
   readonly slots: { readonly open: number };
   readonly traffic: { readonly transferred: Transferred };
@@ -113,7 +113,7 @@ function countJobs(events: ServerEvents, registry: Registry): void {
   events.on('refused', ({ status, error }) => refused.inc({ status: String(status), error }));
 }
 
-/** Metrics of uploads: those that were completed, and those that are kept. */
+/** Metrics of uploads: how many were completed, and how many are stored. */
 function countUploads({ events, uploads }: MetricSources, registry: Registry): void {
   const counter = counterIn(registry);
   const whole = counter('remote_app_uploads_total', 'Completed uploads');
@@ -178,7 +178,7 @@ const readValues = (registry: Registry) => ({
     }),
 });
 
-/** Metrics of the current state, which is looked up on each request. */
+/** Metrics of the current state, which is determined at each request. */
 function showServer(sources: MetricSources, registry: Registry): void {
   const disk = (of: (found: StatsFs) => number) => () =>
     statfs(sources.dataDirectory).then(of, () => undefined);
@@ -256,7 +256,7 @@ function showProcess(registry: Registry): void {
   );
 }
 
-/** The metrics of one server in Prometheus' text format, counted from now on. */
+/** The metrics of one server in Prometheus' text format. Counting starts with the instance. */
 export class Metrics {
   readonly #registry = new Registry();
 

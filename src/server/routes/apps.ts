@@ -18,15 +18,17 @@ export const listApps = (catalog: AppCatalog, executor: Executor) => (ctx: Route
   const apps = catalog.ids(principalOf(ctx).apps);
   const names = new Set(workersFor(ctx, executor).map(({ name }) => name));
   const isLoaded = (id: string) => names.has(catalog.residentName(id) ?? '');
-  // Finding out their names means reading the apps' files, so this is done only if an app is loaded.
+  // Names are determined from the apps' files, which are read only if an app is loaded.
   const loaded = names.size > 0 ? apps.filter(isLoaded) : [];
   ctx.body = { apps, ...(loaded.length > 0 && { loaded }) } satisfies AppList;
 };
 
-/** Milliseconds that a description waits for the app's version, which is then null: gigabytes take longer the first time. */
+/**
+ * Milliseconds that a description waits for the app's version, which is null after that: gigabytes take longer the first time.
+ */
 const versionWait = 2000;
 
-/** `GET /repo_apps/{id}`. Beside the description, the version is computed, so that a client can ask again for it. */
+/** `GET /repo_apps/{id}`. The version is computed in the background, so a client can ask for it again later. */
 export const showApp = (catalog: AppCatalog, usage: UsageLedger) => async (ctx: RouterContext) => {
   const view = await catalog.view(catalog.get(captured(ctx), principalOf(ctx).apps));
   const asked = view.available ? await catalog.versionOf(view.app) : null;
@@ -38,8 +40,8 @@ export const showApp = (catalog: AppCatalog, usage: UsageLedger) => async (ctx: 
 };
 
 /**
- * Whether a file of an app belongs to its configuration. Weights, packages, compiled Python, and hidden files and
- * directories do not: these may hold secrets (`.env`) or histories (`.git`).
+ * Whether a file of an app belongs to the app's configuration. Weights, packages, compiled Python, and hidden files and
+ * directories do not: hidden ones may contain secrets (`.env`) or histories (`.git`).
  */
 const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || madeDirectories.has(part));

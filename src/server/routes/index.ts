@@ -25,7 +25,7 @@ import {
 } from './system.js';
 import { uploadRoutes } from './uploads.js';
 
-/** What the routes need; all of it is created elsewhere. */
+/** The dependencies of the routes. */
 export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives' | 'largeJson'>, LogDeps {
   readonly executor: Executor;
   readonly limits: ServerSettings;
@@ -37,9 +37,8 @@ export interface RouteDeps extends Omit<SubmitDeps, 'disk' | 'largeArchives' | '
 }
 
 /**
- * Matches exactly this path. If given as a string, the router would also accept capitals and a trailing slash, which a
- * proxy's rule for the path may not cover. An app's identifier takes the rest of the path, with its slashes, raw or
- * percent-encoded.
+ * A pattern that matches exactly this path. Given a string, the router would also accept capitals and a trailing slash, which a
+ * proxy's rule for the path may not cover. An app's id takes the rest of the path, including slashes, raw or percent-encoded.
  */
 function matcher(path: string): RegExp {
   const source = path
@@ -49,7 +48,7 @@ function matcher(path: string): RegExp {
   return new RegExp(`^${source}$`);
 }
 
-/** The API: what each route of the table does. */
+/** Creates the router of the API, with the handler of each route in the table. */
 export function createRouter(deps: RouteDeps): Router {
   const { catalog, executor, jobs, report, dataDirectory } = deps;
   const disk = new DiskSpace(dataDirectory, jobs);

@@ -10,7 +10,7 @@ import {
 import { captured, isAskedFor, principalOf, queryText, requireAdmin } from '../http/index.js';
 import type { JobService } from '../jobs/index.js';
 
-/** The number of jobs that is asked for. @throws FieldError */
+/** The number of jobs to list. @throws FieldError */
 function limitOf(ctx: RouterContext): number {
   const { name } = parameters.limit;
   const text = ctx.query[name];
@@ -21,8 +21,8 @@ function limitOf(ctx: RouterContext): number {
 }
 
 /**
- * `GET /jobs`: the sender's own; with `?all=1` everybody's, for an admin; with `?tag=T` those of that tag. `?before=ID` goes on
- * where an answer of `?limit=N` ended.
+ * `GET /jobs`: the sender's own; with `?all=1` everybody's, for an admin; with `?tag=T` those with that tag. `?before=ID`
+ * continues where an answer to `?limit=N` ended.
  */
 export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   const principal = principalOf(ctx);
@@ -43,10 +43,10 @@ export const listJobs = (jobs: JobService) => (ctx: RouterContext) => {
   ctx.body = { jobs: listed.map((job) => job.view()), ...(others > 0 && { others }) } satisfies JobList;
 };
 
-/** Milliseconds that the answer about a job that has ended waits for the version of its app. */
+/** Milliseconds that an answer about an ended job waits for the version of the job's app. */
 const versionWait = 2000;
 
-/** `GET /jobs/{id}`. A client that asks after the end asks no more, so only then is the version waited for. */
+/** `GET /jobs/{id}`. Waits for the version only if the job has ended, because a client does not ask again after that. */
 export const showJob = (jobs: JobService) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx), principalOf(ctx));
   if (job.isFinal) await job.versionKnown(versionWait);
@@ -57,7 +57,7 @@ export const killJob = (jobs: JobService) => async (ctx: RouterContext) => {
   ctx.body = await jobs.kill(jobs.get(captured(ctx), principalOf(ctx)));
 };
 
-/** `DELETE /jobs/{id}`: answers when the job and its files are gone. */
+/** `DELETE /jobs/{id}`. Answers once the job and its files are gone. */
 export const removeJob = (jobs: JobService) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx), principalOf(ctx));
   await jobs.remove(job);

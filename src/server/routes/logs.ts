@@ -17,10 +17,10 @@ import {
 import { captured, goneSignal, isAskedFor, principalOf, whenGone } from '../http/index.js';
 import { countLines, type Job, type JobService, openLog, readLog, type StreamSlots } from '../jobs/index.js';
 
-/** Bytes of a log that are read at once for a text answer. */
+/** Number of bytes of a log that are read at once for an answer as text. */
 const chunkSize = 256 * 1024;
 
-/** After how many times the silence of a keep-alive a stream is closed whose reader takes nothing of what there is: a minute. */
+/** A stream is closed if its reader accepts no data for this many keep-alive intervals: a minute. */
 const readerPatience = 4;
 
 export interface LogDeps {
@@ -34,15 +34,15 @@ export interface LogDeps {
 
 /** What a client requests for a stream beyond the plain log. */
 interface StreamOptions {
-  /** The number of lines to skip if events are to be numbered; null for plain events from the first line on. */
+  /** Number of lines to skip, in a stream of numbered events; null for plain events from the first line on. */
   readonly since: number | null;
-  /** If that is null: the number of last lines to begin with, also numbered; null for all of them. */
+  /** If `since` is null: number of last lines to start with, also numbered; null for all lines. */
   readonly tail: number | null;
-  /** Whether events say which lines were redrawn. */
+  /** Whether events say which lines are redraws. */
   readonly redraws: boolean;
 }
 
-/** A number of lines in the query; null if it is not there. */
+/** A number of lines in the query; null if it is missing. */
 function numberOfLines(ctx: RouterContext, { name }: { readonly name: string }): number | null {
   const text = ctx.query[name];
   if (text === undefined) return null;
@@ -54,7 +54,7 @@ function numberOfLines(ctx: RouterContext, { name }: { readonly name: string }):
 
 function requestedPosition(ctx: RouterContext): number | null {
   const since = numberOfLines(ctx, parameters.since);
-  // When a browser reopens a broken stream, it repeats the original address and adds the last line that it has.
+  // When a browser reopens a broken stream, it sends the original URL again, with the number of the last line that it received.
   const last = ctx.get(parameters.lastEventId.name).trim();
   return lineNumberPattern.test(last) ? Math.max(Number(last), since ?? 0) : since;
 }
@@ -67,14 +67,14 @@ function requestedPosition(ctx: RouterContext): number | null {
 const otherLineEnds = /[\v\f\r\x1c-\x1e\x85]/g;
 const separators = /[\u2028\u2029]/g;
 
-/** One line as an event. */
+/** A line of text as an event. */
 const formatEvent = (line: string): string => `data: ${line}\n\n`;
 
-/** All of them: the line feed as well, and the separators that only a message may have. */
+/** All line ends, including the line feed and the separators. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
 const allLineEnds = /[\n-\r\u001c-\u001e\u0085\u2028\u2029]+/g;
 
-/** The terminal marker of a failed or killed job. `message` is kept on one line. */
+/** The final marker of a failed or killed job, with `message` on one line. */
 const errorLine = (message: string): string => `${errorMarker} ${message.replace(allLineEnds, ' ')}`;
 
 /** One line of a log as an event. @param number null for an event without `id:` */
@@ -83,14 +83,14 @@ function lineEvent(line: string, number: number | null, redraws: boolean): strin
   const text = (isRedraw ? line.slice(0, -redrawEnd.length) : line)
     .replace(otherLineEnds, ' ')
     .replace(separators, '\ufffd');
-  // A line of the app must not end the stream.
+  // A line of the app that looks like a marker must not end the stream.
   const isMarker = text === doneMarker || text.startsWith(errorMarker);
   const id = number === null ? '' : `${idField}${number}\n`;
   const redraw = isRedraw && redraws ? `${redrawField}\n` : '';
   return id + redraw + formatEvent(isMarker ? ` ${text}` : text);
 }
 
-/** The stream, in pieces. */
+/** Yields the stream in pieces. */
 async function* events(job: Job, options: StreamOptions, deps: LogDeps, signal: AbortSignal) {
   const { tail, redraws } = options;
   const since = options.since ?? (tail === null ? null : Math.max(0, (await countLines(job, signal)) - tail));
@@ -113,7 +113,7 @@ async function send(ctx: RouterContext, job: Job, options: StreamOptions, deps: 
   const release = await deps.slots.take(job.id, principalOf(ctx).name);
   const gone = new AbortController();
   let proceed = () => {};
-  // Frees the slot as soon as the client is gone, so that its reconnection is not refused.
+  // Frees the slot as soon as the client is gone, so that it can reconnect.
   whenGone(ctx, () => {
     release();
     gone.abort();
@@ -166,19 +166,19 @@ export const streamLogs = (deps: LogDeps) => async (ctx: RouterContext) => {
 };
 
 /**
- * The requested range of a log of that size, without the byte at `to`; null for the whole log, also if several ranges are
- * requested.
+ * The requested range of a log of this size, excluding the byte at `to`; null for the whole log, which also answers a request for
+ * several ranges.
  */
 function askedBytes(ctx: RouterContext, size: number): { from: number; to: number } | null {
   const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(ctx.get('Range').trim()) ?? [];
-  // A log has no tag for a conditional range.
+  // With If-Range, the whole log is sent, because a log has no tag.
   if (first + last === '' || ctx.get('If-Range') !== '') return null;
   if (first === '') return { from: Math.max(0, size - Number(last)), to: size };
   if (last === '') return { from: Number(first), to: size };
   return Number(last) < Number(first) ? null : { from: Number(first), to: Math.min(Number(last) + 1, size) };
 }
 
-/** The bytes of a log from one position to another. */
+/** Yields the bytes of a log from one position to another. */
 async function* bytesOf(job: Job, from: number, to: number) {
   using file = openLog(job);
   for (let position = from; position < to; ) {
@@ -190,7 +190,7 @@ async function* bytesOf(job: Job, from: number, to: number) {
   }
 }
 
-/** `GET /jobs/{id}/log`: the log so far as text. It does not count as a stream. */
+/** `GET /jobs/{id}/log`: the log so far, as text. Does not count as a stream. */
 export const sendLog = (jobs: JobService) => async (ctx: RouterContext) => {
   const job = jobs.get(captured(ctx), principalOf(ctx));
   const size = sizeOf(job);
@@ -207,7 +207,7 @@ export const sendLog = (jobs: JobService) => async (ctx: RouterContext) => {
   ctx.set('Accept-Ranges', 'bytes');
   ctx.set('Cache-Control', 'no-store');
   if (ctx.method === 'HEAD') return;
-  // Sent here without Koa, which would leave the connection open if the answer fails.
+  // Sent without Koa, which would leave the connection open if the answer fails.
   ctx.respond = false;
   const signal = goneSignal(ctx);
   await pipeline(bytesOf(job, from, to), ctx.res, { signal }).catch((cause) => {

@@ -21,7 +21,7 @@ import { captured, goneSignal, isAskedFor, principalOf, sendError, whenGone } fr
 import type { Job, JobService } from '../jobs/index.js';
 import type { Report } from '../report.js';
 
-/** Starts an answer with a zip archive, which is sent without Koa. */
+/** Starts an answer that is a zip archive, sent without Koa. */
 function setArchiveHeaders(ctx: RouterContext): void {
   ctx.respond = false;
   ctx.res.statusCode = 200;
@@ -31,8 +31,9 @@ function setArchiveHeaders(ctx: RouterContext): void {
 }
 
 /**
- * The `If-Match` of a request for a file. `send` would accept a weak tag, which never matches here (RFC 9110, 13.1.1).
- * @returns undefined if there is none
+ * The `If-Match` of a request for a file, without weak tags: `send` would accept them, but they never match here (RFC 9110,
+ * 13.1.1).
+ * @returns undefined if the header is missing
  */
 const askedMatch = (ifMatch: string | undefined): string | undefined =>
   ifMatch
@@ -52,7 +53,7 @@ function askedRange(range: string, ifRange: string, size: number): string {
   return range.replaceAll(/(?<=[=,]\s*-)\d+/g, (length) => String(Math.min(Number(length), size)));
 }
 
-/** Packs a job's output while it is sent. Its length is not known, so ranges are not served. */
+/** Packs a job's output while sending it. Its length is not known in advance, so ranges are not supported. */
 async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise<void> {
   const { id, directory } = job;
   setArchiveHeaders(ctx);
@@ -70,7 +71,7 @@ async function sendOutput(ctx: RouterContext, job: Job, report: Report): Promise
   });
 }
 
-/** Bytes of a result that are read at once. */
+/** Number of bytes of a result that are read at once. */
 const chunkSize = 1 << 20;
 
 interface SendError extends Error {
@@ -78,7 +79,7 @@ interface SendError extends Error {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Errors of `send`: a range that does not exist, or an archive other than the requested one. */
+/** The error for a status of `send`: the range does not exist, or the archive is not the requested one. */
 function refusal(status: number | undefined): ServiceError {
   if (status === errorKinds.noSuchRange.status)
     return new ServiceError('noSuchRange', 'The result has no such range; ask for it whole');
@@ -97,13 +98,13 @@ function refuse({ res }: RouterContext, cause: SendError, report: Report): void 
   sendError(res, error, cause.headers ?? {});
 }
 
-/** Where in the archive the bytes of an answer begin. */
+/** The position in the archive at which an answer's bytes begin. */
 const startOf = ({ res }: RouterContext): number =>
   Number(/^bytes (\d+)-/.exec(String(res.getHeader('Content-Range') ?? ''))?.[1] ?? 0);
 
 const descriptors = '/proc/self/fd';
 
-/** Sends the packed archive. False if there is none. */
+/** Sends the packed archive. Returns false if there is none. */
 function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   const file = openResult(job);
   if (file === null) return false;
@@ -114,7 +115,8 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
   ctx.req.headers['if-match'] = askedMatch(ctx.req.headers['if-match']);
   ctx.req.headers.range = askedRange(ctx.get('Range'), ctx.get('If-Range'), size);
   const options = { dotfiles: 'allow', cacheControl: false, highWaterMark: chunkSize } as send.SendOptions;
-  // By its descriptor, if the system has paths for descriptors: the name may be replaced after the file was checked.
+  // Named by its descriptor, if the system has paths for descriptors, because the file may be replaced under its name after it
+  // was checked.
   const isNamed = existsSync(descriptors);
   const name = isNamed ? String(file) : path.basename(job.directory.result);
   // `send` decodes the name but not the root, which may contain any character.
@@ -132,8 +134,8 @@ function sendArchive(ctx: RouterContext, job: Job, report: Report): boolean {
 }
 
 /**
- * Opens the packed result; null if there is none, if it is no longer readable, or if something other than a regular file
- * has replaced it, which is left alone.
+ * Opens the packed result. Null if there is none, if it is no longer readable, or if something other than a regular file has
+ * replaced it; that file is then left alone.
  */
 function openResult(job: Job): number | null {
   try {
@@ -166,7 +168,7 @@ export const sendResult = (jobs: JobService, report: Report) => async (ctx: Rout
   }
   whenGone(ctx, jobs.delayExpiry(job));
   if (!isLeft && sendArchive(ctx, job, report)) return;
-  // Without an archive: the disk had no space for one, or it was removed or replaced.
+  // There is no archive: the disk had no space for one, or it was removed or replaced.
   const hasOutput = isRealDirectory(job.directory.output);
   if (isLeft && !(hasOutput && (await countFiles(job.directory.output, 1)) > 0))
     throw new ServiceError('nothingLeft', `Job ${job.id} left no file in its output`);

@@ -55,10 +55,10 @@ export interface SubmitDeps {
   readonly catalog: AppCatalog;
   readonly jobs: JobService;
   readonly limits: SubmissionSettings;
-  /** Null if the server keeps none. */
+  /** Null if the server stores no uploads. */
   readonly uploads: UploadStore | null;
   readonly disk: DiskSpace;
-  /** Large archives are extracted one after the other. */
+  /** Turns for extracting large archives, one after another. */
   readonly largeArchives: Turns;
   /** Turns for large JSON. */
   readonly largeJson: Map<Owner, Turns>;
@@ -77,7 +77,7 @@ async function turnToRead(ctx: RouterContext, owner: Owner, { largeJson }: Submi
   return await turns.take(senderOf(ctx).refused);
 }
 
-/** The paths of files after their directory was moved. */
+/** The paths of a job's files after their directory was moved. */
 const withNewDirectory = (files: JobFiles, from: string, to: string): JobFiles =>
   Object.fromEntries(
     Object.entries(files).map(([name, groups]) => [
@@ -87,7 +87,7 @@ const withNewDirectory = (files: JobFiles, from: string, to: string): JobFiles =
   );
 
 /**
- * What a form requests from this server in addition to its files.
+ * What a form requests from this server besides processing its files.
  * @throws ServiceError, or FieldError, if this server is known not to have the devices, or allows less
  */
 function askedOf(
@@ -116,14 +116,14 @@ function askedOf(
     keep: jobs.terms.keepFor(keep, values[keep]),
     /** Seconds; null for no limit. */
     timeLimit: jobs.terms.timeLimit(name, timeLimit, values[timeLimit]),
-    /** The person's choice comes before the app's. */
+    /** The user's choice takes precedence over the app's. */
     retryAlone: (given.has(retryAlone) ? values[retryAlone] : app.retry_alone) === true,
   };
 }
 
 /**
- * Refuses a submission that the query announces, so that its files need not be sent first.
- * @throws ServiceError as the submission itself would; FieldError for a parameter that cannot be read
+ * Refuses a submission that the query announces, so that the files of a refused one are never sent.
+ * @throws ServiceError as for the submission itself; FieldError for a parameter that cannot be read
  */
 export const checkAnnounced =
   ({ catalog, jobs }: Pick<SubmitDeps, 'catalog' | 'jobs'>) =>
@@ -144,12 +144,12 @@ export const checkAnnounced =
     askedOf(name, fields, described, principal, jobs);
   };
 
-/** Files of a submission whose first bytes are read, at most: reading them blocks the event loop. */
+/** Maximum number of files per submission whose first bytes are read, because reading them blocks the event loop. */
 const maxRead = 1000;
 
 /**
- * Checks that the files are of kinds that the app takes.
- * @throws ServiceError `invalidField` that names each that is not
+ * Checks that the files are of kinds that the app accepts.
+ * @throws ServiceError `invalidField` that names each file that is not
  */
 function checkKinds(
   app: AvailableApp,
@@ -167,10 +167,10 @@ function checkKinds(
   refuse(app, fileRefusals(app, operation, contents ?? []));
 }
 
-/** The media type of the body: a form, or JSON that names uploads. @throws ServiceError for any other, and without a body */
+/** The media type of the body: a form, or JSON that names uploads. @throws ServiceError for any other type, and without a body */
 function bodyType(ctx: RouterContext): string {
   const types = [mediaTypes.form, mediaTypes.json];
-  // Null without a body, whatever its type.
+  // `is` returns null without a body, whatever the type.
   const type = ctx.is(types);
   if (type) return type;
   const stated = types.find((each) => ctx.get('Content-Type').startsWith(each));
@@ -181,7 +181,7 @@ function bodyType(ctx: RouterContext): string {
   throw new ServiceError('notMultipart', `The body must be ${types.join(', or ')}`);
 }
 
-/** @throws ServiceError `invalidField` about all refusals, if there are any */
+/** Refuses a submission if there are refusals. @throws ServiceError `invalidField` that lists all of them */
 function refuse(app: AvailableApp, refused: readonly AppRefusal[]): void {
   const found = refused.map(({ field, value, problem }) => {
     const sentence = `the app ${quoteName(app.app)} ${problem}`;
@@ -204,7 +204,7 @@ function unwritable(cause: unknown, report: Report): ServiceError {
   return new ServiceError('unwritable', detail, { cause });
 }
 
-/** Receives the body of a submission and makes it a job. The slot removes everything that does not become one. */
+/** Receives the body of a submission and turns it into a job. The slot removes everything that does not become part of a job. */
 async function receiveSubmission(
   ctx: RouterContext,
   app: string,
@@ -270,7 +270,7 @@ async function receiveSubmission(
   await rm(incoming, { recursive: true });
   directory.makeDirectories();
 
-  // Checked again after all slow steps, so that a token that was revoked in the meantime, or lost the app, gets no job.
+  // Checked again after all slow steps, so that a token that was revoked meanwhile, or may no longer use the app, gets no job.
   const now = sender.now();
   deps.catalog.get(app, now.apps);
   const { values, acceptedOptions, tag, deidentified, inputs } = form;
@@ -287,7 +287,7 @@ async function receiveSubmission(
   });
 }
 
-/** The job of a submission: a new one, or that of an earlier submission with the same key. */
+/** The job for a submission: a new one, or that of an earlier submission with the same idempotency key. */
 async function jobOf(ctx: RouterContext, name: OperationName, deps: SubmitDeps): Promise<Job> {
   const principal = principalOf(ctx);
   const app = deps.catalog.get(captured(ctx), principal.apps).id;
@@ -298,7 +298,7 @@ async function jobOf(ctx: RouterContext, name: OperationName, deps: SubmitDeps):
   return await receiveSubmission(ctx, app, name, slot, idempotencyKey, deps);
 }
 
-/** `POST /apps/{app}/{operation}`: checks in the order of docs/http.md (Submission), answers with the envelope. */
+/** `POST /apps/{app}/{operation}`: makes its checks in the order of docs/http.md (Submission), and answers with the envelope. */
 export const submit = (name: OperationName, deps: SubmitDeps) => async (ctx: RouterContext) => {
   try {
     const job = await jobOf(ctx, name, deps);

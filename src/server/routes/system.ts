@@ -22,10 +22,7 @@ import type { ServerSettings } from '../settings.js';
 import type { UploadStore } from '../uploads/index.js';
 import type { UsageLedger } from '../usage/index.js';
 
-/**
- * The workers that concern the sender: those that their jobs may use, or all of them for an admin, because each one
- * takes memory.
- */
+/** The workers to show to the sender: those that the sender's jobs may use; all for an admin, because each takes memory. */
 export function workersFor(ctx: RouterContext, executor: Executor): readonly WorkerInfo[] {
   const { name, role, apps } = principalOf(ctx);
   const mayUse = ({ owner, isShared, name: app }: WorkerInfo) =>
@@ -70,7 +67,7 @@ export function ram(ctx: RouterContext): void {
   ctx.body = readRam();
 }
 
-/** The ids of `devices=0&devices=1` or `devices=0,1`, each once. */
+/** The ids in `devices=0&devices=1` or `devices=0,1`, without duplicates. */
 function requestedIds(ctx: RouterContext, { name }: { readonly name: string }): number[] {
   const texts = [ctx.query[name] ?? []].flat().flatMap((text) => text.split(','));
   const ids = texts.map((text) => {
@@ -88,7 +85,7 @@ export const vram = (executor: Executor) => async (ctx: RouterContext) => {
   ctx.body = { used_gb: used / gigabyte, total_gb: total / gigabyte } satisfies MemoryUse;
 };
 
-/** The server's metrics, as text. */
+/** Provides the server's metrics as text. */
 export interface ShownMetrics {
   text(): Promise<string>;
 }
@@ -106,8 +103,8 @@ export const metrics = (shown: ShownMetrics | null) => async (ctx: RouterContext
 };
 
 /**
- * `GET /limits`: those of the server and of the sender.
- * @param check refuses the submission that the query announces
+ * `GET /limits`: the limits of the server and of the sender.
+ * @param check refuses a submission that the query announces
  */
 export const limits =
   (shown: ServerSettings, check: (ctx: RouterContext) => Promise<void>) => async (ctx: RouterContext) => {
@@ -135,11 +132,11 @@ export const limits =
 const slurmDrains =
   "is for a single machine: a cluster's nodes are drained in Slurm, with 'scontrol update nodename=NODE state=drain reason=...'";
 
-/** A date, or a time with its zone: without a zone, the time would be read in the server's. */
+/** Matches a date, or a time with a zone: a time without a zone would be read in the server's. */
 const timePattern = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * The time in the query, in milliseconds; a date means midnight UTC. 0 if none is given.
+ * The time in the query, in milliseconds; a date means midnight UTC. 0 if the query has none.
  * @throws FieldError
  */
 function sinceOf(ctx: RouterContext): number {
@@ -156,7 +153,7 @@ function sinceOf(ctx: RouterContext): number {
   return time;
 }
 
-/** `GET /usage`: everybody's for an admin. A user gets their own, and is refused with `?all=1`. */
+/** `GET /usage`: of everybody for an admin. Users get only their own, and are refused with `?all=1`. */
 export const showUsage =
   (ledger: UsageLedger, jobs: JobService, uploads: UploadStore | null) => async (ctx: RouterContext) => {
     const principal = principalOf(ctx);
@@ -170,7 +167,7 @@ export const showUsage =
     } satisfies Usage;
   };
 
-/** The answer of the `/drain` routes. None is named while the GPUs are not known, and of a cluster. */
+/** The answer of the `/drain` routes. Its list of GPUs is empty while the GPUs are not known, and on a cluster. */
 async function drainState(jobs: JobService, executor: Executor): Promise<DrainState> {
   const devices = executor.drainGpus ? await executor.devices().catch(() => []) : [];
   return { ...jobs.drainState, gpus: devices.filter(({ out }) => out === 'drained').map(({ id }) => id) };

@@ -23,7 +23,7 @@ import {
 } from '../uploads/index.js';
 
 export interface UploadDeps {
-  /** Null if the server keeps none. */
+  /** Null if the server stores no uploads. */
   readonly uploads: UploadStore | null;
   readonly jobs: JobService;
   readonly limits: SubmissionSettings;
@@ -32,7 +32,7 @@ export interface UploadDeps {
 
 const { headers } = tus;
 
-/** The sender's uploads. @throws ServiceError if this server keeps none, or the request is not of tus */
+/** The sender's uploads. @throws ServiceError if the server stores no uploads, or if this is not a tus request */
 function ownUploads(ctx: RouterContext, { uploads }: UploadDeps): OwnedUploads {
   ctx.set(headers.resumable, tus.version);
   ctx.set('Cache-Control', 'no-store');
@@ -47,7 +47,7 @@ function ownUploads(ctx: RouterContext, { uploads }: UploadDeps): OwnedUploads {
   return uploads.of(principalOf(ctx).name);
 }
 
-/** A header that is a number of bytes. @throws FieldError */
+/** Reads a header that states a number of bytes. @throws FieldError */
 function bytesIn(ctx: RouterContext, name: string): number {
   const text = ctx.get(name);
   if (!/^\d{1,15}$/.test(text)) {
@@ -59,7 +59,7 @@ function bytesIn(ctx: RouterContext, name: string): number {
   return Number(text);
 }
 
-/** The name of a new upload, from its metadata: keys with values in base64, separated by commas. @throws FieldError */
+/** The name of a new upload, from its metadata: pairs of a key and a base64 value, separated by commas. @throws FieldError */
 function nameIn(ctx: RouterContext): string {
   const pairs = ctx
     .get(headers.metadata)
@@ -86,7 +86,7 @@ function checksumIn(ctx: RouterContext): Checksum | null {
   return { algorithm, digest: Buffer.from(digest, 'base64') };
 }
 
-/** @throws ServiceError unless the body is bytes of an upload, as they are */
+/** Checks the body's media type and coding. @throws ServiceError unless the body is plain bytes for an upload */
 function checkType(ctx: RouterContext): void {
   if (
     ctx.get('Content-Type') === mediaTypes.offsetStream &&
@@ -98,7 +98,7 @@ function checkType(ctx: RouterContext): void {
   throw new ServiceError('notOffsetStream', detail);
 }
 
-/** Appends the body to an upload that no other request writes. Resolves when its bytes are on the disk. */
+/** Appends the body to an upload, unless another request is writing it. Resolves when the bytes are on disk. */
 async function appendBody(ctx: RouterContext, upload: Upload, { disk }: UploadDeps): Promise<void> {
   const checksum = checksumIn(ctx);
   const missing = upload.length - upload.offset;
@@ -117,26 +117,26 @@ async function appendBody(ctx: RouterContext, upload: Upload, { disk }: UploadDe
   try {
     await upload.append({ body: ctx.req, arrived, refused }, checksum, space);
   } catch (cause) {
-    // The uploads of a revoked token are removed during its last request.
+    // If a token is revoked, its uploads are removed while its last request is still running.
     throw refused.aborted ? refused.reason : writeFault(cause);
   } finally {
     done.abort();
   }
 }
 
-/** Ends an answer that has no body. */
+/** Answers with a status and no body. */
 function end(ctx: RouterContext, status: number): void {
   ctx.body = null;
   ctx.status = status;
 }
 
-/** Sets the headers that say how far an upload is. */
+/** Sets the headers that state an upload's progress. */
 function setProgress(ctx: RouterContext, owned: OwnedUploads, upload: Upload): void {
   ctx.set(headers.offset, String(upload.offset));
   ctx.set(headers.expires, owned.expiry(upload).toUTCString());
 }
 
-/** Bytes that an upload of the sender may have: a data set may be larger than any other file. */
+/** Maximum size in bytes of an upload of the sender: a data set may be larger than any other file. */
 function maxBytes(ctx: RouterContext, { limits: { maxFileSize, maxDatasetSize } }: UploadDeps): number {
   const own = principalOf(ctx).limits.max_upload?.max ?? Number.POSITIVE_INFINITY;
   return Math.min(own, Math.max(maxFileSize, maxDatasetSize ?? 0));
@@ -156,8 +156,8 @@ const showTerms = (deps: UploadDeps) => (ctx: RouterContext) => {
 };
 
 /**
- * Begins an upload of a name that none has, and reserves the space for all of it.
- * @throws ServiceError if there is no room for it on the disk, or beside what its owner keeps
+ * Begins an upload that does not exist yet, and reserves space for all of it.
+ * @throws ServiceError if there is too little space on the disk, or within what its owner may keep
  */
 async function beginNew(
   ctx: RouterContext,
@@ -233,7 +233,7 @@ const remove = (deps: UploadDeps) => async (ctx: RouterContext) => {
   end(ctx, 204);
 };
 
-/** The routes of uploads, in the terms of tus 1.0 (docs/http.md, Uploads). */
+/** The handlers of the upload routes, which follow tus 1.0 (docs/http.md, Uploads). */
 export const uploadRoutes = (deps: UploadDeps) =>
   ({
     uploadTerms: showTerms(deps),

@@ -7,13 +7,13 @@ const ofServer = /^0::(\/.+\.service)\/server$/m;
 
 const nameOf = (jobId: string): string => `job-${jobId}`;
 
-/** The directory of a job's cgroup. @param delegated where jobs may have some */
+/** The directory of a job's cgroup. @param delegated the cgroup below which jobs have their own */
 export const cgroupOf = (delegated: string, jobId: string): string => path.join(delegated, nameOf(jobId));
 
 /**
- * The cgroup below which each job may have its own: the one that systemd has delegated to the unit. Null without one, and
- * if the server is in that cgroup itself: it could move, but then systemd could not start the next server there while jobs
- * go on. Removes what killed runners have left; the kernel refuses that for the cgroups of jobs that go on.
+ * The cgroup below which each job may have its own: the one that systemd has delegated to the unit. Null if there is none, or if
+ * the server is in that cgroup itself: the server could move, but then systemd could not start the next server there while jobs
+ * are running. Removes the cgroups that killed runners have left behind; the kernel refuses to remove those of running jobs.
  */
 export function delegatedCgroup(): string | null {
   try {

@@ -130,7 +130,7 @@ export const sandboxRules = ({
   environment,
 });
 
-/** How many links of an app are listed, and how deep they are searched for. */
+/** Maximum number of links of an app that are listed, and how deep they are searched for. */
 const maxLinks = 5;
 const maxDepth = 3;
 
@@ -138,7 +138,7 @@ interface BlindSpotsOptions {
   /** The server's environment. */
   readonly environment: NodeJS.ProcessEnv;
   readonly binds: readonly Visible[];
-  /** Names of `serve --pass-env`. */
+  /** Names of variables from `serve --pass-env`. */
   readonly added: readonly string[];
   /** Directories of apps, with the programs that run them. */
   readonly apps: readonly { readonly directory: string; readonly program: string }[];

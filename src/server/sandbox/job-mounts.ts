@@ -16,18 +16,18 @@ export interface JobMounts {
   readonly jobs: string;
 }
 
-/** The descriptor on which the worker host asks for a job to be shown, and learns when it is. */
+/** The descriptor on which the worker host requests that a job be shown or hidden, and learns when that is done. */
 const mountsDescriptor = 5;
 
 /** The parts of its directory that a job sees. */
 const parts = ['Input', 'Output', 'Workspace'];
-/** The locations of these parts, as words of the script. */
+/** The paths of these parts, as arguments in the script. */
 const places = parts.map((part) => `"$mounts/$job/${part}"`).join(' ');
 
 /**
- * Shares the mounts of the directory, and then becomes the command that follows. A process of its own reads lines
- * `show ID` and `hide ID` until the worker host is gone, and answers each when it is done. It has no other descriptor of the
- * worker host. The job waits for it, so the parts are mounted in parallel.
+ * Makes the mounts of the directory shared, and then executes the command that follows. A background process reads lines `show
+ * ID` and `hide ID` until the worker host is gone, and answers each when it is done. That process has no other descriptor of the
+ * worker host. The job waits for the answer, so the parts are mounted in parallel.
  */
 const script = `mounts=$1 jobs=$2
 shift 2
@@ -49,14 +49,14 @@ while read -r verb job; do
 done <&${mountsDescriptor} >&${mountsDescriptor} 2>/dev/null 3>&- 4>&- 6>&- &
 exec "$@" ${mountsDescriptor}<&-`;
 
-/** Drops the rights of the outer sandbox: bwrap refuses to start with capabilities that it did not set itself. */
+/** Drops the capabilities of the outer sandbox: bwrap refuses to start with capabilities that it did not set itself. */
 const withoutRights = ['--inh-caps=-all', '--ambient-caps=-all'];
 
 const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin';
 
 /**
- * The words before the sandbox command of a worker.
- * @param bwrap the program
+ * The arguments before the sandbox command of a worker.
+ * @param bwrap path of the program
  * @throws Error that names a missing program
  */
 export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): string[] {
@@ -89,7 +89,7 @@ export function jobMountWords(bwrap: string, { directory, jobs }: JobMounts): st
 /** Milliseconds that a trial may take. */
 const tryTimeout = 10_000;
 
-/** Runs a program that tries something, in the environment of this process. */
+/** Runs a trial program in the environment of this process. */
 export const tryProgram = (words: readonly string[], input?: Buffer): Promise<ProgramEnd> =>
   runProgram(words, {
     environment: process.env,
@@ -111,7 +111,9 @@ export async function problemOf(trial: Promise<ProgramEnd>): Promise<string | nu
   }
 }
 
-/** A directory for a trial: in the data directory, or where a start would make that. */
+/**
+ * Creates a directory for a trial: in the data directory or, if that does not exist, in the nearest existing directory above it.
+ */
 async function makeProbe(parent: string): Promise<string> {
   const above = path.dirname(parent);
   if (!existsSync(parent) && above !== parent) return makeProbe(above);

@@ -59,7 +59,7 @@ function hiddenUnder(directory: string): Pick<SystemFiles, 'hiddenDirectories' |
 let known: { readonly at: number; readonly files: SystemFiles } | undefined;
 
 /**
- * What of this machine every job may read. Refreshed after a minute, since an admin may install a service in the
+ * The files of this machine that every job may read. Refreshed after a minute, since an admin may install a service in the
  * meantime.
  * @throws the system's error if `/etc` cannot be read
  */
@@ -108,13 +108,16 @@ export function kernelSettings(): string[] {
     });
 }
 
-/** Devices that every program on an NVIDIA GPU opens; they lead to no other GPU by themselves. */
+/** Devices that every program on an NVIDIA GPU opens; on their own, they give access to no other GPU. */
 const sharedDevices = ['nvidiactl', 'nvidia-uvm', 'nvidia-uvm-tools', 'nvidia-modeset'];
 
-/** The one device of WSL2, which leads to all GPUs. Its driver is in `/usr/lib/wsl`, which every sandbox sees with `/usr`. */
+/**
+ * The only GPU device of WSL2, which gives access to all GPUs. Its driver is in `/usr/lib/wsl`, which every sandbox sees with
+ * `/usr`.
+ */
 const wslDevice = '/dev/dxg';
 
-/** Where the driver lists its GPUs, with a directory for each, and the device files of instances of MIG. */
+/** Where the driver lists its GPUs, with a directory for each, and the device files of MIG instances. */
 const driverDirectory = '/proc/driver';
 
 /** The numbers of the GPUs' device files, by UUID; empty if the driver does not list them. */
@@ -133,7 +136,7 @@ function deviceMinors(root: string): ReadonlyMap<string, number> {
   }
 }
 
-/** The device files of an instance of MIG: its GPU's, and the two that let a program use this part of it. */
+/** The device files of a MIG instance: that of its GPU, and the two that let a program use this part of the GPU. */
 function instanceDevices(
   { gpu, gpuUuid, gpuInstance, computeInstance }: NonNullable<Gpu['mig']>,
   root: string,
@@ -149,9 +152,9 @@ function instanceDevices(
 }
 
 /**
- * The device files of a grant: those of its own GPUs, and what all GPUs share. None for a job on the CPU. The driver
- * numbers the GPUs' files, on some machines in another order than nvidia-smi; if the driver does not list its numbers,
- * nvidia-smi's are used.
+ * The device files of a grant: those of its own GPUs and those that all GPUs share; none for a job on the CPU. They have the
+ * driver's numbers, which on some machines are in another order than nvidia-smi's; if the driver does not list them, nvidia-smi's
+ * are used.
  * @param known the GPUs of this machine
  */
 export function gpuDevices(

@@ -58,14 +58,14 @@ export const passedVariables: readonly PassedVariables[] = [
   },
 ];
 
-/** Parts of names that say that a secret is inside. */
+/** Parts of variable names that indicate a secret. */
 const secretParts = /TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY/i;
 
 /** The same, but only as a whole word: `HF_PAT`, and not `HF_PATH`. */
 const secretWords =
   /(?<![a-z])(PASS|PWD|PAT|O?AUTH|AUTHORIZATION|BEARER|COOKIES?|SESSION|CREDS?|JWT)(?![a-z])/i;
 
-/** An address with a password: `https://user:password@host`. */
+/** A URL with a password: `https://user:password@host`. */
 const addressWithPassword = /:\/\/[^\s/?#:]*:[^\s/?#]*@/;
 
 const matches = (pattern: string, name: string): boolean =>

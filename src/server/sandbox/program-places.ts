@@ -3,14 +3,14 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { findProgram, orElse, readScriptStart } from '../../files/index.js';
 
-/** Links and interpreters that are followed from a program. */
+/** Maximum number of links and interpreters that are followed from a program. */
 const maxSteps = 16;
 
 /** Whether a directory holds a complete Python environment. */
 const isEnvironment = (prefix: string): boolean =>
   existsSync(path.join(prefix, 'pyvenv.cfg')) || existsSync(path.join(prefix, 'conda-meta'));
 
-/** Whether a directory is more than one program's own: the root and the home directories. */
+/** Whether a directory belongs to more than one program: the root and the home directories. */
 const isShared = (directory: string): boolean =>
   [path.parse(directory).root, '/tmp', '/root', homedir()].includes(directory) ||
   path.dirname(directory) === '/home';
@@ -88,7 +88,7 @@ export function packagesAbove(directory: string): string[] {
   return [...(existsSync(packages) ? [packages] : []), ...packagesAbove(above)];
 }
 
-/** Names of packages, which lead nowhere else than to a package. */
+/** Names of packages, which cannot lead to anything but a package. */
 const packageName = /^(@[\w.-]+\/)?(?!\.)[\w.-]+$/;
 
 /** A `package.json`; empty if it cannot be read. */
@@ -119,8 +119,8 @@ function linksOf(directory: string, packages: readonly string[], seen: Set<strin
 }
 
 /**
- * The packages that an app depends on and that are links in a `node_modules` above it, as in a workspace: of each what npm
- * would install, and the packages that it finds in turn. Links inside the app do not count, because an app must not choose
+ * The packages that an app depends on and that are links in a `node_modules` above it, as in a workspace: of each package, what
+ * npm would install and the packages that it finds in turn. Links inside the app do not count, because an app must not choose
  * what its jobs see.
  */
 export const linkedPackages = (directory: string): string[] =>

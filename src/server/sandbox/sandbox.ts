@@ -18,7 +18,7 @@ import {
  * for sockets.
  */
 export const temporaryInSandbox = '/tmp';
-/** Where a worker sees its jobs a second time, to get a short name. */
+/** Where a worker sees its jobs a second time, under a shorter path. */
 export const jobsInSandbox = '/run/jobs';
 
 /** One job, for its sandbox. */
@@ -124,7 +124,7 @@ export class Sandbox {
   readonly filter: string | undefined;
   #jobMountsProblem: Promise<string | null> | undefined;
 
-  /** @param program bwrap, absolute */
+  /** @param program absolute path of bwrap */
   constructor(
     private readonly program: string,
     private readonly rules: SandboxRules,
@@ -141,8 +141,8 @@ export class Sandbox {
   }
 
   /**
-   * The words that a job's command line begins with, so that it runs in its sandbox. There it sees the system, its app,
-   * what the admin has named, and its own Input, Output and Workspace.
+   * The arguments that precede a job's command, so that it runs in a sandbox. There it sees the system, its app, what the admin
+   * has named, and the job's own Input, Output and Workspace.
    * @param searchPath the `PATH` of the command
    */
   wrap({ directory, ...more }: Confined, searchPath: string): string[] {
@@ -152,7 +152,7 @@ export class Sandbox {
   }
 
   /**
-   * The same for a worker, which sees Input, Output and Workspace of its current job only.
+   * The same for a worker, which sees only the Input, Output and Workspace of its current job.
    * @throws Error that names a missing program
    */
   wrapWorker({ home, jobMounts, watched, access, ...more }: ConfinedWorker, searchPath: string): string[] {
@@ -162,7 +162,7 @@ export class Sandbox {
       place,
     ]);
     const own = ['--bind', home, home, ...shown];
-    // A program is mounted together with its surroundings: alone, a link in a Python environment could not be mounted.
+    // A program is mounted together with its surroundings: a link in a Python environment could not be mounted on its own.
     const places = programPlaces(more.command[0] ?? '', searchPath);
     const others = watched.filter((file) => !places.some((place) => isWithin(place, file)));
     const all = { ...access, directories: [...access.directories, ...others] };
@@ -182,7 +182,7 @@ export class Sandbox {
     searchPath: string,
   ): string[] {
     const system = systemFiles().directories;
-    // It is visible already, under this name and without links.
+    // Visible already as a part of the system, both under this name and under its real path.
     const isOfSystem = (file: string) =>
       [file, realPath(file)].every((name) => system.some((each) => isWithin(each, name)));
     const readable = [
@@ -232,14 +232,14 @@ export interface JobLimits {
 }
 
 /**
- * How many times its memory limit one process of a job may reserve. The use of a job is checked twice a second; this stops a
- * process that grows faster. It is more than 1 because programs reserve more than they use.
+ * One process of a job may reserve this many times the job's memory limit. The use of a job is checked twice a second; this stops
+ * a process that grows faster. It is more than 1 because programs reserve more than they use.
  */
 const reserve = 2;
 
 /**
- * The words that a command line begins with inside the sandbox, so that the kernel enforces the limits as far as it can:
- * the number of processes, which it counts by sandbox except for root, and what a process may reserve.
+ * The arguments that precede a command inside the sandbox, so that the kernel enforces the limits as far as it can: on the number
+ * of processes, which it counts per sandbox except for root, and on the memory that a process may reserve.
  */
 export function limitWords({ memory, processes }: JobLimits, searchPath: string): string[] {
   const program = findProgram('prlimit', searchPath) ?? findProgram('prlimit', '/usr/bin:/bin');

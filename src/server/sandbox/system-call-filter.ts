@@ -19,7 +19,7 @@ const known: Readonly<Record<string, Calls>> = {
 /** The same number on all architectures. Rings of io_uring can open sockets that no filter sees. */
 const ioUringSetup = 425;
 
-/** Calls from this number on are those of x32, a second table of x64. arm64 has none so high. */
+/** From this number on, calls belong to x32, a second table of x64. arm64 has none so high. */
 const firstOfX32 = 0x40000000;
 
 /** `AF_VSOCK`: sockets between virtual machines and their host, which are in no network namespace. */
@@ -31,7 +31,10 @@ const jumpIfEqual = 0x15;
 const jumpIfAtLeast = 0x35;
 const end = 0x06;
 
-/** Where `struct seccomp_data` of linux/seccomp.h has the number of the call, its architecture, and the lower half of the first argument. */
+/**
+ * Offsets in `struct seccomp_data` of linux/seccomp.h: of the number of the call, its architecture, and the lower half of the
+ * first argument.
+ */
 const numberAt = 0;
 const architectureAt = 4;
 const firstArgumentAt = 16;
@@ -41,8 +44,7 @@ const allow = 0x7fff0000;
 const fail = (error: number): number => 0x00050000 | error;
 
 /**
- * The error of a kernel that lacks the call. Programs then continue without it; to some of them, EPERM would be a
- * failure.
+ * The error that a kernel without the call returns. Programs then continue without the call; some would treat EPERM as a failure.
  */
 const noSuchCall = fail(constants.errno.ENOSYS);
 const noSuchFamily = fail(constants.errno.EAFNOSUPPORT);

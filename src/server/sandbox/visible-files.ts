@@ -34,7 +34,7 @@ export function withRealPaths(visible: readonly Visible[]): Visible[] {
   return [...all.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-/** What covers something that must not be seen. */
+/** The arguments of bwrap that hide a file or directory. */
 export const cover = (place: string, isDirectory: boolean): string[] =>
   isDirectory ? ['--tmpfs', place] : ['--ro-bind', '/dev/null', place];
 
@@ -47,7 +47,7 @@ function placesOf(real: string, visible: readonly string[]): string[] {
   return [...new Set(places)];
 }
 
-/** Links that are followed to one file, as in Linux. */
+/** Maximum number of links that are followed to one file, as in Linux. */
 const maxLinks = 40;
 
 /**
@@ -79,7 +79,7 @@ export const resolved = (file: string): string => namesOf(file).at(-1) ?? file;
 export interface SecretRules {
   /** Absolute paths of the tokens and the audit log. */
   readonly secretFiles: readonly string[];
-  /** A real path. Its content is hidden anyway. */
+  /** Real path of the data directory. Its content is hidden in any case. */
   readonly dataDirectory: string;
 }
 

@@ -4,29 +4,29 @@ import { identityIn } from '@remote-app/volumes/identity';
 import { quoteName, ServiceError } from '../../contract/index.js';
 import { TimeSlice } from '../../files/index.js';
 
-/** Attributes that a sentence names at most: there may be hundreds of private ones. */
+/** Maximum number of attributes that a sentence names: there may be hundreds of private ones. */
 const maxNamed = 10;
 
 /** What a person can do about a refusal, with our client or with another one. */
 const advice =
   "send it with remote-app's --deidentify, or remove what identifies a person and send the field 'deidentified' before the files";
 
-/** @throws ServiceError for a form that does not claim to be de-identified before its first file */
+/** Checks that a form claims to be de-identified before its first file. @throws ServiceError if it does not */
 export function checkClaim(isClaimed: boolean): void {
   if (isClaimed) return;
   throw new ServiceError('notDeidentified', `This server accepts only de-identified scans: ${advice}`);
 }
 
-/** The names of attributes, as a sentence lists them. */
+/** The names of attributes, as listed in a sentence. */
 function listed(attributes: readonly string[]): string {
   const more = attributes.length - maxNamed;
   return attributes.slice(0, maxNamed).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 /**
- * Looks at one file. Files that are not DICOM pass.
- * @param what the subject of a sentence about it
- * @throws ServiceError if it identifies a person: with the names of its attributes, never their values
+ * Checks one file. Files that are not DICOM pass.
+ * @param what the subject of a sentence about the file
+ * @throws ServiceError if the file identifies a person; names the attributes, never their values
  */
 export async function checkIdentity(file: string, what: string, slice = new TimeSlice()): Promise<void> {
   const identity = await identityIn(file, () => slice.pause());
@@ -40,7 +40,7 @@ export async function checkIdentity(file: string, what: string, slice = new Time
 }
 
 /**
- * Looks at each DICOM file of a submission, those in its archives included.
+ * Checks all DICOM files of a submission, including those from its archives.
  * @param input the directory of the placed files
  * @throws ServiceError for the first file that identifies a person
  */
@@ -58,7 +58,7 @@ export async function checkIdentities(input: string): Promise<void> {
   }
 }
 
-/** The name of a placed file as its sender knows it: without its field and group. */
+/** The name of a placed file as its sender knows it: without the directories of its field and group. */
 const nameOf = (placed: string): string =>
   placed
     .split(path.sep)

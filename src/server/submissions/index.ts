@@ -1,4 +1,4 @@
-/** Turns a request for a job, as a form or as JSON, into the files of a job. */
+/** Turns a submission, as a form or as JSON, into the files of a job. */
 export { checkClaim, checkIdentities, checkIdentity } from './identities.js';
 export {
   checkStated,

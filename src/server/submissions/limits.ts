@@ -9,14 +9,14 @@ import {
 
 /* Limits of a submission that no admin sets. They are the same for a form and for JSON. */
 
-/** Files. The app's command line names each of them, and Linux limits it to two mebibytes. */
+/** Maximum number of files. The app's command line names each of them, and Linux limits its length to two mebibytes. */
 export const maxFiles = 20_000;
 export const maxFields = 1000;
-/** Bytes of the texts of all fields together. */
+/** Maximum size in bytes of the texts of all fields together. */
 const maxTextBytes = 1 << 20;
-/** Characters of a field's name. The longest name in the operations table has 17. */
+/** Maximum number of characters in a field's name. The longest name in the operations table has 17. */
 const maxFieldName = 200;
-/** Characters of a file's name, including the directories that a client may put in front. */
+/** Maximum number of characters in a file's name, including any directories that a client adds in front. */
 const maxFileName = 4096;
 
 /**
@@ -24,25 +24,28 @@ const maxFileName = 4096;
  */
 const framing = maxTextBytes + (512 << 10);
 const framingOfPart = 1 << 10;
-/** If files are smaller than this on average, a form of nearly the largest size may be refused before it is read. */
+/** If files are smaller than this on average, a form near the maximum size may be refused before it is read. */
 const averageFile = 4096;
 
-/** Bytes that a form with this many parts may have besides the content of its files. */
+/** Number of bytes that a form with this many parts may have besides the content of its files. */
 const framingAllowance = (parts: number): number => framing + parts * framingOfPart;
 
-/** The same for a form with an unknown number of parts, based on the largest total size of its files. */
+/** The same for a form with an unknown number of parts, estimated from the maximum total size of its files. */
 const framingOfUpload = (maxUploadSize: number): number =>
   framingAllowance(Math.min(maxFiles + maxFields, Math.ceil(maxUploadSize / averageFile)));
 
 export interface SizeLimits {
-  /** Bytes of one file (docs/http.md, Limits). */
+  /** Maximum size in bytes of one file (docs/http.md, Limits). */
   readonly maxFileSize: number;
   readonly maxUploadSize: number;
 }
 
 /** The limits that an admin sets. */
 export interface SubmissionSettings extends SizeLimits {
-  /** Bytes of the archive of a data set, and of its extracted content; null for the limits of any other archive. */
+  /**
+   * Maximum size in bytes of a data set's archive, and of its extracted content; null if data sets have the limits of other
+   * archives.
+   */
   readonly maxDatasetSize: number | null;
   /** Whether only de-identified submissions are accepted. */
   readonly requireDeidentified: boolean;
@@ -50,7 +53,7 @@ export interface SubmissionSettings extends SizeLimits {
 
 /** The limits of one submission. */
 export interface SubmissionLimits extends SizeLimits {
-  /** Bytes of the content that all its archives may extract to together. */
+  /** Maximum size in bytes of the extracted content of all its archives together. */
   readonly maxExtractedSize: number;
   /** The end of a sentence about a limit: whose it is, or what an admin can do. */
   readonly advice: string;
@@ -58,10 +61,10 @@ export interface SubmissionLimits extends SizeLimits {
 
 const dataSetAdvice = "; an admin sets it with 'serve --max-dataset-size'";
 
-/** Uploaded archives may extract to this many times the size of the largest upload. */
+/** Uploaded archives may extract to this many times the maximum size of an upload. */
 const extractionFactor = 10;
 
-/** The limits of an operation: a data set may have one of its own. */
+/** The limits of an operation; those of a data set may be separate. */
 export function limitsOf(
   { maxFileSize, maxUploadSize, maxDatasetSize }: SubmissionSettings,
   { paths }: Operation,
@@ -70,7 +73,7 @@ export function limitsOf(
   if (maxDatasetSize === null || advice === '') {
     return { maxFileSize, maxUploadSize, maxExtractedSize: maxUploadSize * extractionFactor, advice };
   }
-  // Such a submission has no other file.
+  // A submission with a data set has no other file.
   return {
     maxFileSize: maxDatasetSize,
     maxUploadSize: maxDatasetSize,
@@ -80,9 +83,9 @@ export function limitsOf(
 }
 
 /**
- * The limits of a submission by somebody with a smaller upload limit.
+ * The limits of a submission whose sender has a lower upload limit.
  * @param bytes null if there is no such limit
- * @param advice the end of a sentence about it: whose limit it is
+ * @param advice the end of a sentence about the limit: whose it is
  */
 export function within(
   limits: SubmissionLimits,
@@ -106,7 +109,7 @@ const tooLarge = ({ maxUploadSize, advice }: SubmissionLimits) =>
 const tooMany = (what: string, max: number, advice: string) =>
   new ServiceError('uploadTooLarge', `The submission has more than ${max} ${what}; ${advice}`);
 
-/** Counts what one submission has, as it arrives. Each method throws a ServiceError 413 or 422 for too much. */
+/** Counts what a submission contains as it arrives. Each method throws a ServiceError 413 or 422 if a limit is exceeded. */
 export class SubmissionQuota {
   #fields = 0;
   #textBytes = 0;
@@ -141,14 +144,14 @@ export class SubmissionQuota {
     }
   }
 
-  /** @param fileSize bytes of the file so far, these included */
+  /** @param fileSize bytes of the file so far, including these */
   addContent(bytes: number, fileSize: number, file: string): void {
     this.#content += bytes;
     this.checkFile(fileSize, file);
     if (this.#content > this.limits.maxUploadSize) throw tooLarge(this.limits);
   }
 
-  /** @param size bytes that the file has, or will have */
+  /** @param size bytes that the file has or will have */
   checkFile(size: number, file: string): void {
     const { maxFileSize, advice } = this.limits;
     if (size <= maxFileSize) return;

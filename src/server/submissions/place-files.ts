@@ -17,7 +17,7 @@ import { type Reservation, writeFault } from '../uploads/index.js';
 import type { SubmissionLimits } from './limits.js';
 import type { ReceivedFile } from './read-form.js';
 
-/** The last part of a file's name, after the separators of any system. */
+/** The last part of a file's name, split at the separators of every system. */
 function plainName(file: ReceivedFile): string {
   const name = file.name.split(/[/\\]/).at(-1) ?? '';
   const isVolume = name.endsWith(volumeSuffix);
@@ -25,7 +25,7 @@ function plainName(file: ReceivedFile): string {
   if (!isSafeName(plain)) {
     throw new FieldError(file.field, `has a file whose name cannot be used: ${quoteName(file.name)}`);
   }
-  // A name may begin with a dash, because the app's command line has absolute paths, which cannot be read as flags.
+  // The name may begin with a dash, because the app's command line contains absolute paths, which cannot be mistaken for flags.
   return plain;
 }
 
@@ -33,25 +33,25 @@ function plainName(file: ReceivedFile): string {
 export interface PlacingContext {
   readonly limits: SubmissionLimits;
   readonly space: Reservation;
-  /** Large archives are extracted one after the other. */
+  /** Turns for extracting large archives, one after another. */
   readonly largeArchives: Turns;
   /**
-   * Called with the bytes of the content of all archives together, as soon as they are known. Throws if its owner may
-   * not keep so much.
+   * Called with the total content size of all archives so far, in bytes, as soon as it is known. Throws if the owner may not keep
+   * that much.
    */
   readonly onExtract: (bytes: number) => void;
 }
 
-/** The state of placing the files of one submission. */
+/** The state while the files of one submission are placed. */
 interface Placing extends PlacingContext {
-  /** What the archives may still take. */
+  /** The disk space in bytes that archives may still take. */
   bytesLeft: number;
   entriesLeft: number;
-  /** Bytes of the extracted content. */
+  /** Size in bytes of the extracted content. */
   extracted: number;
 }
 
-/** Turns an ArchiveError into a ServiceError. Other errors stay as they are. */
+/** Converts an ArchiveError to a ServiceError. Other errors stay as they are. */
 function archiveFault(cause: unknown, file: ReceivedFile, advice: string): unknown {
   if (!(cause instanceof ArchiveError)) return cause;
   const code = cause.fault === 'tooLarge' || cause.fault === 'tooMany' ? 'uploadTooLarge' : 'badRequest';
@@ -69,10 +69,10 @@ async function turnFor(file: ReceivedFile, turns: Turns, signal: AbortSignal): P
   return entries > manyEntries ? turns.take(signal) : () => {};
 }
 
-/** Bytes for which there has to be room before an archive is extracted. */
+/** Number of bytes that must be free before an archive is extracted. */
 const initialBytes = 4 << 20;
 
-/** Extracts an archive within the remaining limits, as long as the disk keeps its reserve. */
+/** Extracts an archive within the remaining limits, and only while the disk's reserve stays free. */
 async function extract(file: ReceivedFile, destination: string, placing: Placing): Promise<void> {
   const { bytesLeft, entriesLeft, extracted, limits, largeArchives, onExtract } = placing;
   using space = placing.space.another();
@@ -90,13 +90,13 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
         plan = { entries, bytes, content };
         onExtract(extracted + content);
         await space.take(bytes, `what archive ${quoteName(file.name)} extracts to`, entries);
-        // Bytes after these are counted only after they were written.
+        // Any further bytes are counted only after they were written.
         await space.ensure(Math.min(bytes, initialBytes), 'this archive');
       },
       onProgress: (bytes) => {
         space.use(bytes - seen).catch((cause) => stop.abort(cause));
         seen = bytes;
-        // The archive contains more than it states.
+        // The content of the archive is larger than stated.
         if (bytes <= plan.content) return;
         try {
           onExtract(extracted + bytes);
@@ -116,7 +116,7 @@ async function extract(file: ReceivedFile, destination: string, placing: Placing
   if (!file.isUpload) await rm(file.path);
 }
 
-/** Gives the job a copy of an upload, which shares the bytes where the file system can. */
+/** Gives the job a copy of an upload, which shares the upload's disk blocks if the file system supports that. */
 async function copyUpload(file: ReceivedFile, target: string, { space }: Placing): Promise<void> {
   const { size } = await stat(file.path);
   await space.use(size);
@@ -142,7 +142,7 @@ async function placeGroup(
   const paths: string[] = [];
   const slice = new TimeSlice();
   for (const file of group) {
-    // Files of one group that share a name get different ones: `ct.nii.gz`, `ct_1.nii.gz`.
+    // Files of one group with the same name get different ones: `ct.nii.gz`, `ct_1.nii.gz`.
     const name = freeName(plainName(file), counts, (each) => taken.has(each));
     taken.add(name);
     const target = path.join(directory, name);
@@ -156,9 +156,9 @@ async function placeGroup(
 }
 
 /**
- * Gives the files of a submission their places in the job's input directory: a folder for each group, with archives
+ * Moves the files of a submission to their places in the job's input directory: a directory for each group, with archives
  * extracted (docs/http.md, Submission).
- * @returns also the bytes of the content extracted from its archives
+ * @returns also the size in bytes of the content extracted from archives
  * @throws ServiceError 400, 413 or 507 for an archive, FieldError for a name
  */
 export async function placeFiles(

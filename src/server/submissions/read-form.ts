@@ -26,13 +26,13 @@ export interface ReceivedField {
   readonly text: string;
 }
 
-/** A file part, whose content is on the disk. */
+/** A file part, whose content is on disk. */
 export interface ReceivedFile {
   readonly field: string;
   /** The file name as the client sent it. */
   readonly name: string;
   readonly path: string;
-  /** Whether it is an upload, which stays where it is because other submissions may name it: the job gets a copy. */
+  /** Whether the file is an upload, which must stay in place because other submissions may name it: the job gets a copy. */
   readonly isUpload?: boolean;
 }
 
@@ -40,22 +40,22 @@ export interface ReceivedFile {
 export interface ReceivedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly ReceivedFile[];
-  /** Bytes of the whole body. */
+  /** Size in bytes of the whole body. */
   readonly bytes: number;
 }
 
-/** The values in the texts of a form. */
+/** The values that the texts of a form contain. */
 export interface FormFields {
   /** Including the defaults. */
   readonly values: FieldValues;
-  /** Fields that the client gave a value. */
+  /** Names of the fields to which the client gave a value. */
   readonly given: ReadonlySet<string>;
   readonly options: FieldValues;
-  /** Names of fields that are in no operation. */
+  /** Names of fields that no operation has. */
   readonly ignored: readonly string[];
 }
 
-/** Kinds of fields with a list as value: they may be sent as one text or repeated. Other fields are sent once. */
+/** Kinds of fields whose value is a list: these may be sent as one text or repeated. All other fields are sent once. */
 const listKinds = new Set(['paths', 'gpus', 'integers']);
 
 /** All field names that a form of this operation may have. */
@@ -93,7 +93,7 @@ function textOf(fields: readonly ReceivedField[], name: string, isList: boolean)
 
 /**
  * Reads the JSON field `options` of an operation.
- * @throws FieldError for anything but a JSON object, an unknown key, one of another operation, or a bad value
+ * @throws FieldError for anything but a JSON object, an unknown option, an option of another operation, or a bad value
  */
 function readOptions(operation: Operation, json: string): FieldValues {
   let given: unknown;
@@ -164,7 +164,7 @@ function readFields(operation: Operation, fields: readonly ReceivedField[]): For
   return { values, given, options, ignored };
 }
 
-/** @throws FieldError for a file in a field that takes none */
+/** @throws FieldError if the field does not accept files */
 function checkFileField(operation: Operation, name: string): void {
   const isKnown = unknownNames(operation, [name]).length === 0;
   const field = operation.fields.find((each) => each.name === name);
@@ -173,8 +173,8 @@ function checkFileField(operation: Operation, name: string): void {
 }
 
 /**
- * Checks what is known of a form when a file begins: the fields before the first file, and the name of each file field.
- * Faulty submissions are thus refused before their files are sent. Later fields are checked at the end.
+ * Checks what is known of a form when a file begins: the fields before the first file, and the name of each file field. A faulty
+ * submission is thus refused before its files are sent. Later fields are checked at the end.
  */
 export class EarlyChecks {
   readonly #seen = new Set<string>();
@@ -186,8 +186,9 @@ export class EarlyChecks {
   ) {}
 
   /**
-   * @param name the field that the file is in
-   * @param fields those that came before it
+   * Checks the field of a file that begins now.
+   * @param name of that field
+   * @param fields the text fields before the file
    * @throws ServiceError
    */
   beforeFile(name: string, fields: readonly ReceivedField[]): void {
@@ -198,20 +199,22 @@ export class EarlyChecks {
   }
 }
 
-/** A submission's form, checked against the operations table. */
+/** The form of a submission, checked against the operations table. */
 export interface SubmissionForm extends Omit<FormFields, 'options'> {
   readonly acceptedOptions: readonly string[];
-  /** Files by field, one list a group. */
+  /** Files by field, in one list per group. */
   readonly groups: ReadonlyMap<Field, readonly (readonly ReceivedFile[])[]>;
-  /** The person's own label for the job; null without one. */
+  /** The user's own label for the job; null if there is none. */
   readonly tag: string | null;
-  /** Whether the client says that nothing sent identifies a person. */
+  /** Whether the client states that nothing in the submission identifies a person. */
   readonly deidentified: boolean;
   /** Names of the first input files of the operation. */
   readonly inputs: readonly string[];
 }
 
-/** @throws FieldError if the sizes that were sent do not add up to the number of files (docs/http.md, Submission) */
+/**
+ * The sizes of a file field's groups. @throws FieldError if they do not add up to the number of files (docs/http.md, Submission)
+ */
 function groupSizes(field: Field, form: ReceivedForm, count: number): number[] {
   const { sizes, sum } = readSizes(field, form.fields) ?? { sizes: [count], sum: count };
   if (sum === count) return sizes;
@@ -243,7 +246,7 @@ function groupFiles(field: Field, form: ReceivedForm): ReceivedFile[][] {
 export const isDeidentified = (operation: Operation, values: FieldValues): boolean =>
   values[fieldWithRole(operation, 'deidentified').name] === true;
 
-/** The last part of a file's name; of a directory volume, its own name. */
+/** The last part of a file's name; for a directory volume, the name of the directory. */
 const shownName = ({ name }: ReceivedFile): string =>
   (name.split(/[/\\]/).at(-1) ?? '').slice(0, maxNameBytes).replace(volumeSuffix, '');
 

@@ -18,7 +18,7 @@ import type { EarlyChecks, ReceivedField, ReceivedFile, ReceivedForm } from './r
 
 export const strictText = new TextDecoder('utf-8', { fatal: true });
 
-/** @throws ServiceError 400 */
+/** Decodes a text as UTF-8. @throws ServiceError 400 if that is impossible */
 function decodeText(bytes: Buffer, field: string): string {
   try {
     return strictText.decode(bytes);
@@ -27,7 +27,7 @@ function decodeText(bytes: Buffer, field: string): string {
   }
 }
 
-/** Bytes that an empty file counts as: it takes an inode and perhaps a block of the disk. */
+/** Number of bytes that an empty file counts as: it takes an inode and perhaps a block of the disk. */
 const emptyFile = 4096;
 
 /** Receives the parts of one form: texts into memory, files into `directory` with numbers as names. */
@@ -35,7 +35,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
   readonly fields: ReceivedField[] = [];
   readonly files: ReceivedFile[] = [];
   bytes = 0;
-  /** The file that is arriving, from the moment that it is being opened. */
+  /** The file that is arriving, from the moment at which it is opened. */
   #arriving: Promise<{ readonly handle: FileHandle; readonly writer: FileWriter }> | null = null;
 
   constructor(
@@ -47,7 +47,8 @@ class FormReceiver implements PartReceiver, ReceivedForm {
 
   async begin(headers: Readonly<Record<string, string>>): Promise<PartSink> {
     const { field, file, size } = readPartHeaders(headers);
-    // If no file is chosen, a browser sends a file field as an empty file without a name. It counts as an absent text.
+    // If the user chose no file, a browser sends the file field as an empty file without a name. It counts as a text that is
+    // missing.
     return file ? await this.#beginFile(field, file, size ?? 0) : this.#beginField(field, file === '');
   }
 
@@ -73,7 +74,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
           throw new FieldError(name, 'has a file without a name: send its name, or leave the field out');
         }
         this.quota.addText(piece.length);
-        // A copy, because the piece may be a small part of a large buffer, which would stay in memory.
+        // Copied, because the piece may be a small slice of a large buffer, which would otherwise stay in memory.
         pieces.push(Buffer.from(piece));
         return undefined;
       },
@@ -84,7 +85,7 @@ class FormReceiver implements PartReceiver, ReceivedForm {
     };
   }
 
-  /** @param stated bytes of its content, if they are known */
+  /** @param stated bytes of the file's content; 0 if unknown */
   async #beginFile(field: string, name: string, stated: number): Promise<PartSink> {
     this.quota.addFile(field, name);
     this.checks.beforeFile(field, this.fields);
@@ -117,17 +118,17 @@ class FormReceiver implements PartReceiver, ReceivedForm {
 /** What receiving a submission needs from the route. */
 export interface ReceiveContext {
   readonly limits: SubmissionLimits;
-  /** Checks of what is known before a file is read. */
+  /** Checks that are made before a file is read. */
   readonly checks: EarlyChecks;
   readonly space: Reservation;
   /** Aborted when a repetition of the request is waiting for it. */
   readonly awaited: AbortSignal;
-  /** Aborted, with the error for the client, when the sender is no longer allowed to send. */
+  /** Aborted when the sender is no longer allowed to send; the reason is the error for the client. */
   readonly refused: AbortSignal;
 }
 
 /**
- * Reads a multipart form. Its files are written into `directory` as they arrive, with numbers as names.
+ * Receives a multipart form. Files are written to `directory` as they arrive, with numbers as names.
  * @throws ServiceError 400, 401, 408, 413, 415, 422, 503 or 507, or the system's error; the caller removes the directory
  */
 export async function receiveForm(
@@ -142,8 +143,8 @@ export async function receiveForm(
   const done = new AbortController();
   refused.addEventListener('abort', () => parser.destroy(refused.reason), { signal: done.signal });
   try {
-    // The form may be complete before the request is; a request that breaks off then is refused too. Not `pipeline`, which
-    // would end the connection with the parser, before the client has an answer.
+    // The form may be complete before the request is; if the request breaks off after that, it is refused too. `pipeline` is not
+    // used, because if the parser fails, it would close the connection before the client has an answer.
     const parsed = finished(ctx.req.pipe(parser));
     await Promise.all([parsed, wholeRequest(ctx, done.signal, awaited)]);
     return receiver;

@@ -26,12 +26,15 @@ interface NamedFile {
   readonly upload: string;
 }
 
-/** Times that each mark of JSON may occur outside of texts: a file has three commas and two colons at most. */
+/**
+ * Maximum number of times that each punctuation mark of JSON may occur outside texts: a file has at most three commas and two
+ * colons.
+ */
 const maxMarks = 3 * maxFiles + 2 * maxFields;
 
 /**
- * Counts the marks of JSON. Parsing takes much longer than reading: megabytes of names or brackets keep everybody else waiting for
- * seconds.
+ * Counts the punctuation marks of JSON. Parsing takes much longer than reading: megabytes of names or brackets would keep
+ * everybody else waiting for seconds.
  * @throws ServiceError `uploadTooLarge`
  */
 function checkMarks(bytes: Buffer): void {
@@ -51,7 +54,7 @@ function checkMarks(bytes: Buffer): void {
   }
 }
 
-/** Reads JSON as text, in which each character is a byte, so that it can be counted before it is parsed. */
+/** Reads the body as a text with one character per byte, so that its marks can be counted before it is parsed. */
 const readText = koaBody({
   json: false,
   multipart: false,
@@ -61,7 +64,7 @@ const readText = koaBody({
   encoding: 'latin1',
 });
 
-/** The body as JSON. @throws ServiceError */
+/** Reads the body as JSON. @throws ServiceError */
 async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Record<string, unknown>>> {
   const done = new AbortController();
   try {
@@ -82,14 +85,14 @@ async function readBody(ctx: Context, awaited: AbortSignal): Promise<Readonly<Re
   throw new ServiceError('badRequest', 'The body must be a JSON object');
 }
 
-/** The text that a form would have for a value of JSON. @throws FieldError */
+/** The text that a form would have for a JSON value. @throws FieldError */
 function textOf(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
   throw new FieldError(name, 'must be a text, a number, true or false, or a list of these');
 }
 
-/** The fields of a form that say the same. `options` is JSON in a form too. @throws FieldError */
+/** The equivalent text fields of a form. `options` is JSON in a form too. @throws FieldError */
 function textFields(name: string, value: unknown): ReceivedField[] {
   if (name !== optionsField || typeof value !== 'object') {
     return [value].flat().map((each) => ({ name, text: textOf(name, each) }));
@@ -111,13 +114,13 @@ function namedFile(field: string, value: unknown): NamedFile {
   return { field, upload, name };
 }
 
-/** The same submission as it would be in a form, with names of uploads in place of files. */
+/** The submission in the shape of a form, with names of uploads in place of files. */
 export interface NamedForm {
   readonly fields: readonly ReceivedField[];
   readonly files: readonly NamedFile[];
-  /** Bytes of the JSON. */
+  /** Size in bytes of the JSON. */
   readonly bytes: number;
-  /** What it has used of its limits. */
+  /** The quota, of which part is already used. */
   readonly quota: SubmissionQuota;
 }
 
@@ -138,7 +141,7 @@ export async function readJson(
   const fields: ReceivedField[] = [];
   const files: NamedFile[] = [];
   for (const [name, value] of Object.entries(body)) {
-    // As an empty text in a form.
+    // Null counts as missing, like an empty text in a form.
     if (value === null) continue;
     const field = operation.fields.find((each) => each.name === name && carriesFiles(each));
     if (!field) {
@@ -161,11 +164,11 @@ export async function readJson(
   return { fields, files, bytes: contentLength(ctx) ?? 0, quota };
 }
 
-/** The complete uploads that a submission names. Nobody else removes them until this is disposed of. */
+/** The complete uploads that a submission names. Nothing else removes them until this is disposed. */
 export class NamedUploads implements Disposable {
   readonly #pinned = new Map<string, Upload>();
 
-  /** @param owned null if the server keeps no uploads */
+  /** @param owned null if the server stores no uploads */
   constructor(private readonly owned: OwnedUploads | null) {}
 
   async pin({ files }: NamedForm): Promise<void> {
@@ -179,8 +182,8 @@ export class NamedUploads implements Disposable {
   }
 
   /**
-   * The form with the uploads as its files.
-   * @throws UploadsMissing with the names that have no complete upload; ServiceError `uploadTooLarge`
+   * The form, with the uploads as its files.
+   * @throws UploadsMissing with the names for which there is no complete upload; ServiceError `uploadTooLarge`
    */
   fill({ fields, files, bytes, quota }: NamedForm): ReceivedForm {
     const missing = new Set(files.map(({ upload }) => upload).filter((sha256) => !this.#pinned.has(sha256)));
@@ -195,7 +198,7 @@ export class NamedUploads implements Disposable {
     return { fields, files: received, bytes: total };
   }
 
-  /** Removes them: the submission was refused for what they contain. */
+  /** Removes the uploads, after the submission was refused for what they contain. */
   async removeAll(): Promise<void> {
     await Promise.all([...this.#pinned.values()].map((upload) => this.owned?.remove(upload)));
   }

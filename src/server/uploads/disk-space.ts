@@ -6,23 +6,23 @@ import { isOutOfInodes } from '../../files/index.js';
 
 const mebibyte = 1 << 20;
 
-/** Bytes that stay free for the logs, records and results of running jobs. */
+/** Number of bytes that stay free for the logs, records and results of running jobs. */
 const reserve = 256 * mebibyte;
-/** Files that stay free on a disk with a limited number of inodes. */
+/** Number of files that stay free on a disk with a limited number of inodes. */
 const reservedFiles = 1000;
-/** The largest part of a small disk that is reserved. */
+/** Maximum share of a small disk that is reserved. */
 const maxReservedShare = 1 / 8;
 
-/** Bytes that may be written between two checks of the disk. */
+/** Number of bytes that may be written between two checks of the disk. */
 const checkInterval = 2 * mebibyte;
 
 /** What requests may still use of a disk. */
 export interface FreeSpace {
-  /** Free bytes, the reserve included. */
+  /** Free bytes, including the reserve. */
   readonly free: number;
-  /** Free bytes without the reserve and what is promised to others; negative if some of the reserve is used. */
+  /** Free bytes without the reserve and without what others were promised; negative if part of the reserve is used. */
   readonly bytes: number;
-  /** The same as a number of files; infinite on a disk without a limit of inodes. */
+  /** The same as a number of files; infinite on a disk without an inode limit. */
   readonly files: number;
 }
 
@@ -41,7 +41,7 @@ const noInodes = (what: string): ServiceError =>
     `The server's disk has too few inodes (files) left for ${what}; try again later, or ask its admin to remove files there`,
   );
 
-/** The error for something that needs more files than there may be, or otherwise more bytes. */
+/** The error for something that needs more files than there may be or, failing that, more bytes. */
 function noSpace({ free, bytes, files }: FreeSpace, what: string, neededFiles = 0): ServiceError {
   if (bytes >= 0 && files < neededFiles) return noInodes(what);
   const problem =
@@ -52,15 +52,14 @@ function noSpace({ free, bytes, files }: FreeSpace, what: string, neededFiles = 
 }
 
 /**
- * The error for a request that could not be written. Call it before the request's files are removed, because then there
- * are inodes again.
+ * The error for a request that could not be written. Must be called before the request's files are removed, which frees inodes.
  */
 export const writeFault = (cause: unknown): unknown =>
   isOutOfInodes(cause) ? noInodes('this upload') : cause;
 
-/** What can be removed when the disk is short. */
+/** What can be removed when disk space is short. */
 export interface Evictions {
-  /** Bytes that can be freed for an owner who is about to keep so many more. Removes nothing. */
+  /** Number of bytes that could be freed for an owner who is about to store `more` bytes. Removes nothing. */
   evictable(owner: Owner, more: number): Promise<number>;
   /**
    * Frees at least this many bytes, starting with files of this owner.
@@ -69,11 +68,11 @@ export interface Evictions {
   makeRoom(bytes: number, owner: Owner): Promise<boolean>;
 }
 
-/** The disk of the data directory, and what of it is promised to requests that have not written it yet. */
+/** The disk of the data directory, with the space that is promised to requests that have not written it yet. */
 export class DiskSpace {
-  /** Free bytes that are already promised. */
+  /** Bytes that are free and already promised. */
   promised = 0;
-  /** Bytes that are promised and become free by evictions, once they are needed. */
+  /** Bytes that are promised but not free: they will be freed by evictions when needed. */
   owed = 0;
 
   constructor(
@@ -81,7 +80,9 @@ export class DiskSpace {
     readonly evictions: Evictions,
   ) {}
 
-  /** Blocks for a moment: starting a thread takes longer than most file systems take to answer. */
+  /**
+   * The current free space. Blocks for a moment, because starting a thread takes longer than most file systems take to answer.
+   */
   freeNow(): FreeSpace {
     return spaceOf(statfsSync(this.directory), this.promised);
   }
@@ -91,21 +92,22 @@ export class DiskSpace {
     return spaceOf(await statfs(this.directory), this.promised);
   }
 
-  /** Space for one request or upload of an owner, none of which is reserved yet. */
+  /** A reservation for one request or upload of an owner, with nothing reserved yet. */
   reservationFor(owner: Owner): Reservation {
     return new Reservation(this, owner);
   }
 }
 
 /**
- * The disk space of one request or upload. It is reserved first, and checked again while bytes are written, because jobs write to the
- * same disk. Reserving removes no files, because claiming a length costs nothing: others lose files only to bytes that have arrived.
- * Many requests at once may together use up to `checkInterval` each of the reserve before they are refused.
+ * The disk space of one request or upload. Space is reserved first, and checked again while bytes are written, because jobs write
+ * to the same disk. A reservation removes no files, because stating a length costs nothing: others lose files only to bytes that
+ * have actually arrived. Many simultaneous requests may each use up to `checkInterval` bytes of the reserve before they are
+ * refused.
  */
 export class Reservation implements Disposable {
   /** Bytes that are reserved, free and not written. */
   #left = 0;
-  /** Bytes that are reserved and have to be freed when they are written. */
+  /** Bytes that are reserved, but must be freed by evictions before they are written. */
   #owed = 0;
   #unchecked = checkInterval;
 
@@ -114,12 +116,12 @@ export class Reservation implements Disposable {
     private readonly owner: Owner,
   ) {}
 
-  /** A second reservation of the same owner. */
+  /** A new, empty reservation for the same owner. */
   another(): Reservation {
     return new Reservation(this.disk, this.owner);
   }
 
-  /** A reservation that takes over what this one has. */
+  /** A new reservation that takes over everything from this one. */
   moved(): Reservation {
     const other = this.another();
     other.#left = this.#left;
@@ -129,7 +131,7 @@ export class Reservation implements Disposable {
     return other;
   }
 
-  /** Bytes that are reserved and not written. */
+  /** Number of bytes that are reserved and not yet written. */
   get bytes(): number {
     return this.#left + this.#owed;
   }
@@ -150,13 +152,14 @@ export class Reservation implements Disposable {
   }
 
   /**
-   * Waits until so many bytes can be written, beside what others were promised. Makes room for them if there is too little.
-   * @throws ServiceError `diskFull` if some of the reserve is used, and no room can be made
+   * Makes sure that so many bytes can be written in addition to what others were promised. Evicts files if there is too little
+   * space.
+   * @throws ServiceError `diskFull` if part of the reserve is used and no space can be freed
    */
   async ensure(bytes: number, what: string): Promise<void> {
     for (;;) {
       const space = await this.disk.free();
-      // What is reserved for this request may be used by it.
+      // This request may use what it has reserved itself.
       const missing = bytes - space.bytes - this.#left;
       if (missing <= 0 && space.files >= 0) return;
       if (!(await this.disk.evictions.makeRoom(Math.max(1, missing), this.owner))) throw noSpace(space, what);
@@ -164,8 +167,8 @@ export class Reservation implements Disposable {
   }
 
   /**
-   * Counts bytes that are about to be written. The first time, regularly from then on, and always where room has to be made, waits
-   * until they can be.
+   * Counts bytes that are about to be written. The first time, at regular intervals, and whenever space must be freed, waits
+   * until they can be written.
    */
   async use(bytes: number): Promise<void> {
     this.#unchecked += bytes;

@@ -3,34 +3,34 @@ import { Writable } from 'node:stream';
 import { ServiceError } from '../../contract/index.js';
 import type { Reservation } from './disk-space.js';
 
-/** Bytes that may wait for a write. Pieces that arrive during one are written together in the next. */
+/** Number of bytes that may wait for a write. Pieces that arrive during a write are written together by the next one. */
 const maxQueued = 512 << 10;
 
 interface FileWriterOptions {
   readonly handle: FileHandle;
-  /** Where in the file the first byte goes. */
+  /** Position in the file of the first byte. */
   readonly offset: number;
-  /** Bytes that the file may have at most. */
+  /** Maximum size of the file in bytes. */
   readonly maxLength: number;
   readonly space: Reservation;
-  /** Called with the bytes of each write, after it. */
+  /** Called after each write with the bytes that were written. */
   readonly onWritten?: (data: Buffer) => void;
 }
 
 /** Writes the bytes of a request to a file as they arrive. Does not close the file. */
 export class FileWriter extends Writable {
-  /** Bytes of the file that are written completely. */
+  /** Position up to which the file is completely written. */
   offset: number;
   #writing: Promise<void> = Promise.resolve();
 
   constructor(private readonly options: FileWriterOptions) {
     super({ highWaterMark: maxQueued });
     this.offset = options.offset;
-    // Errors are reported to whoever writes; without a listener they would be uncaught.
+    // Errors are reported to the writer of the stream; without a listener they would be uncaught.
     this.on('error', () => {});
   }
 
-  /** Writes what still waits, also of a body that broke off. Resolves when nothing is being written. Never rejects. */
+  /** Writes what is still waiting, even of a body that broke off. Resolves when no write is in progress. Never rejects. */
   async flushed(): Promise<void> {
     if (!this.destroyed) await new Promise<void>((resolve) => this.once('close', resolve).end());
     await this.#writing.catch(() => {});
@@ -41,7 +41,7 @@ export class FileWriter extends Writable {
     this.#writing.then(() => done(), done);
   }
 
-  /** @throws ServiceError `uploadTooLarge` or `diskFull`; the system's error */
+  /** Appends the pieces to the file. @throws ServiceError `uploadTooLarge` or `diskFull`; the system's error */
   async #append(pieces: readonly Buffer[]): Promise<void> {
     const { handle, maxLength, space, onWritten } = this.options;
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -50,7 +50,7 @@ export class FileWriter extends Writable {
     }
     await space.use(length);
     let { bytesWritten: written } = await handle.writev(pieces, this.offset);
-    // A disk that is nearly full takes a part.
+    // A disk that is nearly full may accept only part of a write.
     for (const rest = Buffer.concat(written < length ? pieces : []); written < length; )
       written += (await handle.write(rest, written, length - written, this.offset + written)).bytesWritten;
     this.offset += length;

@@ -1,4 +1,4 @@
-/** What clients send by tus: uploads that are named by their content and belong to one owner. And the space on their disk. */
+/** Uploads with the tus protocol, which are named by their content and belong to one owner, and the disk space for them. */
 export { DiskSpace, type Reservation, writeFault } from './disk-space.js';
 export { FileWriter } from './file-writer.js';
 export type { OwnedUploads } from './owned-uploads.js';

@@ -6,16 +6,16 @@ import { isRealDirectory, syncDirectorySync } from '../../files/index.js';
 import type { Reservation } from './disk-space.js';
 import { partFile, readFileName, type Shared, Upload, type UploadOwner } from './upload.js';
 
-/** Uploads that one owner may have: each takes a few hundred bytes of memory, and time when the server starts. */
+/** Maximum number of uploads per owner: each takes a few hundred bytes of memory, and time when the server starts. */
 const maxUploads = 100_000;
-/** Milliseconds after its last use during which an upload is not evicted: a submission may be about to name it. */
+/** Milliseconds after its last use during which an upload is not evicted, because a submission may be about to name it. */
 const minIdle = 10 * 60_000;
 
-/** The uploads of one owner, in a directory of their own. Nothing here looks at the uploads of others. */
+/** The uploads of one owner, in their own directory. Other owners' uploads are never accessed here. */
 export class OwnedUploads implements UploadOwner {
   /** Least recently used first. */
   readonly #uploads = new Map<string, Upload>();
-  /** Bytes that all of them have, or will have once they are complete. */
+  /** Total size in bytes of all uploads when they are complete. */
   bytes = 0;
   /** Whether the directory exists and its name survives a power cut. */
   #isNamed = false;
@@ -27,7 +27,8 @@ export class OwnedUploads implements UploadOwner {
   ) {}
 
   /**
-   * Finds what an earlier server has left. Removes what has expired or is torn, and the worse of two uploads with one name.
+   * Finds the uploads that an earlier server left. Removes those that have expired or are damaged. Of two with the same name, the
+   * complete one remains or, if neither is complete, the one that was used last.
    * @returns names of entries that are not uploads
    */
   load(): string[] {
@@ -68,7 +69,7 @@ export class OwnedUploads implements UploadOwner {
     return this.#uploads.size;
   }
 
-  /** @throws ServiceError `unknownUpload` */
+  /** Finds an upload by name. @throws ServiceError `unknownUpload` */
   find(sha256: string): Upload {
     const upload = this.#existing(sha256);
     if (upload && !this.#isExpired(upload)) return upload;
@@ -76,8 +77,8 @@ export class OwnedUploads implements UploadOwner {
   }
 
   /**
-   * The same, once it is known whether the upload is complete.
-   * @throws ServiceError `unknownUpload`, or `uploadInUse` while it is checked
+   * Finds an upload by name, and checks its content first if all its bytes have arrived.
+   * @throws ServiceError `unknownUpload`, or `uploadInUse` while it is being checked
    */
   async findChecked(sha256: string): Promise<Upload> {
     const upload = this.find(sha256);
@@ -89,13 +90,13 @@ export class OwnedUploads implements UploadOwner {
     return this.find(sha256);
   }
 
-  /** When an upload is removed, if nobody uses it. */
+  /** When an upload expires if it is not used again. */
   expiry({ lastUse }: Upload): Date {
     return new Date(lastUse + this.shared.keep);
   }
 
   /**
-   * An upload of this name that has begun. Removes one that has another length, or has expired.
+   * An existing upload of this name. Removes one that has expired, or is incomplete and has another length.
    * @returns null if there is none
    * @throws FieldError for another length than that of a complete upload; ServiceError `uploadInUse`
    */
@@ -142,7 +143,7 @@ export class OwnedUploads implements UploadOwner {
     return this.bytes + length <= max;
   }
 
-  /** Removes an upload at once. Its bytes are gone when this resolves. Never rejects. */
+  /** Removes an upload at once. Resolves when its disk space is free. Never rejects. */
   async remove(upload: Upload): Promise<void> {
     upload.release();
     if (this.#uploads.get(upload.sha256) === upload) {
@@ -152,12 +153,12 @@ export class OwnedUploads implements UploadOwner {
     await this.shared.removals.remove(upload.file);
   }
 
-  /** Uploads that may be evicted when the disk is short, least recently used first. */
+  /** Uploads that may be evicted if disk space is short, least recently used first. */
   evictable(): Upload[] {
     return [...this.#unusedFor(minIdle)];
   }
 
-  /** Evicts the least recently used ones until they have at most so many bytes, as far as nobody uses them. */
+  /** Evicts the least recently used uploads until all together have at most this many bytes. Uploads in use stay. */
   trim(maxBytes: number, idle = 0): void {
     for (const upload of this.#unusedFor(idle)) {
       if (this.bytes <= maxBytes) return;
@@ -165,18 +166,18 @@ export class OwnedUploads implements UploadOwner {
     }
   }
 
-  /** Removes what has expired, and releases the space reserved for idle uploads. */
+  /** Removes expired uploads, and releases the space reserved for idle ones. */
   sweep(): void {
     for (const upload of this.#unusedFor(this.shared.keep)) void this.remove(upload);
     for (const upload of this.#unusedFor(minIdle)) upload.release();
   }
 
-  /** Gives all reserved space back, as the uploads are about to be removed. */
+  /** Releases all reserved space, because the uploads are about to be removed. */
   release(): void {
     for (const upload of this.#uploads.values()) upload.release();
   }
 
-  /** Uploads that are not in use, and were not for so many milliseconds, least recently used first. */
+  /** Yields uploads that are not in use and were not used for this many milliseconds, least recently used first. */
   *#unusedFor(time: number): Generator<Upload> {
     for (const upload of this.#uploads.values()) {
       if (upload.lastUse + time > this.shared.now()) return;

@@ -5,9 +5,9 @@ import path from 'node:path';
 import { errorCode, makeDirectory } from '../../files/index.js';
 import type { Report } from '../report.js';
 
-/** Removes uploads, and whole directories of them. Their names are free at once, and their bytes soon after. */
+/** Removes uploads, and whole directories of them. Their names are free at once, their disk space soon after. */
 export class Removals {
-  /** @param directory they are moved there; it is on the same file system */
+  /** @param directory to which they are first moved; on the same file system */
   constructor(
     readonly directory: string,
     private readonly report: Report,
@@ -20,7 +20,7 @@ export class Removals {
     for (const name of readdirSync(this.directory)) void this.#delete(path.join(this.directory, name));
   }
 
-  /** Resolves when the bytes are gone. Never rejects. */
+  /** Removes a file or directory. Resolves when its disk space is free. Never rejects. */
   async remove(entry: string): Promise<void> {
     const target = path.join(this.directory, randomBytes(8).toString('hex'));
     try {

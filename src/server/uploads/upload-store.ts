@@ -10,7 +10,10 @@ import type { Report } from '../report.js';
 import { OwnedUploads } from './owned-uploads.js';
 import { Removals } from './removals.js';
 
-/** The directory of an owner's uploads. A restart finds the name again, and it tells nobody who the owner is. */
+/**
+ * The name of the directory of an owner's uploads. A restarted server derives the same name, and the name reveals nothing about
+ * the owner.
+ */
 const directoryName = (owner: Owner): string =>
   createHash('sha256')
     .update(`uploads of ${JSON.stringify(owner)}`)
@@ -19,7 +22,7 @@ const directoryName = (owner: Owner): string =>
 
 const directoryPattern = /^[0-9a-f]{32}$/;
 
-/** Maximum milliseconds between two sweeps for expired and idle uploads. */
+/** Maximum number of milliseconds between two sweeps for expired and idle uploads. */
 const maxInterval = 10 * 60_000;
 
 export interface UploadStoreDeps {
@@ -29,13 +32,15 @@ export interface UploadStoreDeps {
   readonly clock: Clock;
   readonly events: ServerEvents;
   readonly report: Report;
-  /** Looks into a file whose bytes have all arrived. @throws ServiceError if the server does not take it; it is then removed */
+  /**
+   * Inspects a file whose bytes have all arrived. @throws ServiceError if the server does not accept it; the file is then removed
+   */
   readonly inspect?: ((file: string) => Promise<void>) | undefined;
 }
 
 /**
- * The uploads of all owners, in `DATA/uploads`: a directory for each owner, a file for each upload. The disk is the truth:
- * a start rebuilds from it what is in memory.
+ * The uploads of all owners, in `DATA/uploads`: a directory per owner, a file per upload. The disk is authoritative: at startup,
+ * the state in memory is rebuilt from it.
  */
 export class UploadStore {
   readonly #root: string;
@@ -54,7 +59,7 @@ export class UploadStore {
     return this.deps.keep;
   }
 
-  /** Finds the uploads of these owners on the disk. Removes those of others, whose tokens are gone. */
+  /** Loads the uploads of these owners from disk. Removes those of other owners, whose tokens no longer exist. */
   load(owners: readonly Owner[]): void {
     this.#removals.resume();
     const known = new Map(owners.map((owner) => [directoryName(owner), owner]));
@@ -68,7 +73,7 @@ export class UploadStore {
     }
   }
 
-  /** From now on, removes uploads when they expire. */
+  /** Starts removing uploads when they expire. */
   start(): void {
     const { clock, keep } = this.deps;
     this.#cancelSweep = clock.after(Math.min(keep, maxInterval), () => {
@@ -97,7 +102,7 @@ export class UploadStore {
     return owned;
   }
 
-  /** Removes the uploads of all owners but these. */
+  /** Removes the uploads of all other owners. */
   keepOnly(owners: readonly Owner[]): void {
     for (const [owner, owned] of this.#owners) {
       if (owners.includes(owner)) continue;
@@ -107,7 +112,7 @@ export class UploadStore {
     }
   }
 
-  /** Uploads that may be removed when the disk is short, least recently used first. */
+  /** Uploads that may be evicted if disk space is short, least recently used first. */
   evictable() {
     const found = [...this.#owners.values()].flatMap((owned) =>
       owned.evictable().map((upload) => ({ owned, upload })),
@@ -121,12 +126,12 @@ export class UploadStore {
       }));
   }
 
-  /** Evicts uploads of an owner until they have at most so many bytes, as far as nobody uses them. */
+  /** Evicts uploads of an owner until they have at most this many bytes. Uploads in use stay. */
   trim(owner: Owner, maxBytes: number): void {
     this.#owners.get(owner)?.trim(maxBytes);
   }
 
-  /** What each owner keeps. */
+  /** How much each owner stores. */
   usage(): UsageOfUploads[] {
     return [...this.#owners.values()]
       .filter(({ count }) => count > 0)

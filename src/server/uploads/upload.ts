@@ -13,14 +13,14 @@ import type { Removals } from './removals.js';
 
 const filePattern = /^([0-9a-f]{64})(?:\.(\d{1,15})\.part)?$/;
 
-/** What the name of an upload's file says. Its size and its times say the rest. */
+/** The information in the name of an upload's file. The file's size and times provide the rest. */
 export interface FileName {
   readonly sha256: string;
-  /** Bytes that it will have; null for a complete one. */
+  /** Size in bytes of the complete upload; null if the upload is already complete. */
   readonly length: number | null;
 }
 
-/** Null for a name that is not of an upload. */
+/** Parses a file name; null if it is not that of an upload. */
 export function readFileName(name: string): FileName | null {
   const [, sha256, length] = filePattern.exec(name) ?? [];
   if (sha256 === undefined) return null;
@@ -29,7 +29,7 @@ export function readFileName(name: string): FileName | null {
 
 const completeFile = (directory: string, sha256: string): string => path.join(directory, sha256);
 
-/** The file of an upload that is not complete. */
+/** The file of an incomplete upload. */
 export const partFile = (directory: string, sha256: string, length: number): string =>
   path.join(directory, `${sha256}.${length}.part`);
 
@@ -39,18 +39,18 @@ export interface Checksum {
   readonly digest: Buffer;
 }
 
-/** A body on its way into an upload. */
+/** The body of a request, while it is received for an upload. */
 export interface ArrivingBody {
   readonly body: Readable;
-  /** Resolves when the whole body has arrived. Rejects if it breaks off or falls silent before that. */
+  /** Resolves when the whole body has arrived. Rejects if the body breaks off, or if no byte arrives for too long. */
   readonly arrived: Promise<void>;
-  /** Aborted when its sender may no longer send. */
+  /** Aborted when the sender may no longer send. */
   readonly refused: AbortSignal;
 }
 
-/** The turn of the one request that writes an upload. */
+/** The exclusive right of one request to write an upload. */
 export interface Turn extends Disposable {
-  /** Aborted when another request waits for the end of this one. */
+  /** Aborted when another request is waiting for this one to end. */
   readonly awaited: AbortSignal;
 }
 
@@ -66,14 +66,14 @@ export interface Shared {
   readonly announceComplete: (upload: Upload) => void;
 }
 
-/** What an upload needs from its owner's uploads. */
+/** What an upload needs from the collection that it belongs to. */
 export interface UploadOwner {
   readonly name: Owner;
   readonly directory: string;
   readonly shared: Shared;
   /** Removes the upload, because its bytes are wrong or lost. */
   remove(upload: Upload): Promise<void>;
-  /** The upload was just used. */
+  /** Called when the upload was just used. */
   used(upload: Upload): void;
 }
 
@@ -86,27 +86,27 @@ export interface FoundUpload {
 }
 
 /**
- * One upload of one owner: a file that grows. It is complete when all its bytes are there and have the hash that is its
- * name. Every offset that a client is told is on the disk.
+ * An upload of one owner: a file that grows. It is complete when all its bytes have arrived and have the hash that is its name.
+ * Every offset that is reported to a client is already on disk.
  */
 export class Upload {
-  /** Bytes that are there, and survive a power cut. */
+  /** Number of bytes that have arrived and survive a power cut. */
   offset: number;
-  /** Whether all its bytes are there and were checked. */
+  /** Whether all bytes have arrived and were checked. */
   isComplete: boolean;
   /** Milliseconds of the wall clock. */
   lastUse: number;
   #writer: AbortController | null = null;
   #pins = 0;
-  /** The hash of the first `#hashed` bytes. If that is not all of them in the end, the file is read again. */
+  /** The hash of the first `#hashed` bytes. If these are not all bytes in the end, the whole file is read to hash it. */
   readonly #hash: Hash = createHash('sha256');
   #hashed = 0;
-  /** Whether its name survives a power cut. */
+  /** Whether the file's name survives a power cut. */
   #isNamed: boolean;
 
   /**
-   * @param found null for a new one
-   * @param space the space of the bytes that are missing; null if it is not reserved
+   * @param found null for a new upload
+   * @param space reserved for the missing bytes; null if none is reserved
    */
   constructor(
     readonly sha256: string,
@@ -121,12 +121,12 @@ export class Upload {
     this.lastUse = found?.usedAt ?? owner.shared.now();
   }
 
-  /** Whether a request writes it or a submission needs it, so that it must stay. */
+  /** Whether a request is writing the upload or a submission needs it, so that it must not be removed. */
   get isInUse(): boolean {
     return this.#writer !== null || this.#pins > 0;
   }
 
-  /** False if an admin has removed the file, to free the disk. */
+  /** False if an admin has deleted the file, to free disk space. */
   get exists(): boolean {
     return this.isInUse || existsSync(this.file);
   }
@@ -137,14 +137,14 @@ export class Upload {
     return partFile(directory, this.sha256, this.length);
   }
 
-  /** Records a use. The next server reads its time from the file. */
+  /** Records a use as the time of the file, which the next server reads. */
   use(): void {
     this.lastUse = this.owner.shared.now();
     utimesSync(this.file, this.lastUse / 1000, this.lastUse / 1000);
     this.owner.used(this);
   }
 
-  /** Keeps it from being removed until `unpin` is called as often. */
+  /** Prevents removal until `unpin` has been called as many times. */
   pin(): void {
     this.#pins += 1;
   }
@@ -154,8 +154,8 @@ export class Upload {
   }
 
   /**
-   * Reserves space for the bytes that are missing, as far as that has not happened. The caller has the turn. An upload that nobody
-   * goes on with for a while gives it back.
+   * Reserves space for the missing bytes, unless that has already been done. The caller must have the turn. If an upload is not
+   * continued for a while, its space is released.
    * @throws ServiceError `diskFull`
    */
   async reserve(disk: DiskSpace): Promise<Reservation> {
@@ -166,14 +166,14 @@ export class Upload {
     return space;
   }
 
-  /** Gives the reserved space back. */
+  /** Releases the reserved space. */
   release(): void {
     this.space?.[Symbol.dispose]();
     this.space = null;
   }
 
   /**
-   * Lets one request write. If another one does, that one is only allowed a short silence from now on.
+   * Gives one request the right to write. If another request has it, that one is from now on allowed only a short silence.
    * @throws ServiceError `uploadInUse`
    */
   takeTurn(): Turn {
@@ -193,8 +193,8 @@ export class Upload {
   }
 
   /**
-   * Checks an upload whose bytes had all arrived when the server ended.
-   * @throws ServiceError `uploadInUse`, or `wrongContent`: then it is removed
+   * Checks an upload whose bytes had all arrived when an earlier server ended.
+   * @throws ServiceError `uploadInUse`, or `wrongContent`, after which the upload is removed
    */
   async checkContent(): Promise<void> {
     if (this.isComplete || this.offset < this.length) return;
@@ -203,17 +203,17 @@ export class Upload {
   }
 
   /**
-   * Appends a body, and checks the upload after its last byte. If the body breaks off, what arrived is kept. The caller
-   * has the turn.
-   * @throws ServiceError `uploadTooLarge`, `wrongChecksum`, `wrongContent` or `notDeidentified`; what `arrived` rejects with; an
-   *   `AbortError` if the sender is refused; the system's error
+   * Appends a body, and checks the upload after its last byte. If the body breaks off, the bytes that arrived are kept. The
+   * caller must have the turn.
+   * @throws ServiceError `uploadTooLarge`, `wrongChecksum`, `wrongContent` or `notDeidentified`; what `arrived` rejects with;
+   *   an `AbortError` if the sender is refused; the system's error
    */
   async append(
     { body, arrived, refused }: ArrivingBody,
     checksum: Checksum | null,
     space: Reservation,
   ): Promise<void> {
-    // It may break off before it is waited for.
+    // The promise may reject before it is awaited.
     arrived.catch(() => {});
     const { file, length } = this;
     const offset = this.offset;
@@ -247,7 +247,7 @@ export class Upload {
     if (this.offset === length) await this.#finish();
   }
 
-  /** Makes the first bytes of the file survive a power cut, and removes the others. */
+  /** Syncs the first bytes of the file, so that they survive a power cut, and removes the others. */
   async #keep(handle: FileHandle, bytes: number): Promise<void> {
     try {
       if ((await handle.stat()).size !== bytes) await handle.truncate(bytes);
@@ -257,17 +257,17 @@ export class Upload {
       this.offset = bytes;
       if (this.#hashed > bytes) this.#hashed = -1;
     } catch (cause) {
-      // Nobody knows which bytes the disk has.
+      // It is unknown which bytes the disk has.
       await this.owner.remove(this);
       throw cause;
     }
   }
 
-  /** @throws ServiceError `wrongContent`, or what `inspect` throws: then it is removed */
+  /** Checks the complete content. @throws ServiceError `wrongContent`, or what `inspect` throws; the upload is then removed */
   async #finish(): Promise<void> {
     const { file, length, sha256, owner } = this;
     const found = this.#hashed === length ? this.#hash.digest('hex') : (await hashFile(file)).sha256;
-    // A hash gives its digest once.
+    // A hash can be digested only once.
     this.#hashed = -1;
     if (found !== sha256) {
       await owner.remove(this);

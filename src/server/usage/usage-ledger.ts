@@ -14,14 +14,14 @@ const measure = figure.nullable().default(null);
 
 /** A job that has ended, as one line of the file. */
 const usedByJob = z.object({
-  /** When its command ended. */
+  /** When the job's command ended. */
   time: z.iso.datetime(),
   job_id: z.string(),
   owner: z.string().nullable(),
   app: z.string(),
   /** Seconds on a GPU, times the number of GPUs. */
   gpu_seconds: figure,
-  /** Lines of an older server lack these. */
+  /** Missing in the lines of older servers. */
   operation: z.string().default(''),
   state: z.string().default(''),
   cpu_seconds: measure,
@@ -44,14 +44,14 @@ const useOf = ({ id, owner, app, operation, state, ...job }: EndedJob): UsedByJo
   bytes_out: job.bytes ?? 0,
 });
 
-/** How many jobs of an app count for what was observed of it: the latest. */
+/** Maximum number of an app's latest jobs on which its observed use is based. */
 const maxObserved = 1000;
 
-/** A current job, and what it keeps on the disk. */
+/** A job that still exists, and what it keeps on disk. */
 export interface KeptJob {
   readonly owner: string | null;
   readonly app: string;
-  /** When its command ended (ISO 8601); null while it has not. */
+  /** When the job's command ended (ISO 8601); null until then. */
   readonly endedAt: string | null;
   readonly bytes: number;
 }
@@ -77,17 +77,17 @@ function parseLine(line: string): UsedByJob | null {
 }
 
 /**
- * What jobs have used, in the file `usage` of the data directory: a line for each job that has ended. It stays after the
+ * What jobs have used, in the file `usage` of the data directory: a line for each job that has ended. The lines remain after the
  * jobs are removed.
  */
 export class UsageLedger {
   readonly #file: string;
-  /** One reader at a time, because a long file must not be read by many requests at once. */
+  /** Readers take turns, because many requests must not read a long file at once. */
   #reading: Promise<unknown> = Promise.resolve();
   /** The latest jobs with a result, by app. */
   readonly #observed = new Map<string, UsedByJob[]>();
 
-  /** Anything that is not a readable file is set aside, so that a start does not fail because of it. */
+  /** Anything that is not a readable file is moved aside, so that the server can still start. */
   constructor(
     dataDirectory: string,
     private readonly report: Report,
@@ -128,8 +128,8 @@ export class UsageLedger {
   }
 
   /**
-   * What jobs that ended since then have used, by owner and app, with the largest GPU use first.
-   * @param kept the current jobs; those that ended before then do not count
+   * What jobs that have ended since then used, by owner and app, with the highest GPU use first.
+   * @param kept the jobs that still exist; those that ended before then are ignored
    */
   async summary(
     since: number,
@@ -150,7 +150,7 @@ export class UsageLedger {
     const now = new Date().toISOString();
     for (const { owner, app, endedAt, bytes } of kept) {
       if (Date.parse(endedAt ?? now) < since) continue;
-      // The file says when a job ended.
+      // The file has the end time of such a job.
       const isNoted = endedAt !== null && rows.has(keyOf({ owner, app }));
       const last_used = isNoted ? '' : (endedAt ?? now);
       add({ ...nothing, owner, app, bytes_kept: bytes, last_used });

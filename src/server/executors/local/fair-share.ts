@@ -7,8 +7,8 @@ import type { Owner } from '../../../access/index.js';
 export const halfLife = 6 * 3600_000;
 
 /**
- * Use, in milliseconds, that counts as soon as a device is given: a minute. Without it, somebody who has used a second
- * less than another would get all devices that become free at the same time.
+ * Milliseconds of use that are added for each device that is held: one minute. Otherwise an owner who has used a second less than
+ * another would get all devices that become free at the same time.
  */
 const advance = 60_000;
 
@@ -39,7 +39,7 @@ export class Shares {
     return this.#uses.get(owner)?.held ?? 0;
   }
 
-  /** An owner gets devices or, with a negative number, returns them. */
+  /** Records that an owner gets devices or, if the number is negative, returns them. */
   hold(owner: Owner, devices: number): void {
     if (devices === 0) return;
     this.#current(owner).held += devices;
@@ -68,19 +68,19 @@ export class Shares {
 /** Milliseconds after which a waiting owner who got nothing goes before everybody who did: one hour. */
 const longestPassedOver = 3600_000;
 
-/** A job that waits. */
+/** A waiting job. */
 export interface Queued {
   readonly owner: Owner;
-  /** Its number in the order in which jobs came. */
+  /** Its number in the order of arrival. */
   readonly arrival: number;
-  /** When it came. */
+  /** When it arrived, in milliseconds of a monotonic clock. */
   readonly since: number;
 }
 
 interface Line<T> {
   readonly owner: Owner;
   readonly jobs: T[];
-  /** Whether its first job has not been considered yet in this pass. */
+  /** Whether no job of this owner has been considered yet in this pass. */
   isFresh: boolean;
 }
 
@@ -94,7 +94,7 @@ const compare = (a: Rank, b: Rank): number => a[0] - b[0] || a[1] - b[1] || a[2]
  * longest wait first. If all jobs have one owner, this is the order of arrival.
  */
 export class TurnsOfOwners {
-  /** When each owner's first job last got what it was waiting for: the next job has been first since then. */
+  /** When the first job of each owner last got what it was waiting for: the next job has been first since then. */
   readonly #served = new Map<Owner, number>();
 
   constructor(
@@ -102,7 +102,7 @@ export class TurnsOfOwners {
     private readonly now: () => number,
   ) {}
 
-  /** Records that an owner got what their first job was waiting for. */
+  /** Records that the first job of an owner got what it was waiting for. */
   serve(owner: Owner): void {
     this.#served.set(owner, this.now());
   }
@@ -127,14 +127,14 @@ export class TurnsOfOwners {
       line.isFresh = false;
       yield { job, isFirst };
       if (line.jobs.length === 0) continue;
-      // The owner of this job may have been given something: their next one has its own place.
+      // The owner may have been given devices for this job, so the rank of their next job is computed anew.
       const rank = this.#rank(line);
       const behind = ranked.findIndex((each) => compare(rank, each.rank) < 0);
       ranked.splice(behind < 0 ? ranked.length : behind, 0, { line, rank });
     }
   }
 
-  /** Numbers to compare one after the other; smaller ones go first. */
+  /** The sort key of an owner: compared number by number, smaller ones first. */
   #rank({ owner, jobs: [job], isFresh }: Line<Queued>): Rank {
     const { since = 0, arrival = 0 } = job ?? {};
     const waiting = Math.max(since, this.#served.get(owner) ?? since);

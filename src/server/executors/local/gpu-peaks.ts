@@ -3,16 +3,19 @@ import { orElse } from '../../../files/index.js';
 import { jobsOf } from '../../../runner/index.js';
 import type { GpuInventory } from '../../devices/index.js';
 
-/** Milliseconds between two calls of nvidia-smi: when a job has just begun, and at most; each pause is longer by this factor. */
+/**
+ * Milliseconds between two calls of nvidia-smi: `firstPause` when a job has just begun, then multiplied by `growth` after each
+ * call, up to `longestPause`.
+ */
 const firstPause = 250;
 const longestPause = 4000;
 const growth = 1.2;
-/** The same after nvidia-smi has failed. */
+/** Milliseconds before the next call after nvidia-smi has failed. */
 const pauseAfterFailure = 60_000;
 
 /**
- * The peaks of the GPU memory of jobs: of each job, the most bytes that its processes had together on any one GPU, sampled
- * with nvidia-smi. It is not called while no job has GPUs.
+ * Samples the peak GPU memory of jobs with nvidia-smi: for each job, the maximum number of bytes that its processes used together
+ * on any one GPU. nvidia-smi is not called while no job has GPUs.
  */
 export class GpuPeaks {
   readonly #jobs = new Map<string, { readonly markers: () => readonly string[]; peak: number | null }>();
@@ -21,14 +24,20 @@ export class GpuPeaks {
 
   constructor(private readonly smi: GpuInventory['smi']) {}
 
-  /** @param markers ids that its processes are marked with: its own, and that of its worker */
+  /**
+   * Begins to sample a job.
+   * @param markers ids that its processes are marked with: its own, and that of its worker
+   */
   begin(job: string, markers: () => readonly string[]): void {
     this.#jobs.set(job, { markers, peak: null });
     this.#pause = firstPause;
     if (!this.#isSampling) void this.#sample();
   }
 
-  /** @returns its peak; null if nvidia-smi did not tell it */
+  /**
+   * Stops sampling a job.
+   * @returns its peak in bytes; null if nvidia-smi did not report it
+   */
   end(job: string): number | null {
     const peak = this.#jobs.get(job)?.peak ?? null;
     this.#jobs.delete(job);
@@ -46,7 +55,7 @@ export class GpuPeaks {
         this.#pause = pauseAfterFailure;
         return [];
       });
-      // A process that has ended meanwhile, or belongs to another user, is of no job.
+      // A process that has ended meanwhile, or belongs to another user, counts for no job.
       const marked = processes.map((each) => ({ ...each, ids: orElse(() => jobsOf(each.pid), []) }));
       for (const job of this.#jobs.values()) {
         const markers = job.markers();

@@ -52,18 +52,20 @@ export interface LocalSettings
   readonly workers: Pick<WorkersSettings, 'directory' | 'idle' | 'memoryUse' | 'program'>;
   readonly gpus: GpuInventory;
   readonly cpuSlots: number;
-  /** Processors that jobs can use together. */
+  /** Number of processors that all jobs together can use. */
   readonly processors: number;
-  /** Bytes of a job's log that are kept from its start. */
+  /** Bytes kept from the start of a job's log. */
   readonly maxLogBytes: number;
-  /** Names of further variables that jobs get, besides those in the table: `serve --pass-env`. */
+  /** Names of environment variables that jobs get in addition to `passedVariables`: `serve --pass-env`. */
   readonly passEnvironment: readonly string[];
-  /** Where jobs may have cgroups of their own; without one, their memory is only watched. */
+  /** Directory of the cgroup below which jobs get cgroups of their own; without it, their memory is only watched. */
   readonly cgroups?: string | null;
   /** Jobs wait while its disk is full. */
   readonly dataDirectory: string;
   readonly events: ServerEvents;
-  /** Whether a runner started now would be another program than this server expects; jobs wait then. */
+  /**
+   * Whether the program was upgraded, so that a runner started now would not be the one that this server expects; jobs then wait.
+   */
   readonly isUpgraded?: () => boolean;
 }
 
@@ -77,11 +79,11 @@ interface Run {
   readonly over: Promise<void>;
 }
 
-/** Runs jobs on this machine, in the order that its scheduler gives them devices. */
+/** Runs jobs on this machine, in the order in which its scheduler grants them devices. */
 export class LocalExecutor implements Executor {
   readonly #scheduler: Scheduler;
   readonly #runners: Runners;
-  /** By job directory. */
+  /** Keyed by job directory. */
   readonly #runs = new Map<string, Run>();
   readonly #watch: MachineWatch;
   readonly #workers: Workers;
@@ -187,7 +189,7 @@ export class LocalExecutor implements Executor {
 
   run(order: RunOrder): AsyncIterable<RunEvent> {
     const { directory, isAccepted, grant } = order;
-    // A job that an earlier server accepted waits for a GPU that is gone: it may come back.
+    // If an earlier server accepted the job, it waits for a missing GPU, which may come back.
     const impossible = isAccepted ? null : this.#scheduler.impossible(order);
     if (impossible !== null) throw new Error(impossible);
     const ticket = grant
@@ -245,7 +247,7 @@ export class LocalExecutor implements Executor {
     return this.#workers.problem();
   }
 
-  /** Draining has started or stopped. While draining, workers leave as soon as no waiting job could use them. */
+  /** Starts or stops draining. While draining, idle workers are ended as soon as no job is waiting. */
   drain(isDraining: boolean): void {
     this.#isDraining = isDraining;
     this.#endUnneeded();
@@ -293,7 +295,7 @@ export class LocalExecutor implements Executor {
     yield end;
   }
 
-  /** Joins the queue; `former` is its place if it was there before. */
+  /** Adds a job to the queue; `former` is its arrival number if it was in the queue before. */
   #request(order: RunOrder, former: number | null): Ticket {
     const rank = (gpu: number) => this.#workers.rank(order, gpu);
     const ticket = this.#scheduler.request({ ...order, id: order.directory.id, rank, former });
@@ -302,7 +304,7 @@ export class LocalExecutor implements Executor {
     return ticket;
   }
 
-  /** The end of a job, with the fault of its GPU or of the disk if one failed under it. */
+  /** The end of a job, with the fault of its GPU or of the disk if one of them has failed. */
   async #withMachineFault({ isStopped, ticket }: Run, end: Ended): Promise<Ended> {
     if (isStopped || end.exitCode === 0) return end;
     const machineFault = await this.#watch.faultOf(await ticket.granted);
@@ -311,9 +313,10 @@ export class LocalExecutor implements Executor {
 
   async *#wait(ticket: Ticket): AsyncGenerator<Waiting, void> {
     let last: Waiting | undefined;
-    // A job of an earlier server may be granted its devices as soon as the others have come.
+    // A job of an earlier server may be granted its devices as soon as all these jobs have joined the queue; only then is it
+    // known whether it waits.
     await Promise.resolve();
-    // `change` may come late where thousands of jobs wait, so the job's own grant ends the wait too.
+    // `change` may come late if thousands of jobs wait, so the job's own grant ends the wait too.
     const settled = new AbortController();
     const settle = () => settled.abort();
     ticket.granted.then(settle, settle);
@@ -372,7 +375,7 @@ export class LocalExecutor implements Executor {
     ].join(', ');
   }
 
-  /** The request to its runner. */
+  /** The request that the job's runner is started with. */
   #runRequest(order: RunOrder, grant: Grant): RunRequest {
     const { sandbox, environment: own, limits } = this.settings;
     const { directory } = order;
@@ -390,7 +393,7 @@ export class LocalExecutor implements Executor {
     return { ...this.#frame(order, grant), command, wrapper, cgroup };
   }
 
-  /** The same without the command, which is known only once the job is placed. */
+  /** The request without the command, which is known only once the job is placed. */
   #frame(order: RunOrder, grant: Grant): JobFrame {
     const { sandbox, environment: own, limits, maxLogBytes, killGrace } = this.settings;
     const { directory, environment } = order;
@@ -415,7 +418,10 @@ export class LocalExecutor implements Executor {
     };
   }
 
-  /** @returns whether there is a runner now */
+  /**
+   * Starts the runner of a job, unless it has one.
+   * @returns whether there is a runner now; false if the job was stopped first
+   */
   async #launch(order: RunOrder, run: Run, grant: Grant, assignment: Assignment): Promise<boolean> {
     const { directory, isAccepted } = order;
     if (this.#runners.hasStarted(directory.path, !isAccepted)) return true;

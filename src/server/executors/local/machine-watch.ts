@@ -9,36 +9,36 @@ import type { Grant } from '../index.js';
 
 /** Milliseconds between two checks of the machine. */
 const interval = 60_000;
-/** The same while there is a fault; GPUs are checked less often. */
+/** Milliseconds between two checks while there is a fault; GPUs are checked less often. */
 const faultInterval = 5000;
 const gpuFaultInterval = 30_000;
-/** Bytes of the disk that must be free for a job to start, and the largest part of a small disk. */
+/** Bytes that must be free on the disk for a job to start, but at most `maxNeededShare` of the disk. */
 const neededBytes = 64 << 20;
 const maxNeededShare = 1 / 32;
-/** The part of its memory from which a GPU that no job has counts as filled by other programs. */
+/** A GPU that no job has counts as filled by other programs if at least this share of its memory is used. */
 const filledShare = 1 / 2;
 
 export interface MachineWatchSettings {
   readonly dataDirectory: string;
   readonly gpus: GpuInventory;
-  /** Null if jobs run without one. */
+  /** Null if jobs run without a sandbox. */
   readonly sandbox: Pick<Sandbox, 'problem'> | null;
-  /** Whether neither a job nor a loaded app of this server is on a GPU. */
+  /** Whether no job and no loaded app of this server uses a GPU. */
   readonly isIdle: (gpu: Gpu) => boolean;
   readonly events: ServerEvents;
 }
 
 /**
- * Looks for faults of this machine that would fail one job after another: a sandbox that does not start any more, a GPU that
- * is lost, a full disk. While there is one, the jobs that it affects wait. Checks every minute, after each job that failed,
- * and more often until a fault is gone. Emits `change` when a fault comes or goes.
+ * Watches for faults of this machine that would make one job after another fail: a sandbox that no longer starts, a lost GPU, a
+ * full disk. The jobs that a fault affects wait. Checks every minute, after each job that failed, and more often while there is a
+ * fault. Emits `change` when a fault appears or is gone.
  */
 export class MachineWatch extends EventEmitter<{ change: [] }> {
   /** A sentence for each fault, by what is at fault. */
   readonly #faults = new Map<string, string>();
   /** Ids of GPUs that other programs have filled. */
   readonly #filled = new Set<number>();
-  /** How many GPUs were listed when there were most: fewer means that some are lost. */
+  /** Maximum number of GPUs that have been listed: if fewer are listed, some are lost. */
   #mostGpus = 0;
   #lastLook = performance.now();
   #timer: NodeJS.Timeout | undefined;
@@ -48,20 +48,20 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
     super();
   }
 
-  /** Begins to look. */
+  /** Starts watching. */
   start(): void {
     this.#noteGpus();
     this.settings.gpus.on('known', () => this.#noteGpus());
     this.#arm();
   }
 
-  /** The faults as sentences. Looks at the disk. */
+  /** The current faults as sentences. Checks the disk first. */
   get faults(): readonly string[] {
     this.#checkDisk();
     return [...this.#faults.values()];
   }
 
-  /** What all jobs wait for, as a phrase; null if they can start. Looks at the disk. */
+  /** What all jobs are waiting for, as a phrase; null if they can start. Checks the disk first. */
   pause(): string | null {
     this.#checkDisk();
     if (this.#faults.has('sandbox')) return "the server's sandbox, which does not start at the moment";
@@ -74,8 +74,8 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Starts the sandbox without a job, because a job's program did not start in it.
-   * @returns whether it does not start; then jobs wait until it does
+   * Tries to start the sandbox without a job, because the program of a job did not start in it.
+   * @returns whether the sandbox does not start; if so, jobs wait until it does
    */
   async isSandboxBroken(): Promise<boolean> {
     const problem = (await this.settings.sandbox?.problem()) ?? null;
@@ -85,8 +85,8 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Asks nvidia-smi and looks at the disk, because a job failed on these GPUs.
-   * @returns what is wrong with one of them or with the disk, as a sentence; null if nothing is known to be
+   * Checks the GPUs and the disk, because a job failed on these GPUs.
+   * @returns what is wrong with one of them or with the disk, as a sentence; null if no fault is known
    */
   async faultOf({ gpus: ids, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>): Promise<string | null> {
     if (ids.length > 0) await this.#lookAtGpus();
@@ -131,7 +131,7 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
         ? 'The disk of the data directory has no inodes (files) left: jobs wait'
         : null;
     } catch {
-      // Nothing is known about it at the moment.
+      // The state of the disk is not known at the moment.
       return null;
     }
   }
@@ -154,7 +154,7 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
       const fault = gpus.faultOf(gpu);
       this.#set(`GPU ${gpu.id}`, fault && `GPU ${gpu.id} does not work (${fault}): it gets no jobs`);
     }
-    // When a GPU is lost, another may get its number. All that are listed then work, and only their count shows the loss.
+    // When a GPU is lost, another may get its number. All listed GPUs then work, and only their count shows the loss.
     this.#mostGpus = Math.max(this.#mostGpus, listed.length);
     const isFewer = listed.length < this.#mostGpus;
     const fewer = `nvidia-smi lists ${listed.length} of ${this.#mostGpus} GPUs: the others are lost, and get no jobs`;

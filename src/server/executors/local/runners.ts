@@ -31,11 +31,14 @@ import {
 
 /** Milliseconds between two checks of a runner that an earlier server started. */
 const pollInterval = 100;
-/** The same for a child. Its end is an event, but its directory may be removed, or a kill may need a second signal. */
+/**
+ * Milliseconds between two checks of a child. Its exit is an event, but its directory may be removed, or a kill may need a second
+ * signal.
+ */
 const childInterval = 1000;
 /**
- * Milliseconds that a runner may take beyond the command's grace before it is killed itself, and records no end. On a busy
- * machine it needs seconds, because its priority is low; a server that stops has ten for all of it.
+ * Milliseconds that a runner may take beyond the command's grace period before the runner is killed, without recording an end. On
+ * a busy machine it needs seconds, because its priority is low; a stopping server has ten seconds in total.
  */
 const runnerGrace = 5000;
 /**
@@ -53,13 +56,13 @@ export interface RunnerSettings {
   readonly killGrace: number;
 }
 
-/** A runner of this server. */
+/** A runner that this server started. */
 interface RunnerProcess {
   readonly process: ChildProcess;
   readonly exited: Promise<unknown>;
 }
 
-/** Whether a file is certainly there. Asynchronous for the same reason as `isRemoved`. */
+/** Whether a file certainly exists. Asynchronous for the same reason as `isRemoved`. */
 const isCertainlyThere = (file: string): Promise<boolean> =>
   lstat(file).then(
     () => true,
@@ -68,7 +71,7 @@ const isCertainlyThere = (file: string): Promise<boolean> =>
 
 /** The runners of this machine. Each is a detached child, identified by its process id and start time. */
 export class Runners {
-  /** By job directory. */
+  /** Keyed by job directory. */
   readonly #children = new Map<string, RunnerProcess>();
   /** Directories of jobs that a child of this server has run to the end, with no process left. */
   readonly #completed = new Set<string>();
@@ -78,7 +81,7 @@ export class Runners {
   constructor(private readonly settings: RunnerSettings) {}
 
   /**
-   * Starts a runner on a job directory. A second one on the same directory ends at once.
+   * Starts a runner on a job directory. A second runner on the same directory ends at once.
    * @throws the system's error if it could not be started
    */
   async launch(directory: string, request: RunRequest): Promise<void> {
@@ -105,9 +108,9 @@ export class Runners {
   }
 
   /**
-   * Resolves when neither the runner nor any process of the job is left, even if files of the job are unreadable or were
-   * removed meanwhile. Never rejects.
-   * @param timeLimit milliseconds from now on after which the job is ended
+   * Resolves when neither the runner nor any process of the job is left, even if files of the job are unreadable or were removed
+   * meanwhile. Never rejects.
+   * @param timeLimit milliseconds from now after which the job is ended; null for no limit
    */
   async untilEnded({ path: directory, id }: JobRef, timeLimit: number | null): Promise<Ended> {
     const { workspace, end: endFile } = runFiles(directory);
@@ -126,7 +129,7 @@ export class Runners {
     }
     await this.#endCommand(directory);
     const isWritten = existsSync(endFile);
-    // A runner that finished has ended its job's processes itself. The file alone proves nothing: an app may have written
+    // A runner that finished has ended its job's processes itself. `exit.json` by itself proves nothing: an app may have written
     // it.
     const isClean = this.#completed.delete(directory) && isWritten;
     if (!isClean) await terminateStrays(id, workspace);
@@ -134,7 +137,7 @@ export class Runners {
     return isLate ? { ...end, fault: 'timeLimit' } : end;
   }
 
-  /** Asks the runner, if there is one, to end its command. A runner that does not is killed. */
+  /** Asks the runner, if there is one, to end its command, and kills a runner that does not comply. */
   stop(directory: string): void {
     if (!this.#stopping.has(directory)) this.#stopping.set(directory, performance.now());
     this.#escalate(directory);
@@ -142,7 +145,7 @@ export class Runners {
 
   /**
    * Whether a runner has ever taken the job; true if that cannot be determined, so that no job is run twice.
-   * @param isNew this server has accepted it, so that no earlier one has started it
+   * @param isNew whether this server accepted the job, so that no earlier server has started it
    */
   hasStarted(directory: string, isNew: boolean): boolean {
     const { claim, record, end } = runFiles(directory);
@@ -175,7 +178,7 @@ export class Runners {
   }
 
   /**
-   * The running runner of a job: found by its record, or by its working directory if the record cannot be read.
+   * The runner process of a job, found by its record, or by its working directory if the record cannot be read.
    * @throws the system's error if neither is possible
    */
   #runner(directory: string): ProcessIdentity | undefined {

@@ -10,9 +10,9 @@ import { type Queued, Shares, TurnsOfOwners } from './fair-share.js';
 export interface Ticket {
   /** Its number in the order of arrival; null for a job that an earlier server started. */
   readonly arrival: number | null;
-  /** Resolves with the grant. Rejects if the ticket is cancelled, or if there turns out to be no such GPU. */
+  /** Resolves with the grant. Rejects if the ticket is cancelled, or if its GPU turns out not to exist. */
   readonly granted: Promise<Grant>;
-  /** 1 is next; null once granted or cancelled. */
+  /** Position in the queue: 1 is next; null once granted or cancelled. */
   position(): number | null;
   /** A phrase for what it waits for. */
   waitingFor(): string;
@@ -27,18 +27,18 @@ export interface ScheduledJob extends Pick<RunOrder, 'owner' | 'needs' | 'isAlon
   readonly id: string;
 }
 
-/** A job that asks for devices. */
+/** A job that requests devices. */
 export interface DeviceOrder extends ScheduledJob, Pick<RunOrder, 'devices' | 'isAccepted'> {
-  /** Of the GPUs that it may use, those with a lower number are preferred. */
+  /** Ranks the GPUs that it may use: those with a lower number are preferred. */
   readonly rank?: (gpu: number) => number;
-  /** Its arrival, if it was granted devices before and could not start. */
+  /** Its earlier arrival number, if it was granted devices before and could not start. */
   readonly former?: number | null;
 }
 
 /** What jobs book: a GPU, by its id, or a part of the machine. */
 type Resource = number | 'slots' | 'memory' | 'cpus';
 
-/** Bytes of GPUs and of memory; numbers of CPU slots and CPUs. */
+/** Amounts of resources: bytes of GPUs and of memory, numbers of CPU slots and CPUs. */
 type Amounts = Map<Resource, number>;
 
 const isDevice = (what: Resource | null): boolean => typeof what === 'number' || what === 'slots';
@@ -46,7 +46,7 @@ const isDevice = (what: Resource | null): boolean => typeof what === 'number' ||
 /** Where a job fits, or will fit soonest. */
 interface Place {
   readonly gpus: readonly KnownGpu[];
-  /** What it takes, or keeps from later jobs until it fits. */
+  /** What the job takes; until it fits, this is held back from later jobs. */
   readonly takes: readonly (readonly [Resource, number])[];
   /** What is missing; null if it fits. */
   readonly missing: Resource | null;
@@ -58,7 +58,7 @@ interface Turn {
   readonly turns: TurnsOfOwners;
 }
 
-/** Waiting jobs for which something is kept. */
+/** Waiting jobs for which a resource is held back. */
 interface Ahead {
   readonly first: ScheduledJob;
   readonly count: number;
@@ -68,11 +68,11 @@ interface Waiting extends Queued, DeviceOrder {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
-  // As of the last time that the queue was counted:
-  /** Its place among all that wait. */
+  // Set when the queue is counted:
+  /** Its position among all waiting jobs. */
   position: number;
   missing: Resource | null;
-  /** The jobs that keep what it waits for; null if that is in use. */
+  /** The jobs for which the missing resource is held back; null if it is in use. */
   ahead: Ahead | null;
 }
 
@@ -81,58 +81,58 @@ const filledRank = 1000;
 
 /** What a scheduler needs from outside. */
 export interface SchedulerSettings extends Partial<OwnerLimits> {
-  /** What all jobs wait for now, even if devices are free, as a phrase; null if nothing holds them back. */
+  /** Why no job may start at the moment, even if devices are free, as a phrase; null if jobs may start. */
   readonly pause?: () => string | null;
   /** Why new jobs do not get a GPU; null if they do. */
   readonly outOf?: (gpu: KnownGpu) => OutOfUse | null;
-  /** Whether other programs have filled a GPU: it is then given last to jobs that may have any. */
+  /** Whether other programs have filled a GPU: such a GPU is the last choice for jobs that may have any. */
   readonly isFilled?: (gpu: KnownGpu) => boolean;
-  /** Bytes of a GPU; null if they are not known. */
+  /** Memory of a GPU in bytes; null if it is not known. */
   readonly memoryOf?: (gpu: KnownGpu) => number | null;
-  /** Bytes that each job on a shared GPU takes beyond what its app declares; null if a GPU is for one job. */
+  /** Bytes that each job on a shared GPU takes beyond what its app declares; null if jobs do not share GPUs. */
   readonly gpuMargin?: number | null;
-  /** What jobs can have of the machine together: bytes of memory, and CPUs. */
+  /** What all jobs together can have of the machine: bytes of memory, and CPUs. */
   readonly machine?: { readonly memory: number; readonly cpus: number };
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
-/** Subtracts what a job takes. */
+/** Subtracts what a job takes from what is left. */
 function take(left: Amounts, takes: Place['takes']): void {
   for (const [what, amount] of takes) left.set(what, (left.get(what) ?? 0) - amount);
 }
 
-/** The first thing of which a job takes more than is left. */
+/** The first resource of which a job takes more than is left. */
 const missingIn = (left: ReadonlyMap<Resource, number>, takes: Place['takes']) =>
   takes.find(([what, amount]) => amount > (left.get(what) ?? 0));
 
-/** Whether a job has this GPU, whose id may have changed since. */
+/** Whether a job holds this GPU, whose id may have changed since the grant. */
 const isOn = ({ gpus, gpuUuids }: Grant, { id, uuid }: KnownGpu): boolean =>
   gpus.includes(id) || gpuUuids.includes(uuid);
 
 /**
- * Grants GPUs and CPU slots, to each owner in turn (`TurnsOfOwners`), and books what jobs declare of a shared GPU and of the
- * machine's memory and CPUs. A job gets all that it needs or nothing. What a waiting job needs is kept from later ones, on
- * the GPU where it will fit soonest, and a later job that needs nothing of it runs at once. A job whose owner is at their limit
- * of GPUs or jobs waits, and so do that owner's later jobs; meanwhile it keeps nothing from others. Emits `change` when
- * positions, or what jobs wait for, may have changed, but not more often than once in as many milliseconds as jobs wait:
- * waking thousands of jobs at each arrival would be too slow.
+ * Grants GPUs and CPU slots to owners in turn (`TurnsOfOwners`), and books what jobs declare of a shared GPU and of the machine's
+ * memory and CPUs. A job gets all that it needs or nothing. What a waiting job needs, on the GPU where it will fit soonest, is
+ * held back from later jobs; a later job that needs none of it runs at once. A job whose owner has reached a limit of GPUs or
+ * jobs waits, and so do later GPU jobs of that owner; nothing is held back for them. Emits `change` when positions, or what jobs
+ * wait for, may have changed, but at most once in as many milliseconds as jobs wait: waking thousands of jobs at each arrival
+ * would be too slow.
  */
 export class Scheduler extends EventEmitter<{ change: [] }> {
-  /** Lowest id first; null while the GPUs are not known: jobs that want one wait. */
+  /** Lowest id first; null while the GPUs are not known, in which case jobs that want one wait. */
   #gpus: readonly KnownGpu[] | null = null;
   /**
-   * The jobs that have devices. Two that do not share can have the same GPU only after a restart: if one had released it and
-   * was being packed when the next one got it, or if the ids of GPUs have changed.
+   * The jobs that hold devices. Two jobs that do not share can hold the same GPU only after a restart: if the first one had
+   * released it and was being packed when the second one got it, or if the ids of GPUs have changed.
    */
   readonly #held = new Map<Grant, ScheduledJob>();
   /** In the order of arrival. */
   readonly #queue = new Set<Waiting>();
-  /** Whether the places in the queue were counted since its last change. */
+  /** Whether the positions in the queue have been counted since its last change. */
   #areCounted = false;
   /** Whether jobs of an earlier server are joining the queue, one after the other. */
   #isResuming = false;
-  /** What all jobs wait for, as of the last pass over the queue. */
+  /** What `pause` returned at the last pass over the queue. */
   #pause: string | null = null;
   #lastChange = 0;
   #changeTimer: NodeJS.Timeout | undefined;
@@ -144,7 +144,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   readonly #gpuTurns: TurnsOfOwners;
   readonly #cpuTurns: TurnsOfOwners;
 
-  /** @param gpus null if `setGpus` follows */
+  /** @param gpus null if they are set later, by `setGpus` */
   constructor(
     gpus: readonly KnownGpu[] | null,
     private readonly cpuSlots: number,
@@ -157,15 +157,15 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     this.#cpuShares = new Shares(this.#now);
     this.#gpuTurns = new TurnsOfOwners(this.#gpuShares, this.#now);
     this.#cpuTurns = new TurnsOfOwners(this.#cpuShares, this.#now);
-    // There is one listener for each job that waits.
+    // There is one listener for each waiting job.
     this.setMaxListeners(0);
     if (gpus) this.setGpus(gpus);
   }
 
   /**
-   * Sets the GPUs, when they become known and whenever they change. Jobs keep what they hold, even if the ids of their GPUs
-   * have changed. A job that came before the GPUs were known and wants one that does not exist is rejected. A job that was
-   * accepted while its GPU existed waits until that is back.
+   * Sets the GPUs, when they become known and whenever they change. Jobs keep what they hold, even if the ids of their GPUs have
+   * changed. A job that was queued before the GPUs were known and wants one that does not exist is rejected. A job that was
+   * accepted while its GPU existed waits until that GPU is back.
    */
   setGpus(gpus: readonly KnownGpu[]): void {
     const isFirst = this.#gpus === null;
@@ -197,7 +197,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return ![...this.#held.keys()].some((grant) => isOn(grant, gpu));
   }
 
-  /** Bytes that a job takes of each of its GPUs if it shares them; null if it has them for itself. */
+  /** Bytes that a job takes of each of its GPUs if it shares them; null if it has them to itself. */
   gpuShareOf({ needs: { gpuMemory }, isAlone }: Pick<ScheduledJob, 'needs' | 'isAlone'>): number | null {
     const { gpuMargin = null } = this.settings;
     return gpuMargin === null || isAlone || !gpuMemory ? null : gpuMemory + gpuMargin;
@@ -208,7 +208,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#left().get(gpu) ?? 0;
   }
 
-  /** How many jobs wait. */
+  /** Number of waiting jobs. */
   get waiting(): number {
     return this.#queue.size;
   }
@@ -237,7 +237,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   /**
    * Counts what an owner used before this server started.
    * @param gpuTime milliseconds on a GPU, times the number of GPUs
-   * @param ago milliseconds since then
+   * @param ago milliseconds since the end of that use
    */
   remember(owner: Owner, gpuTime: number, ago: number): void {
     this.#gpuShares.remember(owner, gpuTime, ago);
@@ -247,7 +247,10 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.settings.outOf?.(gpu) ?? null;
   }
 
-  /** Why a job waits for GPUs that are out of use, as the end of a phrase; empty if it waits for none, or another is left. */
+  /**
+   * Which GPUs that a job waits for are out of use, and why, as the end of a phrase; empty if there are none, or if the job can
+   * take another GPU.
+   */
   #whyOut(job: Waiting): string {
     const gpus = this.#gpusFor(job);
     if (job.devices.kind === 'anyGpu' && !gpus.every((gpu) => this.#outOf(gpu))) return '';
@@ -257,7 +260,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return broken + (drained && `; an admin has drained GPU ${drained}`);
   }
 
-  /** A phrase for what a job wants: of that, what is missing. */
+  /** A phrase for the part of its request that a job is missing. */
   #wanted(job: Waiting): string {
     const { devices, missing, needs } = job;
     if (missing === 'memory') return `${formatBytes(needs.memory ?? 0)} of memory`;
@@ -270,7 +273,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return named ?? (size === null ? 'a free GPU' : `a free GPU with ${size} of memory`);
   }
 
-  /** A phrase for what a job waits for. It goes to the job's owner, so it names no job of somebody else. */
+  /** A phrase for what a job waits for. It is shown to the job's owner, so it does not identify other owners' jobs. */
   #describe(waiting: Waiting): string {
     if (this.#pause !== null) return this.#pause;
     this.#count();
@@ -295,7 +298,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
       : `${words}; this server does not see GPU ${unseen.join(', ')} at the moment`;
   }
 
-  /** Joins the queue. The devices may be granted before this returns, unless an earlier server accepted the job. */
+  /** Adds a job to the queue. The devices may be granted before this returns, unless an earlier server accepted the job. */
   request(order: DeviceOrder): Ticket {
     const { former = null, rank = () => 0 } = order;
     if (former === null) this.#arrivals += 1;
@@ -319,7 +322,10 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return { arrival, granted, position, waitingFor: () => this.#describe(entry), cancel };
   }
 
-  /** Grants devices once all jobs of an earlier server have joined: the first one to join need not be the next in turn. */
+  /**
+   * Grants devices once all jobs of an earlier server have joined the queue, because the first to join need not be the next in
+   * turn.
+   */
   #resume(): void {
     this.#areCounted = false;
     if (this.#isResuming) return;
@@ -330,7 +336,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     });
   }
 
-  /** Marks what a job of an earlier server still holds as taken. */
+  /** Marks the devices that a job of an earlier server still holds as taken. */
   adopt(grant: Grant, job: ScheduledJob): Ticket {
     this.#hold(grant, job);
     const granted = Promise.resolve(grant);
@@ -362,7 +368,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   reconsider(): void {
     this.#areCounted = false;
     this.#pause = this.settings.pause?.() ?? null;
-    // A grant can change whose turn is next and where a job fits, so it looks again, as a server that starts now would.
+    // A grant can change whose turn is next and where a job fits, so the queue is considered again, as a server that starts now
+    // would do.
     while (this.#pause === null && this.#queue.size > 0 && this.#grantInTurn()) {}
     this.#tellChange();
   }
@@ -371,7 +378,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   #grantInTurn(): boolean {
     const { size } = this.#queue;
     const left = this.#left();
-    // A queue may have thousands of jobs, and mostly nothing is free.
+    // A queue may have thousands of jobs, and usually nothing is free, so the pass ends once nothing is left.
     const isOpen = (isCpu: boolean) =>
       [...left].some(([what, amount]) => amount > 0 && (isCpu ? what === 'slots' : typeof what === 'number'));
     for (const { place, ...turn } of this.#places(left, isOpen)) {
@@ -380,7 +387,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return this.#queue.size < size;
   }
 
-  /** Tells those that wait that something has changed, soon. */
+  /** Emits `change`, at once or when the minimum interval has passed. */
   #tellChange(): void {
     const tell = () => {
       this.#changeTimer = undefined;
@@ -394,7 +401,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     } else this.#changeTimer ??= setTimeout(tell, due).unref();
   }
 
-  /** Counts the places in the queue, and what each job waits for. */
+  /** Determines the position of each waiting job and what it waits for. */
   #count(): void {
     if (this.#areCounted) return;
     this.#areCounted = true;
@@ -405,7 +412,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     for (const { job, place } of this.#places(left, () => true)) {
       position += 1;
       job.position = position;
-      // If it would run now without the jobs before it, it waits for what they keep.
+      // If the job would fit without the jobs before it, it waits for what is held back for them.
       const now = place && this.#placeOf(job, free, ([first]) => first);
       const [kept = null] = (now?.missing === null && missingIn(left, now.takes)) || [];
       job.missing = kept ?? place?.missing ?? null;
@@ -417,7 +424,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** What no job has, of the GPUs that are in use and of the machine. */
+  /** What no job has taken of the machine and of the GPUs that are not out of use. */
   #left(): Amounts {
     const gpus = (this.#gpus ?? []).filter((gpu) => this.#outOf(gpu) === null);
     const { memory, cpus } = this.#machine;
@@ -434,7 +441,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return left;
   }
 
-  /** Bytes of a GPU. An unknown size counts as one byte, so that no two jobs fit. */
+  /** Memory of a GPU in bytes. An unknown size counts as one byte, so that no two jobs fit. */
   #sizeOf(gpu: KnownGpu): number {
     return this.settings.memoryOf?.(gpu) ?? 1;
   }
@@ -443,7 +450,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return Math.min(this.gpuShareOf(job) ?? Infinity, this.#sizeOf(gpu));
   }
 
-  /** What a job takes with these devices. One that needs more than there is gets all of it; otherwise it would never run. */
+  /** What a job takes with these devices. A job that needs more than exists gets all of it; otherwise it would never run. */
   #bookings(job: ScheduledJob, gpus: readonly KnownGpu[], cpuSlots: number): Place['takes'] {
     const { memory, cpus } = this.#machine;
     const all: Place['takes'] = [
@@ -455,7 +462,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     return all.filter(([, amount]) => amount > 0);
   }
 
-  /** The jobs that wait for GPUs, or for CPU slots, in turn, as long as there is something for them. */
+  /** Yields the jobs that wait for GPUs, or for CPU slots, in turn, until none of these are left. */
   *#line(isCpu: boolean, isOpen: (isCpu: boolean) => boolean): Generator<Turn, undefined> {
     if (!isOpen(isCpu)) return;
     const turns = isCpu ? this.#cpuTurns : this.#gpuTurns;
@@ -466,7 +473,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     }
   }
 
-  /** The jobs of both lines: of the next of each, the one that came first. */
+  /** Merges both lines: yields whichever of their next jobs arrived first. */
   *#inTurn(isOpen: (isCpu: boolean) => boolean): Generator<Turn, void> {
     const [gpuLine, cpuLine] = [this.#line(false, isOpen), this.#line(true, isOpen)];
     let [gpu, cpu] = [gpuLine.next().value, cpuLine.next().value];
@@ -482,8 +489,8 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Goes through the queue in turn with the place of each job, null for one that keeps nothing from others. Between two jobs
-   * the place of the first is taken from what is left: either the job was given it, or it waits for it.
+   * Yields the jobs in turn, each with its place; the place is null if nothing is held back for the job. After each job, its
+   * place is subtracted from `left`: either the job was given it, or the job waits for it.
    */
   *#places(
     left: Amounts,
@@ -493,7 +500,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     for (const turn of this.#inTurn(isOpen)) {
       const { job } = turn;
       const isGpu = job.devices.kind !== 'cpu';
-      // Otherwise an owner's small jobs would overtake a large one for ever.
+      // Later GPU jobs of an owner at a limit wait as well; otherwise small ones would overtake a large one for ever.
       const isLimited = (isGpu && atLimit.has(job.owner)) || this.#limitOf(job) !== null;
       if (isLimited && isGpu) atLimit.add(job.owner);
       const place = isLimited ? null : this.#placeOf(job, left, (fitting) => this.#best(job, fitting, left));
@@ -503,9 +510,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Whether a job fits into what is left, and what it takes, or keeps until it fits. Null if its GPU is missing or out of
-   * use, which may last.
-   * @param choose one of the GPUs where it fits
+   * Where a job fits into what is left, and what it takes; if it does not fit, what is held back for it. Null if its GPU is
+   * missing or out of use, which may last.
+   * @param choose picks one of the GPUs where the job fits
    */
   #placeOf(
     job: Waiting,
@@ -525,7 +532,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const cpuSlots = devices.kind === 'cpu' ? Math.min(devices.workers, this.cpuSlots) : 0;
     const takes = this.#bookings(job, gpus, cpuSlots);
     const [missing = null] = missingIn(left, takes) ?? [];
-    // Memory and CPUs are kept for a job only once a device is free for it; otherwise a long queue for one GPU would tie up
+    // Memory and CPUs are held back for a job only once a device is free for it; otherwise a long queue for one GPU would tie up
     // the whole machine.
     return { gpus, missing, takes: isDevice(missing) ? takes.filter(([what]) => isDevice(what)) : takes };
   }
@@ -554,9 +561,9 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Chooses a GPU for a job that may use any of these. One that other programs have filled is taken only if there is no
-   * other, and one that a queued job names is the last choice, so that no job waits longer because of another one's
-   * preference. Of GPUs that are equally good, a job that shares takes the fullest, which leaves whole ones for others.
+   * Chooses a GPU for a job that may use any of these. A GPU that other programs have filled is taken only if there is no other.
+   * A GPU that a queued job names is the last choice, so that no job waits longer because of another job's preference. Of equally
+   * good GPUs, a job that shares takes the fullest, which leaves whole GPUs for others.
    */
   #best(
     job: Waiting,

@@ -20,7 +20,7 @@ import { processIdentity, readRunFile } from '../index.js';
 
 const workerId = /^worker-[0-9a-f]{12}$/;
 
-/** Whether a name is that of a worker's directory. */
+/** Whether this is the name of a worker's directory. */
 export const isWorkerId = (name: string): boolean => workerId.test(name);
 
 const words = z.array(z.string());
@@ -83,7 +83,7 @@ const mayRun = (found: ProcessIdentity): boolean => orElse(() => isAlive(found),
 const hostOf = (directory: string): ProcessIdentity | undefined =>
   orElse(() => readHostRecord(directory)?.host ?? workerHostIn(directory), undefined);
 
-/** Ends the worker host of a directory at once, if it is running. Whoever notices that it is gone ends its worker. */
+/** Kills the worker host of a directory, if it is running. Its worker is ended afterwards, by `removeWorker`. */
 export function killHost(directory: string): void {
   const host = hostOf(directory);
   if (host && mayRun(host)) signal(host.pid, 'SIGKILL');
@@ -91,7 +91,7 @@ export function killHost(directory: string): void {
 
 /**
  * Removes what is left of an unreachable worker host: the worker host itself if it does not end, every process of its worker, and
- * its directory. Only for a directory directly below that of the workers, whose socket is closed. Never rejects.
+ * its directory. Only for a directory directly below the directory of all workers, once its socket is closed. Never rejects.
  */
 export async function removeWorker(directory: string): Promise<void> {
   const record = readHostRecord(directory);
@@ -101,7 +101,7 @@ export async function removeWorker(directory: string): Promise<void> {
     if (performance.now() > deadline) signal(host.pid, 'SIGKILL');
     await delay(pollInterval);
   }
-  // A worker host that ends by itself has already ended its worker, and removes its directory last.
+  // A worker host that exits on its own has already ended its worker, and removes its directory last.
   if (!existsSync(directory)) return;
   try {
     const worker = record?.worker;

@@ -28,12 +28,12 @@ const hostGrace = 2500;
 
 /** What a worker is started with, except its id and what depends on it. */
 export type WorkerOrder = Omit<WorkerRequest, 'id' | 'wrapper'> & {
-  /** The words before its command, for a worker host's directory. */
+  /** Arguments that precede its command, for the directory of a worker host. */
   readonly wrapper: (directory: string) => readonly string[];
 };
 
 export interface WorkerHostSettings {
-  /** Where the directories of the workers are. */
+  /** Directory that contains the directories of the workers. */
   readonly directory: string;
   /** The environment of worker hosts and workers: the server's, without its token variables. */
   readonly environment: NodeJS.ProcessEnv;
@@ -43,7 +43,7 @@ export interface WorkerHostSettings {
 
 /** A worker, as its worker host reports it to the server. */
 export class Worker extends EventEmitter<{ change: [] }> {
-  /** The job that it is reserved for, from being chosen until the job has ended; null for none. */
+  /** The job that it is reserved for, from the choice of the worker until the job has ended; null if there is none. */
   promised: string | null = null;
   /** Resolves when the worker host and every process of the worker are gone. */
   readonly gone: Promise<void>;
@@ -88,14 +88,14 @@ export class Worker extends EventEmitter<{ change: [] }> {
         detached: true,
       });
       const spawned = once(host, 'spawn');
-      // It is missing if there were too few descriptors.
+      // `stdout` is missing if there were too few file descriptors.
       const stdout: Readable | undefined = host.stdout;
       stdout?.resume();
       const isUp = stdout && once(stdout, 'close').catch(() => {});
       await spawned;
       lowerPriority(host);
       host.unref();
-      // It closes its stdout when it starts to listen, and when it ends.
+      // The worker host closes its stdout when it starts to listen, and when it ends.
       await Promise.race([isUp, delay(answerPatience, undefined, { ref: false })]);
       stdout?.destroy();
       return await Worker.attach(directory, request);
@@ -154,7 +154,7 @@ export class Worker extends EventEmitter<{ change: [] }> {
     return this.promised === jobId || this.#job === jobId;
   }
 
-  /** Its job has ended. Resolves when it is known whether it can take another one. */
+  /** Releases it after its job has ended. Resolves when it is known whether it can take another job. */
   async release(jobId: string): Promise<void> {
     const deadline = performance.now() + answerPatience;
     while (this.#job === jobId && !this.isGone && performance.now() < deadline) {
@@ -169,7 +169,8 @@ export class Worker extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Asks it to leave, after its current job if any. A worker host that does not comply is killed. Resolves when it is gone.
+   * Asks the worker to leave, after its current job if any. A worker host that does not comply is killed. Resolves when it is
+   * gone.
    */
   leave(): Promise<void> {
     this.#isAskedToLeave = true;
@@ -190,8 +191,8 @@ export class Worker extends EventEmitter<{ change: [] }> {
   }
 
   /**
-   * Kills a worker host that leaves and takes too long, but not before its job has ended: it would be ended with the worker host, which
-   * may only be slow, because everything else comes before it on a busy machine.
+   * Kills a worker host that takes too long to leave, but not before its job has ended: the job would be killed with it, although
+   * the worker host may only be slow, because everything else has priority over it on a busy machine.
    */
   #killIfLate(): void {
     const isLeaving = this.#isAskedToLeave || this.#state === 'leaving';

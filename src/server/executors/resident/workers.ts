@@ -22,7 +22,7 @@ export interface WorkersSettings extends WorkerHostSettings, WorkerOrderSettings
 
 /** What is booked of the GPUs of a job. */
 export interface GpuBooking {
-  /** Bytes that the job takes of each; null if it has them for itself. */
+  /** Bytes that the job takes of each; null if it has them to itself. */
   readonly share: number | null;
   /** Bytes of a GPU that no job has booked. */
   readonly leftOf: (gpu: number) => number;
@@ -131,8 +131,9 @@ export class Workers {
   }
 
   /**
-   * Chooses a worker for a job: a free one of the same app and devices, of its owner or shared, that was started with the same settings, if
-   * there is one. Those that were started with other settings leave, because the app or a setting has changed.
+   * Chooses a worker for a job: if possible, a free worker for the same app and devices, of the job's owner or shared, that was
+   * started with the same settings. Free workers that were started with other settings leave, because the app or a setting has
+   * changed.
    */
   async choose(order: WorkerOrder, jobId: string): Promise<Worker | null> {
     await this.#recovered;
@@ -147,7 +148,7 @@ export class Workers {
 
   /** Starts a worker for a job. @throws the system's error, or an Error if it does not come up */
   async startFor(jobId: string, order: WorkerOrder): Promise<Worker> {
-    // A failed first attempt may still have started one.
+    // A first attempt that failed may still have started a worker.
     const own = [...this.#workers].find((each) => each.promised === jobId);
     if (own) return own;
     const started = await Worker.start(order, this.settings);
@@ -157,9 +158,9 @@ export class Workers {
   }
 
   /**
-   * Frees the GPUs of a job: other workers on them leave, except those that share them and still fit beside the jobs, first
-   * the ones that were used last. Resolves when they are gone.
-   * @param kept the worker of the job
+   * Frees the GPUs of a job: makes the other workers on them leave, except workers that share the GPUs and still fit beside the
+   * jobs, where the most recently used are kept first. Resolves when the leaving workers without a job are gone.
+   * @param kept the worker of the job; null if it has none
    */
   async clear(
     { gpus, gpuUuids }: Pick<Grant, 'gpus' | 'gpuUuids'>,
@@ -173,7 +174,7 @@ export class Workers {
       request.gpuUuids.some((uuid) => gpuUuids.includes(uuid));
     let left = Math.min(...gpus.map(leftOf));
     const fits = ({ isUnused, request: { gpuMemory } }: Worker) => {
-      // What its job takes is booked. Another one's is counted from here on.
+      // What a worker with a job takes is booked by the job. What an unused worker takes is counted here.
       const taken = isUnused ? gpuMemory : 0;
       if (gpuMemory === null || taken === null || taken > left) return false;
       left -= taken;
@@ -181,7 +182,8 @@ export class Workers {
     };
     const others = [...this.#workers].filter((each) => each !== kept && isInTheWay(each));
     const leaving = others.sort((a, b) => a.idleFor - b.idleFor).filter((each) => !fits(each));
-    // One that still has a job leaves after it. A GPU is given to two jobs that do not share only if the ids of GPUs have changed.
+    // A worker that still has a job leaves after it, without being awaited. A GPU is given to two jobs that do not share only if
+    // the ids of GPUs have changed.
     await Promise.all(leaving.map((each) => (each.isUnused ? each.leave() : void each.leave())));
   }
 
@@ -190,7 +192,7 @@ export class Workers {
     return [...this.#workers].filter((each) => each.has(jobId)).map(({ request }) => request.id);
   }
 
-  /** A job has ended. Resolves when its worker, if any, can take another one or is gone. */
+  /** Releases the worker of a job that has ended. Resolves when the worker, if any, can take another job or is gone. */
   async release(jobId: string): Promise<void> {
     await this.#recovered;
     await Promise.all(
@@ -228,7 +230,7 @@ export class Workers {
     this.#timer ??= setInterval(() => void this.#check(), checkInterval).unref();
   }
 
-  /** Ends a worker once it has been idle for as long as it may. */
+  /** Ends a worker once it has been idle for the maximum time. */
   #watchIdle(worker: Worker): void {
     clearTimeout(this.#idleTimers.get(worker));
     this.#idleTimers.delete(worker);
@@ -248,14 +250,14 @@ export class Workers {
     }
   }
 
-  /** While too much memory is in use, the worker that has been idle the longest leaves. */
+  /** If too much memory is in use, ends the worker that has been idle the longest. */
   #endForMemory(): void {
     if (this.settings.memoryUse() <= maxMemoryUse) return;
     const [longestIdle] = this.#free().sort((a, b) => b.idleFor - a.idleFor);
     if (longestIdle) void longestIdle.leave();
   }
 
-  /** Finds a worker host of an earlier server again. One that cannot be reached is ended. */
+  /** Reconnects to a worker host of an earlier server, or ends it if it cannot be reached. */
   async #recover(directory: string): Promise<void> {
     const request = readWorkerRequest(directory);
     try {

@@ -8,14 +8,17 @@ import type { JobRef } from '../index.js';
 /** Exit code of the batch script if the job directory is not visible on its node (EX_NOINPUT). */
 const noDirectory = 66;
 
-/** The script reads `go` every 50 ms. After two minutes, enough to restart the server, it gives the node back. */
+/**
+ * How often the script reads `go`: every 50 ms for two minutes, which is enough to restart the server. Then it gives the node
+ * back.
+ */
 const maxReads = 2400;
 
 /**
- * The batch script of every job; only its variables differ. It writes down its node and its GPUs, waits until the server
- * has recorded them and answers in `go`, and starts the runner. It passes SIGTERM on to the runner. If the runner was
- * killed, the script ends what is left of the job on the node. It exits with 0 and starts nothing if the server does not
- * answer, has chosen another submission of the same job, or if the job has run before.
+ * The batch script of every job; only its variables differ. It records its node and its GPUs, waits until the server has recorded
+ * them and answers in `go`, and starts the runner. It passes SIGTERM on to the runner. If the runner was killed, the script ends
+ * what is left of the job on the node. It exits with 0 and starts nothing if the server does not answer, has chosen another
+ * submission of the same job, or if the job has run before.
  */
 export const batchScript = `#!/bin/sh
 cd "$REMOTE_APP_SLURM_DIRECTORY" && [ -e Slurm/go ] || {
@@ -60,15 +63,15 @@ export const batchEnvironment = ({ id, path: directory }: JobRef): Readonly<Reco
   REMOTE_APP_SLURM_CLEANUP: cleanupProgram,
 });
 
-/** Largest of these files that is read, in bytes. */
+/** Maximum size in bytes of a file that is read here. */
 const maxBytes = 1 << 20;
-/** Bytes that are read from the end of the batch script's output. */
+/** Maximum number of bytes read from the end of the batch script's output. */
 const tailBytes = 2000;
 
 /**
- * The files through which the server and the batch script agree on a start, in `Slurm` of the job directory. They are
- * created before the job is submitted and written in place: an NFS client asks its server about a file that it opens, but
- * may remember for half a minute that a file did not exist.
+ * The files in `Slurm` of the job directory through which the server and the batch script agree on a start. They are created
+ * before the job is submitted and written in place: an NFS client asks its server about a file that it opens, but may remember
+ * for half a minute that a file did not exist.
  */
 const files = (directory: string) => {
   const own = path.join(directory, 'Slurm');
@@ -116,9 +119,9 @@ export const notedId = (directory: string): number | null =>
 /** Where Slurm has placed a job. */
 export interface Placement {
   readonly node: string;
-  /** Its GPUs as CUDA_VISIBLE_DEVICES names them on the node, or would: numbers or UUIDs. */
+  /** Its GPUs as `CUDA_VISIBLE_DEVICES` names them on the node, or would name them: numbers or UUIDs. */
   readonly devices: readonly string[];
-  /** Whether a variable of the node names them to the app. */
+  /** Whether an environment variable on the node names them to the app. */
   readonly areNamed: boolean;
   /** How often its batch script has started: more than once if Slurm requeued the job. */
   readonly starts: number;
@@ -129,7 +132,7 @@ const placedLine = /^(\d+) (\S+) (\S+) \.$/gm;
 /** GPUs that only SLURM_JOB_GPUS or SLURM_STEP_GPUS names, and how many of them nvidia-smi shows to the job. */
 const grantedOnly = /^granted:([\d,-]+):(\d*)$/;
 
-/** The numbers of `0,2-3`, as Slurm writes them. */
+/** The numbers in a list such as `0,2-3`, as Slurm writes it. */
 const numbersOf = (ranges: string): number[] =>
   ranges.split(',').flatMap((range) => {
     const [first = 0, last = first] = range.split('-').map(Number);
@@ -148,7 +151,7 @@ function devicesIn(text: string): Pick<Placement, 'devices' | 'areNamed'> {
   return { devices, areNamed: false };
 }
 
-/** What the batch script of this job has written; null if it has not started. */
+/** The placement that the batch script of this job has recorded; null if the script has not started. */
 export function placementOf(directory: string, id: number): Placement | null {
   const text = readOrNothing(files(directory).placed);
   const lines = [...text.matchAll(placedLine)].filter(([, each]) => Number(each) === id);
@@ -175,7 +178,7 @@ export function lastOutput(directory: string): string {
   }
 }
 
-/** Makes an NFS client ask its server which files the directory has, by creating one there. */
+/** Makes an NFS client ask its server which files the directory has, by creating a file there. */
 export function refreshDirectory(directory: string): void {
   const probe = path.join(directory, `.refresh-${process.pid}`);
   try {

@@ -30,7 +30,7 @@ export interface NodeGpu {
 export interface ClusterNode {
   readonly name: string;
   readonly cpus: number;
-  /** Bytes; null if the cluster's configuration does not tell. */
+  /** Memory in bytes; null if the cluster's configuration does not state it. */
   readonly memory: number | null;
   readonly gpus: readonly NodeGpu[];
   /** Minutes that its partition allows a job to run; null if not known. */
@@ -40,7 +40,7 @@ export interface ClusterNode {
 /** The entries of a list such as `gpu:a100:2(S:0-1),shard:8(IDX:0,2)`. Commas in parentheses do not separate entries. */
 const entriesOf = (list: string): string[] => list.match(/[^,(]+(?:\([^)]*\))?/g) ?? [];
 
-/** The number of GPUs of each type in a list, in its order. */
+/** The number of GPUs of each type in a list, in the order of the list. */
 function countGpus(list: string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const entry of entriesOf(list)) {
@@ -57,7 +57,7 @@ const isUsable = (state: string): boolean => !/down|drain|fail|maint|not_resp|un
 
 /**
  * @param gres the GPUs of a node
- * @param used the ones that jobs are using
+ * @param used the GPUs that jobs are using
  */
 function gpusOf(gres: string, used: string, state: string): NodeGpu[] {
   const taken = countGpus(used);
@@ -100,7 +100,7 @@ function parseNodes(answer: string, partition: string | null): ClusterNode[] {
 
 /** Milliseconds for which an answer of sinfo is used. */
 const maxAge = 3000;
-/** Milliseconds that a request waits for a new one. */
+/** Milliseconds that a request waits for a new answer. */
 const maxWait = 1000;
 
 /** The GPUs and cores of the cluster. sinfo is called only when they are needed, and at most every few seconds. */

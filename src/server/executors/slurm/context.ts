@@ -5,7 +5,7 @@ import type { OwnerQuota } from './owner-quota.js';
 import { type JobQueue, phaseOf } from './queue.js';
 import type { Slurm } from './slurm.js';
 
-/** The sort key of a waiting job: smaller numbers go first, the first number before the second. */
+/** The sort key of a waiting job: compared by the first number, then by the second; smaller ones go first. */
 export type Rank = readonly [number, number];
 
 export interface Ranked {
@@ -37,8 +37,8 @@ const runnerGrace = 2500;
 const repeatAfter = 3000;
 
 /**
- * Ends a job in Slurm. If its runner was started, the runner alone gets a SIGTERM, gives the command its grace and records
- * the end. Otherwise, or if the runner does not end in time, the job is cancelled.
+ * Ends a job in Slurm. If its runner was started, only the runner gets a SIGTERM; it gives the command its grace period and
+ * records the end. Otherwise, or if the runner does not end in time, the job is cancelled.
  */
 export class Stopping {
   readonly #since = performance.now();

@@ -2,27 +2,27 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { oneLine } from '../../../contract/index.js';
 import { messageOf } from '../../../files/index.js';
 
-/** Slurm's name of a job of this service. */
+/** The name in Slurm of a job of this service. */
 export const slurmName = (jobId: string): string => `remote-app-${jobId}`;
 
-/** What squeue prints of a job. The name and the directory come last because they may contain any character. */
+/** The columns that squeue prints for a job. The name and the directory come last because they may contain any character. */
 const rowFormat = '%i|%T|%Q|%N|%l|%r|%j|%Z';
 
 /** One submission of a job of this service, as Slurm sees it. */
 export interface QueueRow {
   /** Its id in Slurm. */
   readonly id: number;
-  /** Slurm's word for its state, such as `PENDING`. */
+  /** Slurm's name for its state, such as `PENDING`. */
   readonly state: string;
   /** The job with the highest priority starts first. */
   readonly priority: number;
   /** Where it runs; empty while it waits. */
   readonly node: string;
-  /** Its time limit in Slurm, in Slurm's spelling. */
+  /** Its time limit in Slurm's format. */
   readonly timeLimit: string;
-  /** Slurm's word for why it waits. */
+  /** Slurm's name for the reason why it waits. */
   readonly reason: string;
-  /** Our id of it. */
+  /** Its id in this service. */
   readonly jobId: string;
   /** Its job directory. */
   readonly directory: string;
@@ -111,14 +111,14 @@ export interface QueueView {
 
 const words = ['--noheader', '--me', '--states=all', `--format=${rowFormat}`];
 
-/** Keeps the view of the queue up to date until it is disposed of, and wakes whoever waits for a change. */
+/** Keeps the view of the queue up to date until it is disposed of, and resolves `next` when something changes. */
 export class QueueFollower implements Disposable {
   #isAwake = false;
   #resolve = () => {};
 
   constructor(private readonly unfollow: (follower: QueueFollower) => void) {}
 
-  /** Ends a wait, also one that begins just after the call. */
+  /** Ends the current wait, or the next one if there is none. */
   wake(): void {
     this.#isAwake = true;
     this.#resolve();

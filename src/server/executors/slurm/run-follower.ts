@@ -11,11 +11,11 @@ import { phaseOf, type QueueFollower, type QueueRow } from './queue.js';
 export interface SlurmEnd {
   /** Its id in Slurm. */
   readonly id: number;
-  /** Slurm's word; null if Slurm no longer knows the job. */
+  /** Slurm's name for its state; null if Slurm no longer knows the job. */
   readonly state: string | null;
   /** Where it ran; empty if that is not known. */
   readonly node: string;
-  /** Its time limit in Slurm's spelling; empty if that is not known. */
+  /** Its time limit in Slurm's format; empty if that is not known. */
   readonly timeLimit: string;
   /** Whether it was queued again after it had run. */
   readonly isRequeued: boolean;
@@ -24,7 +24,7 @@ export interface SlurmEnd {
 /** How the end event describes an end that Slurm caused. */
 type Cause = Pick<Ended, 'fault'> & { readonly error: string };
 
-/** By the state of a job that Slurm, or somebody who uses Slurm, has ended. */
+/** The causes, by the state of a job that Slurm, or a user of Slurm, has ended. */
 const causes: Readonly<Record<string, (end: SlurmEnd, onNode: string) => Cause>> = {
   CANCELLED: ({ id }) => ({
     fault: 'lost',
@@ -130,7 +130,7 @@ async function slurmEndOf(directory: string, given: number | null, context: Slur
 const onNode = (sentence: string | null, { node }: SlurmEnd): string | null =>
   sentence === null || node === '' || sentence.includes(node) ? sentence : `${sentence} (node ${node})`;
 
-/** Waits for the recorded end of a job whose batch script succeeded, because NFS may be late. */
+/** Waits for the recorded end of a job whose batch script succeeded, because the record may arrive late over NFS. */
 async function lateEnd(directory: string): Promise<Ended | null> {
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const recorded = await readEnd(directory, false);
@@ -159,7 +159,7 @@ async function explainEnd(
   const found = recorded ?? (hasStarted && slurmEnd.state === 'COMPLETED' ? await lateEnd(directory) : null);
   if (found) return { ...found, error: onNode(found.error, slurmEnd) };
   const silent = await endOfRun(directory, false);
-  // A full disk or a missing directory explains it.
+  // A full disk or a missing directory explains the end.
   if (silent.fault !== 'lost' || isGone(directory)) return silent;
   if (!hasStarted) return { ...silent, error: failedStart(slurmEnd, lastOutput(directory)) };
   // The batch script failed because the runner was killed.
@@ -177,7 +177,7 @@ const maxWaitForSlurm = 15_000;
  */
 const maxMissing = 30_000;
 
-/** Follows a started job to its end, by `exit.json` and by what Slurm says. */
+/** Follows a started job to its end, using `exit.json` and what Slurm reports. */
 export class RunFollower {
   readonly #wake: QueueFollower;
   /** Earlier answers of squeue are ignored. */
@@ -200,7 +200,7 @@ export class RunFollower {
     return this.order.directory.path;
   }
 
-  /** Ends it. */
+  /** Starts to end the job; `ended` resolves when that is done. */
   stop(): void {
     if (this.#stopping !== null) return;
     this.#stopping = new Stopping(this.context);

@@ -59,7 +59,7 @@ export class SlurmExecutor implements Executor {
     };
   }
 
-  /** Asks Slurm for its nodes and our jobs. If it does not answer, it is asked again later. */
+  /** Asks Slurm for its nodes and for the jobs of this service. If Slurm does not answer, it is asked again later. */
   async start(): Promise<void> {
     await Promise.all([this.context.cluster.refresh(), this.context.queue.refresh()]);
   }
@@ -218,7 +218,7 @@ export function lookAtSlurm(options: SlurmOptions, environment: NodeJS.ProcessEn
 }
 
 /**
- * Opens the executor of a cluster. If Slurm answers, it knows the jobs that an earlier server has left in the queue.
+ * Opens the executor of a cluster. If Slurm answers, the executor knows the jobs that an earlier server has left in the queue.
  * @throws SetupError
  */
 export async function openSlurm(

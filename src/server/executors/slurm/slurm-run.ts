@@ -30,7 +30,7 @@ import { Submission } from './submission.js';
 
 /** Milliseconds before a job counts as waiting. Most start sooner. */
 const briefWait = 3000;
-/** How often a job is submitted if its submissions end before it starts: nodes may fail one after another. */
+/** Maximum number of submissions of a job if its submissions end before it starts: nodes may fail one after another. */
 const maxSubmissions = 10;
 /**
  * States in Slurm after which a job is not submitted again: it would end the same way, or somebody ended it on purpose.
@@ -38,8 +38,8 @@ const maxSubmissions = 10;
 const finalStates = ['FAILED', 'CANCELLED', 'TIMEOUT', 'OUT_OF_MEMORY'];
 
 /**
- * The variables of its Slurm job that a command gets. With all of them, some frameworks would assume that it is one of
- * many tasks.
+ * The variables of the Slurm job that its command gets. Given all of them, some frameworks would assume that the command is one
+ * of many tasks.
  */
 const jobVariables = [
   'SLURM_JOB_ID',
@@ -220,7 +220,7 @@ export class SlurmRun {
     this.#isWaiting = false;
     while (!this.#isStopped && !hasRun(this.path)) {
       const placement = this.id === null ? null : placementOf(this.path, this.id);
-      // Not if its batch script gave up waiting for `go`.
+      // The placement does not count if the batch script gave up waiting for `go`.
       if (placement && !this.#isGone()) return placement;
       const refusal = this.#submission?.refusal ?? this.#failedStart();
       if (refusal !== null) return refusal;

@@ -11,14 +11,14 @@ export interface SlurmOptions {
   readonly partition: string | null;
   readonly account: string | null;
   readonly qos: string | null;
-  /** A time limit as sbatch spells it. */
+  /** A time limit in sbatch's format. */
   readonly time: string | null;
   readonly constraint: string | null;
-  /** Further options of sbatch, one word each: `--mem=16G`. */
+  /** Further options of sbatch, one argument each: `--mem=16G`. */
   readonly args: readonly string[];
 }
 
-/** The options as words for sbatch. */
+/** The options as arguments of sbatch. */
 function optionWords({ partition, account, qos, time, constraint, args }: SlurmOptions): string[] {
   const named = { partition, account, qos, time, constraint };
   const given = Object.entries(named).flatMap(([name, value]) =>
@@ -27,7 +27,7 @@ function optionWords({ partition, account, qos, time, constraint, args }: SlurmO
   return [...args, ...given];
 }
 
-/** Minutes of a time limit in Slurm's spelling, such as `90`, `90:30`, `4:00:00`, `2-0` or `1-12:30`; null for other text. */
+/** Minutes of a time limit in Slurm's format, such as `90`, `90:30`, `4:00:00`, `2-0` or `1-12:30`; null for other text. */
 export function minutesOf(text: string): number | null {
   if (/^(infinite|unlimited)$/i.test(text)) return Number.POSITIVE_INFINITY;
   const [, days, rest = ''] = /^(?:(\d+)-)?(\d+(?::\d+){0,2})$/.exec(text) ?? [];
@@ -46,14 +46,14 @@ function minutesAllowed({ time, args }: SlurmOptions): number | null {
 
 /** Milliseconds that a command of Slurm may take. Without a controller, each gives up after 9 seconds. */
 const defaultTimeout = 30_000;
-/** Largest answer that is kept, in bytes: enough for a hundred thousand jobs. */
+/** Maximum size in bytes of an answer: enough for a hundred thousand jobs. */
 const maxAnswer = 32 << 20;
 
-/** Complaints of Slurm's commands about a controller that cannot be reached or is too busy. */
+/** Error messages of Slurm's commands about a controller that cannot be reached or is too busy. */
 const temporary =
   /unable to contact|connect failure|connection (?:refused|reset|timed out)|timed out|zero bytes|communication|temporarily|try again|standby mode|not responding|munge|authentication|protocol/i;
 
-/** A line before sbatch's complaint that names the limit, such as `QOSMaxSubmitJobPerUserLimit`. */
+/** The line before sbatch's error message that names the limit, such as `QOSMaxSubmitJobPerUserLimit`. */
 const limitLine = /^sbatch: error: ((?:Assoc|QOS)\w*Limit\w*)$/m;
 
 /** Limits on the number of jobs in Slurm's queue, which allow another one as soon as one has ended. */
@@ -81,7 +81,7 @@ export class SlurmFailure extends Error {
   }
 }
 
-/** The complaint of a command, without the command's name. */
+/** The error message of a command, without the command's name. */
 function complaintOf(stderr: string): string {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '');
   const line = lines.findLast((each) => /error:|fail/i.test(each)) ?? lines.at(-1) ?? '';
@@ -182,8 +182,8 @@ export class Slurm {
   }
 
   /**
-   * A job's resources and the admin's options as words. A later word wins: one of the admin over a resource, and ours that a
-   * job cannot do without over the admin's. sbatch takes only one of the options that name memory.
+   * A job's resources and the admin's options as arguments. A later argument wins: the admin's options over the resources, and
+   * the options that a job cannot do without over the admin's. sbatch accepts only one of the options that name memory.
    */
   #optionsFor({ gpus, cpus, memory, minutes }: Resources): string[] {
     const { options } = this.settings;
@@ -199,7 +199,7 @@ export class Slurm {
   }
 
   /**
-   * Submits a job that Slurm never queues a second time.
+   * Submits a job, which Slurm never requeues.
    * @returns its id in Slurm
    * @throws SlurmFailure; if it is temporary, the job may have been submitted nevertheless
    */
@@ -216,14 +216,14 @@ export class Slurm {
     ];
     const environment = { ...this.#jobEnvironment(), ...batchEnvironment(job) };
     const answer = await runSlurm('sbatch', words, environment, batchScript);
-    // A number; in a federation, the name of the cluster follows it.
+    // sbatch prints a number; in a federation, the name of the cluster follows.
     const [, id] = /^([1-9]\d{0,9})(?:;\S*)?$/m.exec(answer) ?? [];
     if (id === undefined)
       throw new SlurmFailure(`sbatch printed no number of a job: ${quoteName(answer.trim())}`, false);
     return Number(id);
   }
 
-  /** The variables that a job gets. Slurm keeps them as long as the job, so there are no others. */
+  /** The environment variables that a job gets. There are no others, because Slurm stores them as long as the job. */
   #jobEnvironment(): NodeJS.ProcessEnv {
     const rules = { isSandboxed: false, network: true, added: this.settings.passEnvironment };
     const names = ['SLURM_CONF', ...passedNames(this.#environment, rules)];

@@ -89,7 +89,7 @@ export class Submission {
     this.changed();
   }
 
-  /** Looks for it in the queue, if it may be there. @returns why that failed; null if it did not */
+  /** Looks for the job in the queue, if it may be there. @returns why that failed; null if it did not */
   async #find(): Promise<string | null> {
     if (!this.mayBeQueued) return null;
     const { queue } = this.context;
@@ -107,7 +107,7 @@ export class Submission {
     const { devices, needs, timeLimit } = this.order;
     const { nodes, largest, maxMinutes } = this.context.cluster;
     const cpus = Math.max(devices.kind === 'cpu' ? devices.workers : 0, Math.ceil(needs.cpus ?? 0));
-    // A job that asks for more cores than any node has would never run; it gets all cores of one.
+    // A job that asks for more cores than any node has would never run; it gets all cores of one node.
     const max = nodes === null ? cpus : largest.cpus;
     // Slurm assigns no memory of a node whose memory it does not know.
     const isKnown = needs.memory !== null && largest.memory !== null;
@@ -126,7 +126,7 @@ export class Submission {
     try {
       if (lacksRoom(directory.path)) return 'room on the disk';
       prepare(directory.path);
-      // True even if this process or sbatch is killed now.
+      // Holds even if this process or sbatch is killed now.
       this.mayBeQueued = true;
       const id = await this.context.slurm.submit(directory, this.#resources);
       this.#end({ id });
