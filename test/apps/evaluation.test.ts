@@ -22,7 +22,7 @@ evaluation.evaluate([file], options, file.parent / 'E', [(1, 'liver', [1, 2]), (
 
 import { straight } from '../support/affine.js';
 
-test.skipIf(lacksPackages)('Apps made by init refuse or report ground truth of other labels', async () => {
+test.skipIf(lacksPackages)('Apps made by init refuse or report ground truth with other labels', async () => {
   await using directory = await temporary();
   const shared = path.resolve('templates/from/shared');
   // What the templates of a framework have beside it.

@@ -44,7 +44,7 @@ test.skipIf(withoutPython)('A worker imports the engine once, and gives each job
   expect(seen.size).toBe(3);
 });
 
-test.skipIf(withoutPython)('A worker gives a job arguments, directory and environment', async () => {
+test.skipIf(withoutPython)('A worker gives a job its arguments, directory and environment', async () => {
   await using started = await startWorker();
   const words = ['infer', '/app', 'argv', 'where', 'env=REMOTE_APP_JOB_ID', 'stdin', 'descriptors'];
   const environment = { TMPDIR: '/var/tmp', REMOTE_APP_JOB_ID: 'größer' };
@@ -67,7 +67,7 @@ test.skipIf(withoutPython)('A worker answers with the exit code that the command
   expect((await started.run()).answer).toMatchObject({ exit_code: 0 });
 });
 
-test.skipIf(withoutPython)('A worker starts the engine anew for a job with another import', async () => {
+test.skipIf(withoutPython)('A worker restarts the engine for a job with a different import', async () => {
   await using started = await startWorker();
   const anew = async (environment: Record<string, string>) =>
     (await started.worker.run(['infer', '/app', 'env=HF_HOME', 'exit=3'], { environment })) as {
@@ -86,26 +86,29 @@ test.skipIf(withoutPython)('A worker starts the engine anew for a job with anoth
   expect((await busy.run()).log).toMatch(/not used: it has used the GPU.*\nimported in/);
 });
 
-test.skipIf(withoutPython)('A worker lets its job end at SIGTERM, and leaves none when killed', async () => {
-  const begin = async () => {
-    const started = await startWorker();
-    started.worker.begin(['infer', '/app', 'linger']);
-    let log = '';
-    const pid = await until('the job runs', () => {
-      log += started.worker.printed();
-      return Number(/lingers (\d+)/.exec(log)?.[1]);
-    });
-    return { started, pid };
-  };
-  const asked = await begin();
-  await using _asked = asked.started;
-  expect(await asked.started.worker.end('SIGTERM')).toBe('SIGTERM');
-  expect([asked.started.worker.printed(), isRunning(asked.pid)]).toEqual(['cleaned up\n', false]);
-  const killed = await begin();
-  await using _killed = killed.started;
-  expect(await killed.started.worker.end('SIGKILL')).toBe('SIGKILL');
-  await until('the job is gone', () => !isRunning(killed.pid));
-});
+test.skipIf(withoutPython)(
+  'A worker lets its job end on SIGTERM, and leaves no job behind when it is killed',
+  async () => {
+    const begin = async () => {
+      const started = await startWorker();
+      started.worker.begin(['infer', '/app', 'linger']);
+      let log = '';
+      const pid = await until('the job runs', () => {
+        log += started.worker.printed();
+        return Number(/lingers (\d+)/.exec(log)?.[1]);
+      });
+      return { started, pid };
+    };
+    const asked = await begin();
+    await using _asked = asked.started;
+    expect(await asked.started.worker.end('SIGTERM')).toBe('SIGTERM');
+    expect([asked.started.worker.printed(), isRunning(asked.pid)]).toEqual(['cleaned up\n', false]);
+    const killed = await begin();
+    await using _killed = killed.started;
+    expect(await killed.started.worker.end('SIGKILL')).toBe('SIGKILL');
+    await until('the job is gone', () => !isRunning(killed.pid));
+  },
+);
 
 test.skipIf(withoutPython)('A worker ends when stdin is closed', async () => {
   await using started = await startWorker();

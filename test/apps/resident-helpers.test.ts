@@ -74,7 +74,7 @@ for (const name of names)
       });
     });
 
-    test(`A ${name} helper gives a job its directory, environment and arguments, and puts back what was there`, async () => {
+    test(`A ${name} helper gives a job its directory, environment and arguments, and restores the old ones afterwards`, async () => {
       await using started = await startWorker(name, { KEPT: 'worker', CHANGED: 'worker' });
       const words = list`infer /app argv where env=CHANGED set=MADE:here set=KEPT:job chdir=/`;
       const environment = { TMPDIR: '/tmp', CHANGED: 'größer\u2028 ' };
@@ -88,7 +88,7 @@ for (const name of names)
       expect(next.log).not.toContain('chdir');
     });
 
-    test(`A ${name} helper turns errors and exits into exit codes, and goes on`, async () => {
+    test(`A ${name} helper turns errors and exits into exit codes, and continues`, async () => {
       await using started = await startWorker(name);
       const failed = await started.run('throw=wrong');
       expect([failed.answer, failed.log]).toMatchObject([{ exit_code: 1 }, expect.stringContaining(failure)]);
@@ -103,14 +103,14 @@ for (const name of names)
       });
     });
 
-    test(`A ${name} helper has all that was printed in the log before it answers, in order`, async () => {
+    test(`A ${name} helper writes all output to the log in order before it answers`, async () => {
       await using started = await startWorker(name, { LC_ALL: 'C', PYTHONUNBUFFERED: '1' });
       const { log } = await started.run('print=größer', 'error=, error', 'print=, then');
       expect(log).toBe('use 1\ngrößer, error, then');
       expect((await started.run(`print=${'x'.repeat(30_000)}`)).log).toHaveLength(30_006);
     });
 
-    test(`A ${name} helper shows the app, and what it starts, an empty stdin and none of its channels`, async () => {
+    test(`A ${name} helper gives the app and its child processes an empty stdin and none of its channels`, async () => {
       await using started = await startWorker(name);
       expect((await started.run('stdin', 'stdin')).log).toContain("stdin: ''\nstdin: ''\n");
       const { log } = await started.run('children');
@@ -119,7 +119,7 @@ for (const name of names)
       expect((await started.run('env=REMOTE_APP_ANSWERS')).log).toContain('REMOTE_APP_ANSWERS=None');
     });
 
-    test(`A ${name} helper ends when stdin is closed, and at SIGTERM at once`, async () => {
+    test(`A ${name} helper ends when stdin is closed, and immediately on SIGTERM`, async () => {
       await using idle = await startWorker(name);
       expect(await idle.worker.end()).toBe(0);
       await using busy = await startWorker(name);
@@ -129,7 +129,7 @@ for (const name of names)
       expect(isRunning(busy.worker.child.pid ?? 0)).toBe(false);
     });
 
-    test(`A ${name} helper says who starts it with resident, where that was a person`, async () => {
+    test(`A ${name} helper explains what runs it with resident if a person does so`, async () => {
       await using app = await plantApp(name);
       const [program = '', ...words] = app.command;
       const alone = execute(program, [...words, 'resident', '/app']);
@@ -139,7 +139,7 @@ for (const name of names)
       });
     });
 
-    test(`A ${name} helper ends without an answer where the model does not load`, async () => {
+    test(`A ${name} helper ends without an answer if the model does not load`, async () => {
       await using app = await plantApp(name);
       await using worker = new ResidentWorker([...app.command, 'resident', '/app'], { FAILS: '1' });
       await expect(worker.answer()).rejects.toThrow('no such model');
@@ -147,7 +147,7 @@ for (const name of names)
     });
   });
 
-test.skipIf(lacks('python3'))('The helper in Python logs what C prints, and obeys sys.exit', async () => {
+test.skipIf(lacks('python3'))('The Python helper logs what C prints, and obeys sys.exit', async () => {
   await using started = await startWorker('python');
   expect((await started.run('c=from C')).log).toBe('use 1\nfrom C');
   const quit = await started.run('quit=the mask is empty');
@@ -157,7 +157,7 @@ test.skipIf(lacks('python3'))('The helper in Python logs what C prints, and obey
 });
 
 test.skipIf(lacks('python3'))(
-  'The helper in Python goes on after every exception of a job, and a forked process ends with its own code',
+  'The Python helper continues after any exception of a job, and a forked process ends with its own exit code',
   async () => {
     await using started = await startWorker('python');
     for (const [step, raised] of [
@@ -177,7 +177,7 @@ test.skipIf(lacks('python3'))(
   },
 );
 
-test('The helper in JavaScript ends a job at an error that nobody waits for', async () => {
+test('The JavaScript helper ends a job on an unhandled asynchronous error', async () => {
   await using started = await startWorker('javascript');
   for (const step of ['late=too late', 'reject=refused']) {
     const { answer, log } = await started.run(step);

@@ -69,7 +69,7 @@ describe('the sources', () => {
     expect(violations(sources)).toEqual([]);
   });
 
-  test('The sources enter a module by its entry alone', () => {
+  test('The sources enter a module only through its entry', () => {
     expect(aroundEntries(sources)).toEqual([]);
   });
 
@@ -83,11 +83,11 @@ describe('the sources', () => {
     expect(unusedExports(sources, filesIn('../tools', '.mjs'))).toEqual(onlyForTests);
   });
 
-  test('The sources have no circle of files', () => {
+  test('The sources have no import cycles', () => {
     expect(circle(sources)).toBeNull();
   });
 
-  test('The sources use everything that the table allows: an edge without a use must be removed', () => {
+  test('The sources use everything that the table allows, so an unused edge must be removed', () => {
     const used = usedEdges(sources);
     const edges = names.flatMap((from) => modules[from]?.imports.map((to) => `${from} -> ${to}`) ?? []);
     const uses = Object.entries(packages)
@@ -116,7 +116,7 @@ test('The package of volumes imports only its own files and its dependencies.', 
 });
 
 describe('the table', () => {
-  test('The table leads down: each module imports only modules that stand further down', () => {
+  test('Each module imports only modules further down the table', () => {
     for (const [index, from] of names.entries()) {
       for (const to of modules[from]?.imports ?? []) {
         expect(names.indexOf(to), `${from} -> ${to}`).toBeGreaterThan(index);
@@ -161,9 +161,9 @@ describe('the table', () => {
   });
 });
 
-describe('a planted import is reported with its file, its line and the reason', () => {
+describe('planted imports', () => {
   test.each(names)(
-    'A planted import is reported with its file, its line and the reason from %s to each module that it may not import',
+    'An import from %s to each module that it may not import is reported with its file, its line and the reason',
     (from) => {
       const forbidden = names.filter((to) => to !== from && !modules[from]?.imports.includes(to));
       for (const to of forbidden) {
@@ -176,7 +176,7 @@ describe('a planted import is reported with its file, its line and the reason', 
   );
 
   test.each(Object.entries(packages))(
-    'A planted import is reported with its file, its line and the reason of %s, in each module that may not use it',
+    'An import of %s in each module that may not use it is reported with its file, its line and the reason',
     (name, rule) => {
       const module = `${name === 'node:*' ? 'node:fs' : name}/promises`;
       for (const file of names
@@ -189,13 +189,13 @@ describe('a planted import is reported with its file, its line and the reason', 
     },
   );
 
-  test('A module that the table does not know', () => {
+  test('A module that is missing from the table is reported', () => {
     expect(violations(new Map([['attic/old.ts', '']]))).toEqual([
       'src/attic/old.ts lies in no module of the table',
     ]);
   });
 
-  test('An import that goes around the entry of another module, and not those within it', () => {
+  test('An import that bypasses the entry of another module is reported, and imports within a module are not', () => {
     const sources = new Map([
       ['archive/index.ts', "export { pack } from './pack.js';"],
       ['archive/pack.ts', 'export const pack = 1;'],
@@ -207,7 +207,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('An import out of src/, or of a name that is known only at run time', () => {
+  test('An import from outside src/, or of a name known only at run time, is reported', () => {
     const text = "import '../../package.json';\nawait import(place);";
     expect(violations(new Map([['files/odd.ts', text]]))).toEqual([
       'src/files/odd.ts:1 imports ../../package.json: There is no such file in src/.',
@@ -215,7 +215,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('A value that only its own file uses, or that only an entry passes on, is listed', () => {
+  test('A value that only its own file uses, or that an entry only re-exports, is listed', () => {
     const sources = new Map([
       ['archive/index.ts', "export { pack, walk as walkFiles } from './pack.js';\nexport * from './all.js';"],
       ['archive/all.ts', 'export const used = 1, unused = 2;'],
@@ -234,7 +234,7 @@ describe('a planted import is reported with its file, its line and the reason', 
     ]);
   });
 
-  test('A circle of files, also of types alone', () => {
+  test('A cycle of files is reported, even if it consists only of types', () => {
     const circular = new Map([
       ['files/a.ts', "import type { B } from './b.js';"],
       ['files/b.ts', "export const c = () => import('./c.js');"],
@@ -245,7 +245,7 @@ describe('a planted import is reported with its file, its line and the reason', 
   });
 });
 
-test('Every kind of import is found, and no text that only looks like one', () => {
+test('Every kind of import is found, and text that only looks like one is not', () => {
   const text = `import a from './a.js';
 import type { B } from './b.js';
 import './c.js';
@@ -281,7 +281,7 @@ import { type K,
   expect(() => importsOf('x.ts', 'import from from;;(')).toThrow('x.ts');
 });
 
-test('A module of a package falls under the rule of the package', () => {
+test('A subpath of a package is subject to the rule of the package', () => {
   expect(['zod/mini', '@oclif/core/execute', 'node:fs/promises', 'node:http'].map(packageRow)).toEqual([
     'zod',
     '@oclif/core',

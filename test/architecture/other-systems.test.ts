@@ -46,12 +46,12 @@ function needsOfLinux(texts: ReadonlyMap<string, string>): string[] {
   return found;
 }
 
-test('Nothing that the client imports, directly or not, needs Linux', () => {
+test('Nothing that the client imports, directly or indirectly, requires Linux', () => {
   expect([...sources.keys()].filter(isClient).length).toBeGreaterThan(80);
   expect(needsOfLinux(sources)).toEqual([]);
 });
 
-test('A need for Linux is found, also through other files and in text', () => {
+test('A dependency on Linux is found, even through other files or in text', () => {
   const planted = new Map([
     ['client/a.ts', "import '../files/b.js';"],
     ['files/b.ts', "const c = () => import('../server/c.js');"],
@@ -79,7 +79,7 @@ function reaches(file: string, wanted: string, seen = new Set<string>()): boolea
   );
 }
 
-test('Of the tests of the client, those that start a server are left out by name on Windows and macOS', () => {
+test('On Windows and macOS, the client tests that start a server are excluded by name', () => {
   const [, directories = ''] =
     / npm test -- (.*)/.exec(readFileSync(path.join(root, '.github/workflows/ci.yml'), 'utf8')) ?? [];
   const tests = directories.split(' ').flatMap((directory) =>

@@ -82,12 +82,12 @@ test.for<[string, Entry[], Partial<ExtractOptions>, string]>([
   ['a link', [{ ...a, mode: 0o120777 }], {}, "unsafe: its entry 'a' is a link or a device, not a file"],
   ['a reserved name', [a], { reserved: ['a'] }, "unsafe: its entry 'a' has a name that cannot be extracted"],
   ['an entry larger than it says', [{ ...a, statedSize: 2 }], {}, "corrupt: its entry 'a' is damaged"],
-])('An archive with %s is refused in these words', async ([, entries, options, words]) => {
+])('An archive with %s is refused with a precise message', async ([, entries, options, words]) => {
   const { file, out } = await archived(entries);
   expect(await outcome(extractArchive(file, out, { ...generous, ...options }))).toBe(words);
 });
 
-test('Entries may lie in another order than the directory lists them', async () => {
+test('Entries may be stored in a different order than the directory lists them', async () => {
   const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
   const bytes = readFileSync(file);
   const [first, second, end] = [
@@ -139,7 +139,7 @@ test.each([
   expect(await outcome(extractArchive(file, out, generous))).toBe(`corrupt: ${words}`);
 });
 
-test('An existing file stays, under whatever names it has', async () => {
+test('An existing file is kept, whatever names it has', async () => {
   const { file, out } = await archived([a, { name: 'b', content: 'B' }]);
   await plant(out, { a: 'mine' });
   linkSync(path.join(out, 'a'), path.join(out, 'c'));
@@ -156,7 +156,7 @@ test('An existing file stays, under whatever names it has', async () => {
   expect(['a', 'c'].map((name) => readFileSync(path.join(out, name), 'utf8'))).toEqual(['mine', 'mine']);
 });
 
-test('A directory in the place of a file, and a file in that of a directory, stay', async () => {
+test('A directory where a file belongs is kept, and so is a file where a directory belongs', async () => {
   const { file, out } = await archived([a, { name: 'b/c', content: 'C' }]);
   await plant(out, { 'a/inside': 'x', b: 'a file' });
   expect(await outcome(extractArchive(file, out, generous))).toMatch(
@@ -172,7 +172,7 @@ test('A directory in the place of a file, and a file in that of a directory, sta
   ]);
 });
 
-test('Extracted files are for this user alone unless another mode is asked for', async () => {
+test('Extracted files are readable only by the current user unless another mode is requested', async () => {
   const { file, out } = await archived([a]);
   const modeIn = (directory: string) => statSync(path.join(directory, 'a')).mode & 0o777;
   await extractArchive(file, out, generous);
@@ -181,7 +181,7 @@ test('Extracted files are for this user alone unless another mode is asked for',
   expect(modeIn(`${out}-2`)).toBe(0o666 & ~process.umask());
 });
 
-test('An archive is checked before it is sent by the rules of its receiver', async () => {
+test('Before it is sent, an archive is checked against the rules of its receiver', async () => {
   const check = async (...entries: Entry[]) => outcome(checkArchive((await archived(entries)).file));
   expect([
     await check(a),
@@ -202,7 +202,7 @@ test('An archive is checked before it is sent by the rules of its receiver', asy
   ]);
 });
 
-test('A packed file has its mode and its time, and its directories only where they are empty', async () => {
+test('A packed file keeps its mode and time, and directories are packed only if they are empty', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'd/run': 'x', secret: '', 'empty/': '' });
@@ -225,7 +225,7 @@ test('A packed file has its mode and its time, and its directories only where th
   expect([await countFiles(source, 10), await countFiles(source, 1)]).toEqual([2, 1]);
 });
 
-test('A file of a list that is gone, or takes more than may be extracted, makes no archive', async () => {
+test('A listed file that is missing, or a list too long to extract, produces no archive', async () => {
   await using root = await temporary();
   await plant(root.path, { a: 'a', b: 'b' });
   const archive = path.join(root.path, 'a.zip');

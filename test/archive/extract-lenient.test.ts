@@ -72,7 +72,7 @@ describe('a result', () => {
     expect(notes[1]).toContain("was extracted as 'a_b_2': its own name cannot be used here");
   });
 
-  test('A result gets names on Windows that Windows allows, each a different one', async () => {
+  test('On Windows, a result gets distinct names that Windows allows', async () => {
     await using root = await temporary();
     const names = ['T1:x', 'T1?x', 'T1_x', 'aux.nii.gz', 'dir?/a', 'dir:/a', 'dot.', 'Mask.nii', 'mask.nii'];
     const { notes, files } = await extract(root.path, named(...names), 'win32');
@@ -140,14 +140,17 @@ describe('a result', () => {
     expect(notes).toHaveLength(4);
   });
 
-  test.for(['../a', '/a', 'a/../../b', 'a//b', ''])('A name that leads out is refused: %o', async (name) => {
-    await using root = await temporary();
-    await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
-    await expect(extract(root.path, named('first', name), 'win32')).rejects.toMatchObject({
-      fault: 'unsafe',
-    });
-    expect(readdirSync(path.join(root.path, 'out'))).toEqual(['result.zip']);
-  });
+  test.for(['../a', '/a', 'a/../../b', 'a//b', ''])(
+    'A name that leads outside the destination is refused: %o',
+    async (name) => {
+      await using root = await temporary();
+      await expect(extract(root.path, named('first', name))).rejects.toMatchObject({ fault: 'unsafe' });
+      await expect(extract(root.path, named('first', name), 'win32')).rejects.toMatchObject({
+        fault: 'unsafe',
+      });
+      expect(readdirSync(path.join(root.path, 'out'))).toEqual(['result.zip']);
+    },
+  );
 
   test('A result with two entries of one name, or with a link, is refused', async () => {
     await using root = await temporary();
@@ -172,7 +175,7 @@ describe('a result', () => {
     expect(existsSync(path.join(root.path, 'elsewhere/e'))).toBe(false);
   });
 
-  test('A result reads the names that an old zip program writes', async () => {
+  test('A result with names written by an old zip program is read correctly', async () => {
     await using root = await temporary();
     const archive = path.join(root.path, 'old.zip');
     // Code page 437, without the flag that says UTF-8: 0x82 is é.

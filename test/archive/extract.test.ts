@@ -146,7 +146,7 @@ describe('an archive', () => {
     expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
   });
 
-  test('An archive may name the directory itself, and may have been made on Windows', async () => {
+  test('An archive may contain an entry for the directory itself, and may have been made on Windows', async () => {
     await using root = await temporary();
     const archive = zip([
       { name: './', mode: 0o040755 },
@@ -186,7 +186,7 @@ describe('an archive', () => {
     ['a cut one', zip([a]).subarray(0, -10)],
     ['one without its beginning', zip([a, { name: 'b', content: 'B'.repeat(500) }]).subarray(300)],
     ['one with a damaged directory', zip([a]).fill(0xff, 32, 76)],
-  ] as [string, Buffer][])('A file that is no archive is refused as corrupt: %s', async ([, archive]) => {
+  ] as [string, Buffer][])('A file that is not an archive is refused as corrupt: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
@@ -303,7 +303,7 @@ describe('small entries', () => {
     await expect(extract(root.path, archive, room)).rejects.toMatchObject({ fault });
   });
 
-  test('Small entries are named where a large one is damaged in its middle', async () => {
+  test('The error names a large entry that is damaged in the middle', async () => {
     await using root = await temporary();
     const content = randomBytes(6 << 20).map((byte) => byte & 15);
     const archive = zip([{ name: 'large', content, deflated: true }]);
@@ -404,13 +404,13 @@ describe('the number of entries', () => {
     return (await archiveEnd(file)).entries;
   }
 
-  test('The number of entries is what a zip64 end states, and its entries are extracted', async () => {
+  test('The number of entries comes from the zip64 end record, and the entries are extracted', async () => {
     await using root = await temporary();
     const archive = withZip64End(zip([a, { name: 'b' }]), 2n);
     expect(await extract(root.path, archive)).toMatchObject({ files: 2 });
   });
 
-  test('The number of entries is what the end of the archive states', async () => {
+  test('The number of entries comes from the end record of the archive', async () => {
     expect(await count(zip([a, { name: 'b' }]))).toBe(2);
     expect(await count(zip([]))).toBe(0);
     expect(await count(zip64End(123_456n, 1000))).toBe(123_456);
@@ -425,7 +425,7 @@ describe('the number of entries', () => {
     await expect(count(archive)).rejects.toMatchObject({ fault: 'corrupt' });
   });
 
-  test('An archive with more entries than its end can state is refused, because a part would be left out', async () => {
+  test('An archive with more entries than its end record can state is refused, because some would be missed', async () => {
     await using root = await temporary();
     // 65,540 entries: the end of the archive says 4.
     const directories = Array.from({ length: 65_540 }, (_, index) => ({ name: `d${index}/` }));
@@ -440,13 +440,13 @@ describe('the number of entries', () => {
     ['more', zip([a, { name: 'b' }], { statedCount: 3 })],
     ['fewer, in zip64', withZip64End(zip([a, { name: 'b' }]), 1n)],
     ['one that begins where no file has bytes', beginsAt(zip([a]), 2n ** 60n)],
-  ])('An end that states another number of entries is refused: %s', async ([, archive]) => {
+  ])('An end record that states a different number of entries is refused: %s', async ([, archive]) => {
     await using root = await temporary();
     await expect(extract(root.path, archive)).rejects.toMatchObject({ fault: 'corrupt' });
     expect(existsSync(path.join(root.path, 'out', 'a'))).toBe(false);
   });
 
-  test('The number of entries is that of the last of two archives in one file, which is refused', async () => {
+  test('A file that consists of two archives counts the entries of the last one, and is refused', async () => {
     await using root = await temporary();
     const both = Buffer.concat([zip([{ name: 'old', content: '1' }]), zip([{ name: 'new', content: '2' }])]);
     await expect(extract(root.path, both)).rejects.toThrow('its directory is not where its end says it is');
@@ -468,7 +468,7 @@ describe('a name', () => {
   });
 
   test.for(['aux', 'COM1.txt', 'lpt9.nii.gz', 'T1:x', 'x.', 'x '])(
-    'A name follows the rules of Windows on Windows alone: %o',
+    'A name follows the rules of Windows only on Windows: %o',
     (name) => {
       expect([isSafeName(name, 'linux'), isSafeName(name, 'win32')]).toEqual([true, false]);
       expect(entryPath('/root', `d/${name}`, 'linux')).toBe(`/root/d/${name}`);

@@ -28,7 +28,7 @@ async function packed(root: string, count: number): Promise<string> {
   return archive;
 }
 
-test('An archive of several parts has the directory of all its entries, and every program reads them', async () => {
+test('An archive written in several parts has a directory of all its entries, and every program can read them', async () => {
   await using root = await temporary();
   const archive = await packed(root.path, 2500);
   const out = path.join(root.path, 'out');
@@ -51,7 +51,7 @@ print(len(archive.infolist()))`;
   expect(`${execFileSync('python3', ['-c', script, archive])}`).toBe('2500\n');
 });
 
-test('An archive has the records of zip64 if the number of its entries needs them, and only then', async () => {
+test('An archive has zip64 records only if the number of its entries requires them', async () => {
   const all = { start: 100, length: 1000 };
   expect(endOf({ ...all, entries: 65_534 })).toHaveLength(22);
   await using root = await temporary();
@@ -68,7 +68,7 @@ test('An archive has the records of zip64 if the number of its entries needs the
     expect(directoryIn(endOf(far))).toEqual({ start: far.start, length: far.length });
 });
 
-test('The place of an entry is counted from the start of the archive, also past 4 GiB', () => {
+test('The offset of an entry is counted from the start of the archive, even beyond 4 GiB', () => {
   const archive = zip([
     { name: 'a', content: 'AAA' },
     { name: 'b', content: 'BB' },
@@ -101,7 +101,7 @@ test('The place of an entry is counted from the start of the archive, also past 
   }
 });
 
-test.skipIf(lacks('python3'))('Python reads entries that lie behind 4 GiB of others', async () => {
+test.skipIf(lacks('python3'))('Python reads entries that lie beyond 4 GiB in the archive', async () => {
   await using root = await temporary();
   const archive = zip([
     { name: 'a', content: 'AAA' },

@@ -98,7 +98,7 @@ describe('a file that cannot be read', () => {
     expect(await names()).toEqual(['a', 'd/below', 'e/below', 'locked', 'z']);
   });
 
-  test('A file that changes while it is packed ends where it ended at the start or before, and is noted', async () => {
+  test('A file that changes while it is packed is cut at its initial length or earlier, with a note', async () => {
     await using root = await temporary();
     const source = path.join(root.path, 'source');
     const whole = 'x'.repeat(3_000_000);
@@ -176,7 +176,7 @@ describe('a link or directory that a job made', () => {
     expect(statSync(archive).isFile()).toBe(true);
   });
 
-  test('A directory that is deeper than what is extracted is left out with a note', async () => {
+  test('A directory nested too deeply to be extracted is left out with a note', async () => {
     await using root = await temporary();
     await plant(root.path, { [`${'d/'.repeat(63)}x`]: 'x', [`${'d/'.repeat(64)}y`]: 'y' });
     const { files, notes } = await pack(root.path);

@@ -36,7 +36,7 @@ function plantNamed(root: string, names: readonly string[]) {
   }
 }
 
-test.skipIf(lacks('python3'))('Python finds no error in it, and the same names', async () => {
+test.skipIf(lacks('python3'))('Python finds no error in the archive, and reads the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   plantNamed(source, nasty);
@@ -50,7 +50,7 @@ print(json.dumps({each.orig_filename: archive.read(each).decode() for each in ar
   expect(JSON.parse(read)).toEqual(Object.fromEntries(nasty.map((name) => [name, name])));
 });
 
-test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names', async () => {
+test.skipIf(lacks('unzip'))('Info-ZIP finds no error in the archive, and reads the same names', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = ['d/T1:mask.nii', 'd/T2:mask.nii', 'é 頭🧠.nii', 'd/large.txt'];
@@ -63,7 +63,7 @@ test.skipIf(lacks('unzip'))('Info-ZIP finds no error in it, and the same names',
   execFileSync('diff', ['-r', source, path.join(root.path, 'copy')]);
 });
 
-test('A name that archiver would change is changed to one that no other file has, and noted', async () => {
+test('A name that archiver would change is replaced by a unique one, with a note', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   const names = [
@@ -109,7 +109,7 @@ test('A name that archiver would change is changed to one that no other file has
   expect(await members(archive)).toEqual(expected);
 });
 
-test('A name that is not UTF-8 is replaced by a readable one that no other file has', async () => {
+test('A name that is not UTF-8 is replaced by a readable, unique one', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   mkdirSync(source);

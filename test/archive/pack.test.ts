@@ -100,7 +100,7 @@ describe('packing a directory', () => {
     });
   });
 
-  test('Packing a directory packs only the files that were asked for', async () => {
+  test('Packing a directory includes only the requested files', async () => {
     await using root = await temporary();
     await plant(path.join(root.path, 'source'), { 'a.yml': '1', 'w/model.pt': '2', 'w/b.yml': '3' });
     const archive = path.join(root.path, 'a.zip');
@@ -172,7 +172,7 @@ describe('packing a directory', () => {
 });
 
 describe('packing pieces of files', () => {
-  test('Packing pieces of files gives these pieces, without the times and modes of the files', async () => {
+  test('Packing pieces of files packs exactly these pieces, without the times and modes of the files', async () => {
     await using root = await temporary();
     const large = randomBytes(3_000_000);
     await plant(root.path, { small: '0123456789', large });
@@ -196,7 +196,7 @@ describe('packing pieces of files', () => {
     expect((await entries[1]?.buffer())?.equals(expected)).toBe(true);
   });
 
-  test('Packing pieces of files deflates what shrinks by its samples at the start, in the middle and at the end, and all that is small', async () => {
+  test('Packing pieces of files deflates small files, and large ones whose sample at the start, middle or end shrinks', async () => {
     await using root = await temporary();
     const third = 64 * 1024;
     const noise = randomBytes(3 * third);
@@ -227,7 +227,7 @@ describe('packing pieces of files', () => {
     expect(await methodsOf(true)).toEqual([]);
   });
 
-  test('Equal files make equal archives, whatever their times and modes, if they are stored without these', async () => {
+  test('Equal files produce equal archives, whatever their times and modes, if these are not stored', async () => {
     await using root = await temporary();
     const large = Buffer.concat([Buffer.alloc(2_000_000), randomBytes(1_000_000)]);
     const archiveOf = async (directory: string, time: number, mode: number) => {
@@ -270,7 +270,7 @@ describe('packing pieces of files', () => {
     expect(existsSync(archive)).toBe(false);
   });
 
-  test('Packing pieces of files fails with the error of what chooses them', async () => {
+  test('Packing pieces of files fails with the error of the function that selects them', async () => {
     await using root = await temporary();
     await plant(root.path, { x: '0123456789' });
     const pieces = async () => {

@@ -7,7 +7,7 @@ import { packDirectory } from '../../src/archive/pack.js';
 import { Packer } from '../../src/archive/packer.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('More directories than are packed at once are all packed, and an aborted one is not', async () => {
+test('More directories than can be packed at once are all packed, except an aborted one', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'noise.bin': randomBytes(3_000_000) });
@@ -56,7 +56,7 @@ async function plantZeros(directory: string, gibibytes: number): Promise<string>
   return directory;
 }
 
-test('Large results take turns: one that takes hours holds no other one back', async () => {
+test('Large results take turns, so one that takes hours does not delay the others', async () => {
   await using root = await temporary();
   const giant = await plantZeros(path.join(root.path, 'giant'), 8192);
   // It needs a second turn.
@@ -77,7 +77,7 @@ test('Large results take turns: one that takes hours holds no other one back', a
   expect(readdirSync(root.path).sort()).toEqual(['giant', 'large', 'large.zip']);
 });
 
-test('Empty directories and what is left out count as work, as files do', async () => {
+test('Empty directories and omitted entries count as work, as files do', async () => {
   await using root = await temporary();
   const source = path.join(root.path, 'source');
   await plant(source, { 'a/': '', 'b/': '', 'c.txt': 'c' });

@@ -47,7 +47,7 @@ const named = {
   labels: { 1: { name: 'Liver', color: '#102030' }, 2: { name: 'Kidney left', color: '#0080ff' } },
 };
 
-test('Masks at the top of a result have the names and colours of its record, and those below it stay files', async () => {
+test('Masks at the top of a result get the names and colours of its record, and those in subfolders stay separate files', async () => {
   const { directory, convert } = await withVolumes(
     { ...organs, 'below/spleen.nii.gz': block(40, 50) },
     named,
@@ -78,7 +78,7 @@ test('Masks at the top of a result have the names and colours of its record, and
   ]);
 });
 
-test('Masks of one patient beside another file keep their whole names', async () => {
+test('Masks of one patient keep their full names if there is another file next to them', async () => {
   const masks = { 'p1_liver.nii.gz': block(0, 20), 'p1_spleen.nii.gz': block(20, 40) };
   const labelsOf = async (more: Record<string, Uint8Array>) => {
     const { convert } = await withVolumes({ ...masks, ...more });
@@ -92,7 +92,7 @@ test('Masks of one patient beside another file keep their whole names', async ()
   expect(some?.labels.map(({ name }) => name)).toEqual(['other', 'p1_liver', 'p1_spleen']);
 });
 
-test('Names that are typed go before those of the file, and codes and the time are those of the record', async () => {
+test('Typed names take precedence over those of the file, and the codes and the time come from the record', async () => {
   const snomed = { code: '10200004', meaning: 'Liver structure' };
   const labels = {
     1: { name: 'Liver', color: '#102030', snomed },
@@ -115,7 +115,7 @@ test('Names that are typed go before those of the file, and codes and the time a
   expect(again.document.converted[0]?.labels.map(({ name }) => name)).toEqual(['Niere', 'Liver']);
 });
 
-test('Regions of the record become segments that overlap, and no map of one label for each voxel', async () => {
+test('Regions of the record become overlapping segments rather than a map with one label per voxel', async () => {
   // 30 voxels of 1, 20 of 2 and 10 of 3.
   const values = Uint8Array.from({ length: count }, (_, at) => (at < 30 ? 1 : at < 50 ? 2 : at < 60 ? 3 : 0));
   const region = (name: string, of: readonly number[]) => ({ name, color: '#102030', values: of });
@@ -145,7 +145,7 @@ test('Regions of the record become segments that overlap, and no map of one labe
   );
 });
 
-test('A time series becomes the fourth dimension of a NIfTI file, with its seconds from volume to volume', async () => {
+test('A time series becomes the fourth dimension of a NIfTI file, with the seconds between its volumes', async () => {
   const { directory, convert } = await withVolumes({});
   const affine = straight([2, 2, 2]);
   const data = Int16Array.from({ length: 3 * 24 }, (_, at) => at);
@@ -170,7 +170,7 @@ test.each([
   [{}, undefined],
   [{ units: { inputs: 'HU', outputs: null } }, undefined],
   [{ units: { inputs: null, outputs: 'HU' } }, 'HU'],
-])('Intensities of a result with %j are said to be in %j', async (record, unit) => {
+])('Intensities of a result with %j get the unit %j', async (record, unit) => {
   const intensities = Int16Array.from({ length: count }, (_, at) => at * 37 - 900);
   const { directory, convert } = await withVolumes({ 'ct.nii.gz': intensities }, record);
   await convert('ct.nii.gz', { formats: ['dicom'] });

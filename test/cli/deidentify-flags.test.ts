@@ -5,7 +5,7 @@ import { deidentifyChoice, wantsDeidentified } from '../../src/cli/command/index
 const none = new Set<string>();
 const usual = { configDir: '/config', profile: 'default', allowed: [] };
 
-test('What leaves is said by the flag, then by the environment, then by the profile', () => {
+test('The de-identification mode comes from the flag, then the environment, then the profile', () => {
   const choice = (flags: object, ofProfile?: 'full' | 'names', typed: readonly string[] = []) =>
     deidentifyChoice(flags, { deidentify: ofProfile }, new Set(typed), '/config');
   expect(choice({})).toEqual({ ...usual, mode: null, isRefused: false });
@@ -28,7 +28,7 @@ test('What leaves is said by the flag, then by the environment, then by the prof
   );
 });
 
-test('A command that cannot do it asks environment and profile in the same order', () => {
+test('A command that cannot de-identify checks the environment and the profile in the same order', () => {
   const wants = (said: string | undefined, deidentify?: 'full' | 'names') =>
     wantsDeidentified(said === undefined ? {} : { REMOTE_APP_DEIDENTIFY: said }, { deidentify });
   expect([wants(undefined), wants(''), wants(undefined, 'names'), wants('', 'full')]).toEqual([
@@ -39,7 +39,7 @@ test('A command that cannot do it asks environment and profile in the same order
   ]);
 });
 
-test('The flag alone means everything, but behind -- it is a name', () => {
+test('--deidentify without a value means everything, and after -- it is a file name', () => {
   expect(withValue(['infer', '--deidentify', 'scan', '--', '--deidentify'])).toEqual([
     ...['infer', '--deidentify=full', 'scan', '--', '--deidentify'],
   ]);

@@ -38,7 +38,7 @@ function command(isTerminal: boolean) {
 
 const send = (name: NodeJS.Signals) => process.emit(name, name);
 
-test('A closed terminal interrupts once, and a command that has none goes on', () => {
+test('A closed terminal interrupts once, and does not interrupt a command without a terminal', () => {
   for (const isTerminal of [true, false]) {
     const { io, told } = command(isTerminal);
     const { signal, stop } = watchInterruption(io, false);
@@ -49,7 +49,7 @@ test('A closed terminal interrupts once, and a command that has none goes on', (
   }
 });
 
-test('A second signal ends the command at once, and says what it leaves', async () => {
+test('A second signal ends the command at once, and the message says what is left behind', async () => {
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => {}) as () => never);
   try {
     const left = "job ab goes on; 'remote-app kill ab' ends it";

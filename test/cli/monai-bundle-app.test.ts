@@ -26,7 +26,7 @@ const about = 'configs/metadata.json';
 const configured = (changes: object) => ({ [config]: { ...inference, ...changes } });
 const described = (changes: object) => ({ [about]: { ...metadata, ...changes } });
 
-test('Other weights that the configuration names are taken along, and have to be whole', async () => {
+test('Other weights that the configuration names are included, and must be complete', async () => {
   const changes = configured({ search: "$torch.load(@bundle_root + '/models/search.pt')" });
   const directory = await bundle({ ...changes, 'models/search.pt': checkpoint, 'models/old.ckpt': 'x' });
   const { weights, manifest, notes } = appOf(directory);
@@ -92,14 +92,14 @@ test.each([
   [{ num_channels: 2, channel_def: { 0: 'a', 1: 'b', 2: 'c' } }, 'a, b, c'],
   [{ num_channels: 2, channel_def: { 0: 'a', 2: 'c' } }, 'a, c'],
   [{ num_channels: 2, channel_def: null }, 'none'],
-])('The channels of %j are not known', async (changes, named) => {
+])('The channels of %j are reported as unknown', async (changes, named) => {
   expect(refusal(await bundle({ [about]: withData('inputs', changes) }))).toBe(
     `'./configs/metadata.json' does not say what the 2 channels of its input are: 'channel_def' names ${named}; ` +
       'a network that needs clicks, or other data beside scans, cannot be served',
   );
 });
 
-test('Packages are those that a bundle names and its classes need, each once', async () => {
+test('The packages are those that a bundle names and its classes need, without duplicates', async () => {
   const network_def = { _target_: 'monai.networks.nets.SwinUNETR' };
   const linesOf = async (changes: Changes) =>
     ((await madeOf(changes)).texts?.['requirements.txt'] ?? '').split('\n').slice(8);

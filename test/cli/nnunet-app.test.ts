@@ -25,7 +25,7 @@ test.each([
   expect(Object.fromEntries(found.map(([value, { name }]) => [value, name]))).toEqual(names);
 });
 
-test('Folds are in the order of their numbers, and fold_all counts where there is no other', async () => {
+test('Folds are sorted by number, and fold_all is used only if there is no other', async () => {
   const more = ['fold_10', 'fold_2'].map((name) => [`${name}/checkpoint_final.pth`, checkpoint]);
   const directory = await folder({
     ...Object.fromEntries(more),

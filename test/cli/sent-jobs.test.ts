@@ -21,7 +21,7 @@ const command = (server: string | null, directory = process.cwd()): SentCommand 
   ],
 });
 
-test('A command is kept as it was, and one that is too long is not', async () => {
+test('A command is stored unchanged, unless it is too long', async () => {
   const config = await home();
   keepCommand(config, 'aa', command('http://a'));
   expect(keptCommand(config, 'aa')).toEqual(command('http://a'));
@@ -52,7 +52,7 @@ test.each([
   );
 });
 
-test('The job that is meant is the one that is named, or the last one sent from here to this server', async () => {
+test('A command uses the named job, or the last one sent from this directory to this server', async () => {
   const config = await home();
   const reporter = memoryReporter();
   const meant = (named?: string, server = 'http://a:1') => namedOrLast(named, config, { server }, reporter);

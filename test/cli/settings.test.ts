@@ -135,7 +135,7 @@ describe('settings', () => {
   });
 
   test.for(['server', 'token', 'token-file', 'profile', 'app', 'ca'])(
-    'An empty --%s is refused, and nothing else is taken in its place; in the environment it counts for nothing',
+    'An empty --%s is refused without a fallback, and an empty environment variable is ignored',
     (name) => {
       const profile = { server: 'http://127.0.0.1:8000' };
       const empty = `--${name} is empty; give it a value, or leave it out`;

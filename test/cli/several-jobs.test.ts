@@ -42,7 +42,7 @@ test.each([
   ['SIGQUIT', true],
   ['SIGTERM', false],
   ['SIGHUP', false],
-] as const)('A watch that %s ends has ended well: %j', async (name, isFine) => {
+] as const)('A watch ended by %s counts as successful: %j', async (name, isFine) => {
   const controller = new AbortController();
   const { connection } = await connected(controller.signal);
   const { io, written } = printing();

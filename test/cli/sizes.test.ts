@@ -32,7 +32,7 @@ test.each(['', 'G', '2Q', '2GG', '-1G', '2 G B', '0x2G', '9000TiB', '9'.repeat(4
   },
 );
 
-test('A whole number may be the least and the most that a flag takes, and no further', async () => {
+test('A whole number is accepted from the minimum to the maximum of its flag, and not beyond', async () => {
   const flags = { n: wholeNumber({ min: 2, max: 5 }), any: wholeNumber() };
   const read = async (word: string) => (await Parser.parse([word], { flags })).flags;
   expect([(await read('--n=2')).n, (await read('--n=5')).n, (await read('--any=-7')).any]).toEqual([
@@ -43,7 +43,7 @@ test('A whole number may be the least and the most that a flag takes, and no fur
   await expect(read('--n=2.5')).rejects.toThrow("--n takes a whole number, got '2.5'");
 });
 
-test('Seconds are above none, or at least as many as a flag takes, and may be parts of one', async () => {
+test('Seconds may be fractional, and must be above zero or at least the minimum of the flag', async () => {
   const flags = { any: seconds(), some: seconds({ min: 0.1 }) };
   const read = async (word: string) => Object.values((await Parser.parse([word], { flags })).flags)[0];
   expect([await read('--any=0.01'), await read('--any=2000000'), await read('--some=0.1')]).toEqual([

@@ -21,7 +21,7 @@ const token = (name: string, more: object = {}) =>
     ...{ limits: {}, ...more },
   }) as unknown as TokenEntry;
 
-test('Limits are one line, also those that are lifted, and the apps follow', () => {
+test('Limits are on one line, including lifted ones, and the apps follow', () => {
   expect(limitLine({ max_jobs: 1, max_gpus: 2, max_kept: 1024, max_upload: 2048 })).toBe(
     'at most 1 active job; at most 2 GPUs; at most 1.0 KiB kept; uploads of at most 2.0 KiB',
   );
@@ -34,7 +34,7 @@ test('Limits are one line, also those that are lifted, and the apps follow', () 
 
 const roles = { user: { max_jobs: 4, max_gpus: 2 } } as unknown as Parameters<typeof listedToken>[2];
 
-test('What a token inherits is the narrower of its role and the server, unless it has a limit itself', () => {
+test('A token without a limit of its own inherits the stricter one of its role and the server', () => {
   const inherited = (limits: object, server: { max_jobs: number; max_upload_size: number } | null) =>
     listedToken(token('ana', { limits }), 'active', roles, server && { usage: [], limits: server }).inherited;
   const role = { max_jobs: { most: 4, of: 'role' }, max_gpus: { most: 2, of: 'role' } };
@@ -95,7 +95,7 @@ test('Tokens are a table with the columns that any of them has', () => {
   ]);
 });
 
-test('Limits, apps and times are read as they are typed', async () => {
+test('Limits, apps and times are parsed from what is typed', async () => {
   const flags = { ...limitFlags, apps: appsFlag(), expires: expiresFlag() };
   const read = async (...argv: readonly string[]) => (await Parser.parse([...argv], { flags })).flags;
   const given = await read('--max-jobs=3', '--max-gpus=NONE', '--max-kept=2GiB', '--max-upload=none');

@@ -32,7 +32,7 @@ test.each([
   ['another program at the address', of(501, true), { transient: false, failure: false }],
   ['a refusal', of(422), { transient: false, failure: false }],
   ['something else', new Error('x'), { transient: false, failure: false }],
-])('After %s, the same request may succeed or not', (_, error, { transient, failure }) => {
+])('The client knows whether the same request may succeed after %s', (_, error, { transient, failure }) => {
   expect([isTransient(error), isServerFailure(error)]).toEqual([transient, failure]);
 });
 
@@ -54,15 +54,15 @@ test.each([
   [of(400), 2, undefined],
   [cut('timeout'), 3, 'timeout'],
   [cut('broken'), 5, 'broken'],
-])('%# ends with its exit code, and says the fault', (error, exitCode, fault) => {
+])('Error %# has its exit code and its fault', (error, exitCode, fault) => {
   expect([error.exitCode, error.details.fault]).toEqual([exitCode, fault]);
 });
 
-describe('a command that no longer follows its job', () => {
+describe('a command that stops following its job', () => {
   const logs = "'remote-app logs ab --profile 'lab two'' follows it";
   const result = "'remote-app result ab --profile 'lab two'' fetches its result";
 
-  test('A command that no longer follows its job says how to go on where the connection, or the output, was lost', () => {
+  test('A command that stops following its job says how to continue if the connection or the output is lost', () => {
     expect(withResumeHint(connection, 'ab', cut('broken'))).toMatchObject({
       message: `It broke; job ab may go on: ${logs}, ${result}`,
       exitCode: 5,
@@ -72,7 +72,7 @@ describe('a command that no longer follows its job', () => {
     expect(closed.message).toContain(`what was printed is not complete; job ab may go on: ${logs}`);
   });
 
-  test('A command that no longer follows its job says that only the result is missing of a job that is done, and the command for the same place', () => {
+  test('A command that stops following a finished job says that only the result is missing, and which command fetches it to the same place', () => {
     const again = 'remote-app result ab -o here';
     expect(withResumeHint(connection, 'ab', cut('timeout'), { isDone: true, again })).toMatchObject({
       message: `It broke; job ab is done: '${again}' fetches its result`,
@@ -80,7 +80,7 @@ describe('a command that no longer follows its job', () => {
     });
   });
 
-  test('A command that no longer follows its job says so of a refusal only if the server is known to have the job', () => {
+  test('A command that stops following its job adds this advice to a refusal only if the server is known to have the job', () => {
     const refused = of(401);
     expect(withResumeHint(connection, 'ab', refused)).toBe(refused);
     for (const known of [{ isKnown: true }, { isDone: true }])
@@ -92,7 +92,7 @@ describe('a command that no longer follows its job', () => {
       expect(withResumeHint(connection, 'ab', gone, { isKnown: true })).toBe(gone);
   });
 
-  test('A command that no longer follows its job says it once, and of nothing else', () => {
+  test('A command that stops following its job adds this advice once, and to no other error', () => {
     const told = withResumeHint(connection, 'ab', cut('broken'));
     expect(withResumeHint(connection, 'ab', told, { isDone: true })).toBe(told);
     const other = new Error('x');
@@ -100,7 +100,7 @@ describe('a command that no longer follows its job', () => {
   });
 });
 
-test('An interruption says what caused it, and what it means for the job', () => {
+test('An interruption reports its cause, and what it means for the job', () => {
   const told = (name: string) => {
     const interrupted = new Interrupted(name).with('job ab goes on', { job_id: 'ab' });
     return [interrupted.message, interrupted.leavesJob, interrupted.exitCode, interrupted.details.job_id];
@@ -111,12 +111,12 @@ test('An interruption says what caused it, and what it means for the job', () =>
   expect(new Interrupted('SIGHUP').message).toBe('Interrupted by SIGHUP');
 });
 
-test('An error gets the job that it is about, unless it names another', () => {
+test('An error includes the id of its job, unless it already names another', () => {
   expect(new ClientError('x', 1, { a: 1 }).about('ab').details).toEqual({ job_id: 'ab', a: 1 });
   expect(new ClientError('x', 1, { job_id: 'cd' }).about('ab').details).toEqual({ job_id: 'cd' });
 });
 
-test('An error of the system says what to do, and an explained one stays as it is', async () => {
+test('A system error says what to do, and an error that is already explained stays unchanged', async () => {
   const systemError = (code: string, errno: number) =>
     Object.assign(new Error(`${code}: x`), { code, errno });
   const failure = (cause: unknown) =>

@@ -11,7 +11,7 @@ test.each([
   ['D:t1.nii', ['t1.nii']],
   ['\\\\server\\share\\A\\t1.nii', ['A', 't1.nii']],
   ['..\\A/./t1.nii', ['A', 't1.nii']],
-])('The case of %s on Windows has the name that it has elsewhere, without a drive', (typed, parts) => {
+])('The case of %s on Windows has the same name as elsewhere, without a drive', (typed, parts) => {
   expect(typedParts(typed, path.win32)).toEqual(parts);
   expect(typedParts(`/${parts.join('/')}`, path.posix)).toEqual(parts);
 });
@@ -26,7 +26,7 @@ test('A pattern with backslashes is matched on Windows in the directory that it 
 });
 
 test.each(['in/sub-01/*', 'in\\sub-01\\*', 'sub-01'])(
-  'What --exclude %s leaves out is not sent on Windows either, where paths have backslashes',
+  'Files that --exclude %s matches are not sent on Windows either, where paths have backslashes',
   (pattern) => {
     using _ = imitate('win32');
     const selector = new Selector({ exclude: [pattern] });
@@ -35,7 +35,7 @@ test.each(['in/sub-01/*', 'in\\sub-01\\*', 'sub-01'])(
   },
 );
 
-test('A pattern in a drive begins in its root, and not in its current directory', async () => {
+test('A pattern with a drive starts at the root of that drive, not in its current directory', async () => {
   await using root = await temporary();
   await plant(root.path, { 'C:/A/t1.nii': '1' });
   const before = process.cwd();

@@ -10,7 +10,7 @@ import {
 } from '../../src/client/output-names.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('A directory of results is known by its name and what is in it', async () => {
+test('A results directory is recognised by its name and its content', async () => {
   await using root = await temporary();
   const output = path.join(root.path, 'Output');
   const files = ['result.zip', 'remote-app-record.json', 'remote-app-log.txt', 'scan.nii'];
@@ -28,7 +28,7 @@ test('A directory of results is known by its name and what is in it', async () =
   expect([numberedDirectory('/a', 1), numberedDirectory('/a', 2)]).toEqual(['/a', '/a-2']);
 });
 
-test('A result among derivatives is known by how the names of its files begin, which leads to its record', () => {
+test('A result among derivatives is recognised by the prefix of its file names, which leads to its record', () => {
   const names = [
     'sub-01_desc-brain_mask.nii.gz',
     'sub-01_ses-2_desc-x1_',

@@ -37,7 +37,7 @@ test('The command and the inputs of the newest jobs are kept, and nothing of old
   expect(commandsNewestFirst(root.path).at(-1)).toBe('job1');
 });
 
-test('What is kept is readable by its user alone, and a home that cannot be written is no error', async () => {
+test('The stored commands and inputs are readable only by their user, and an unwritable home is not an error', async () => {
   await using root = await temporary();
   keepSentJob(root.path, 'ab', 'names', { 'case-0001': 'ada' });
   const modes = ['sent', 'sent/ab.names.json'].map((name) => statSync(`${root.path}/${name}`).mode & 0o777);

@@ -17,7 +17,7 @@ afterAll(async () => {
   await cli[Symbol.asyncDispose]();
 });
 
-test('apps --refresh has the server look for new commits, and shows what it found', async () => {
+test('apps --refresh makes the server look for new commits, and shows what it found', async () => {
   const first = hub.commit('lab/app', { 'X/app.json': manifest({ display_name: 'First' }) });
   await using server = await TestServer.start({
     apps: [id, 'lab/none:X'],
@@ -45,7 +45,7 @@ test('apps --refresh has the server look for new commits, and shows what it foun
   expect(stale.stdout).toMatch(/^Not updated +http\S+ answered 503/m);
 });
 
-test('A server without repositories says so, and one that cannot be asked fails with what to do', async () => {
+test('A server without repositories says so, and one that cannot refresh fails with advice', async () => {
   await using server = await TestServer.start();
   expect(await cli.run(['apps', '--refresh'], { REMOTE_APP_SERVER: server.url })).toMatchObject({
     code: 0,

@@ -71,7 +71,7 @@ async function run(...args: string[]) {
 }
 
 describe('apps APP', () => {
-  test('apps APP shows on a terminal all that the app tells, wrapped at its width', async () => {
+  test('apps APP shows everything that the app states on a terminal, wrapped to its width', async () => {
     expect(await shown('apps', 'synthesis')).toEqual([
       'App                 synthesis',
       'Name                Synthesis',
@@ -94,7 +94,7 @@ describe('apps APP', () => {
     ]);
   });
 
-  test('apps APP shows what it cannot do, what it reads, and where it comes from', async () => {
+  test('apps APP shows what the app cannot do, what it reads, and where it comes from', async () => {
     const view = {
       ...bare,
       description: '',
@@ -153,7 +153,7 @@ describe('apps APP', () => {
     ]);
   });
 
-  test('apps APP invents nothing for an app that tells nothing', async () => {
+  test('apps APP adds nothing to an app that states nothing', async () => {
     expect(await shown('apps', 'bare')).toEqual(['App   bare', 'Name  Bare']);
   });
 
@@ -163,7 +163,7 @@ describe('apps APP', () => {
       ['  iterations = 300  (at least 1)', '  mode = fast'],
     ],
     ['many', []],
-  ])('apps APP reads %j as an app may write it', async (parameters, lines) => {
+  ])('apps APP accepts %j as an app may write it', async (parameters, lines) => {
     await using cli = await Cli.create();
     await using server = await fakeService({
       override: (_, response) => {
@@ -175,18 +175,18 @@ describe('apps APP', () => {
     expect([code, stdout.split('\n').filter((line) => line.startsWith('  '))]).toEqual([0, lines]);
   });
 
-  test('--json has all of it, also what is not known here', async () => {
+  test('--json shows everything, including unknown fields', async () => {
     const { code, stdout } = await run('apps', 'synthesis', '--json');
     expect([code, JSON.parse(stdout)]).toEqual([0, expect.objectContaining(synthesis)]);
   });
 });
 
 describe('apps', () => {
-  test('apps shows on a terminal what each app is', async () => {
+  test('On a terminal, apps shows what each app is', async () => {
     expect(await shown('apps')).toEqual(['synthesis  Synthesis: CT of MR', 'bare       Bare', 'gone']);
   });
 
-  test('apps shows which of them are loaded, and why one is not available', async () => {
+  test('apps shows which apps are loaded, and why one is not available', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({
       override: ({ url }, response) => {
@@ -214,12 +214,12 @@ describe('apps', () => {
     expect([code, stdout]).toEqual([0, 'a is not available: its files cannot be read\n']);
   });
 
-  test('apps is the identifiers alone elsewhere, which scripts read', async () => {
+  test('Without a terminal, apps prints only the identifiers, for scripts to read', async () => {
     expect((await run('apps')).stdout).toBe('synthesis\nbare\ngone\n');
   });
 });
 
-test('An app that the server does not have is refused with those that it has', async () => {
+test('An app that the server does not have is refused with a list of its apps', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     apps: ['synthesis', 'bare'],

@@ -42,7 +42,7 @@ async function liverServer() {
   };
 }
 
-test('A result is cited from its record alone, as its app was when the job ran, and so is the job from the server', async () => {
+test('A result is cited from its record, with its app as it was when the job ran, and so is the job on the server', async () => {
   await using it = await liverServer();
   expect((await it.run('infer', 'scans/a.nii', '-o', 'One', '--gpu', '0')).code).toBe(0);
   const [ofJob] = await it.cite();
@@ -92,7 +92,7 @@ test.each(['cases', 'bids'])('The cases of a cohort in the layout %s are cited t
   expect(cited[0].job_ids).toHaveLength(2);
 });
 
-test('What has no record is refused with what to name instead', async () => {
+test('A path without a record is refused with what to name instead', async () => {
   await using it = await liverServer();
   for (const [named, sentence] of [
     ['scans', "'scans' has no record that can be read: name a remote-app-record.json"],

@@ -78,7 +78,7 @@ async function withOffers(
 
 for (const shell of ['bash', 'zsh', 'fish'] as const)
   describe.skipIf(lacks(shell))(shell, () => {
-    test('Passes on the words up to the cursor, and shows the offers that begin like the last one', () =>
+    test('Completion passes on the words up to the cursor, and shows the offers that match the last one', () =>
       withOffers(
         shell,
         ['aa01bc23de45\trunning infer tissue', 'bb01bc23de45\tdone evaluate lungs', '--app\tThe app'],
@@ -95,7 +95,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('Completes identifiers with slashes and colons, also behind an equals sign', () =>
+    test('Completion completes identifiers with slashes and colons, even after an equals sign', () =>
       withOffers(
         shell,
         ['VBoussot/ImpactSynth:MR', 'VBoussot/ImpactSynth:CT', 'tissue'],
@@ -116,7 +116,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('Completes files where the program says so', () =>
+    test('Completion completes files if the program says so', () =>
       withOffers(shell, [':files'], async (complete) => {
         for (const seen of (await complete('remote-app infer sca', 'remote-app infer --mask=sca')).slice(
           0,
@@ -128,7 +128,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         }
       }));
 
-    test('Completes directories where the program says so', () =>
+    test('Completion completes directories if the program says so', () =>
       withOffers(shell, [':directories'], async (complete) => {
         for (const seen of (await complete('remote-app init sca', 'remote-app infer --output=sca')).slice(
           0,
@@ -139,7 +139,7 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         }
       }));
 
-    test('Runs no command that is put into a list', () =>
+    test('Completion runs no command that is part of an offer', () =>
       withOffers(
         shell,
         ['$(touch planted)', '`touch planted`', 'x;touch planted', "'$(touch planted)'"],
@@ -152,14 +152,14 @@ for (const shell of ['bash', 'zsh', 'fish'] as const)
         },
       ));
 
-    test('Shows nothing if the program offers nothing', () =>
+    test('Completion shows nothing if the program offers nothing', () =>
       withOffers(shell, [], async (complete, asked) => {
         const [seen = ''] = await complete('remote-app infer --app t');
         expect(seen.replace(/^.*<</s, '')).not.toMatch(/tissue|No such file/);
         expect(asked()).toHaveLength(1);
       }));
 
-    test('Shows what the program itself offers: of the server that the command line names, with its token', async () => {
+    test('Completion shows the offers of the program itself, from the server on the command line, with its token', async () => {
       await using cli = await Cli.create();
       await using server = await fakeService({ apps: ['elsewhere'], token: 'secret' });
       await plant(cli.directory, { token: 'secret' });
@@ -224,13 +224,13 @@ describe('completion --offers', () => {
       ['killed,queued', 'killed,waiting', 'killed,running', 'killed,done', 'killed,error'],
     ],
     ['--v', ['--help\tShow help', '--version\tShow the version']],
-  ])('The line %j is offered %j', async (line, offers) => {
+  ])('The line %j gets the offers %j', async (line, offers) => {
     await using cli = await Cli.create();
     await using server = await fakeService(fake);
     expect(await offered(cli, line.split(' '), { REMOTE_APP_SERVER: server.url })).toEqual(offers);
   });
 
-  test('Offers commands, the members of a topic, and the flags of a command that can still be typed', async () => {
+  test('The program offers commands, the members of a topic, and the flags of a command that can still be typed', async () => {
     await using cli = await Cli.create();
     const values = async (line: string) =>
       (await offered(cli, line.split(' '))).map((each) => each.replace(/\t.*/, ''));
@@ -251,7 +251,7 @@ describe('completion --offers', () => {
     expect(await values('completion --off')).not.toContain('--offers');
   });
 
-  test('Asks the server that the command line names, with its token or its profile', async () => {
+  test('The program asks the server on the command line, with its token or its profile', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService(fake);
     await using other = await fakeService({ apps: ['elsewhere'], token: 'secret' });
@@ -265,7 +265,7 @@ describe('completion --offers', () => {
     expect(await offered(cli, ['health', '--profile', ''])).toEqual([`lab\t${other.url}`]);
   });
 
-  test('Leaves out what no shell can show', async () => {
+  test('The program leaves out what no shell can show', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['\u001b[2Jx', 'a\nb', '$(touch planted)'] });
     expect(await offered(cli, ['infer', '--app', ''], { REMOTE_APP_SERVER: server.url })).toEqual([
@@ -273,7 +273,7 @@ describe('completion --offers', () => {
     ]);
   });
 
-  test('Waits two seconds for a server, and then gives up without a message', async () => {
+  test('The program waits two seconds for a server, and then gives up without a message', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ override: () => true });
     const began = performance.now();
@@ -289,14 +289,14 @@ describe('completion --offers', () => {
     ['an address that is none', { REMOTE_APP_SERVER: '::' }, []],
     ['a token file that is missing', {}, ['--token-file', 'none']],
     ['a flag that is not finished', { REMOTE_APP_SERVER: 'SERVER' }, ['--server']],
-  ])('Is silent with %s', async (_, env: NodeJS.ProcessEnv, words) => {
+  ])('The program is silent with %s', async (_, env: NodeJS.ProcessEnv, words) => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token: 'right' });
     const environment = env.REMOTE_APP_SERVER === 'SERVER' ? { ...env, REMOTE_APP_SERVER: server.url } : env;
     expect(await offered(cli, ['logs', ...words, ''], environment)).toEqual([]);
   });
 
-  test('Asking for a script without naming a shell is a wrong command line', async () => {
+  test('A request for a script without a shell is a usage error', async () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['completion']);
     expect([code, stderr]).toEqual([2, 'Error: Name a shell: bash, zsh, fish\n']);

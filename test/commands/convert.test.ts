@@ -24,7 +24,7 @@ async function withMask(shift = 0) {
 
 const namesIn = async (file: string) => (await openVolume(file)).labels?.map(({ name }) => name);
 
-test('A mask gets the names that are typed or read from a file, and its new files lie beside it', async () => {
+test('A mask gets the names that are typed or read from a file, and its new files are written next to it', async () => {
   const { at, like, run } = await withMask();
   const typed = await run(
     '--like',
@@ -55,7 +55,7 @@ test('A segmentation converts back to the same labels at the same places', async
   expect(data).toEqual(labels);
 });
 
-test('A mask whose program ignored the tilt of the gantry is put on the images of the same number, with a note', async () => {
+test('A mask that ignores the tilt of the gantry is matched to the images by number, with a note', async () => {
   const { at, like, run, source } = await withMask(1.5);
   const blocks = labels.map((_, at) => Number(at % 15 < 8));
   const placed = (step: number) =>

@@ -36,7 +36,7 @@ const expired: Turn = [410, { detail: `Job ${jobId} was removed` }];
 describe.each([
   ['kill', killed],
   ['rm', removed],
-] as const)('%s, whose answer is cut', (command, answer) => {
+] as const)('%s with a cut answer', (command, answer) => {
   test.each(['cut head', 'cut body'] as const)('A request with a cut answer is repeated: %s', async (cut) => {
     const { code, stdout, stderr, asked } = await run([command, jobId], [cut, answer]);
     expect([code, stdout, asked], stderr).toEqual([0, expect.stringContaining(jobId), 2]);
@@ -64,16 +64,16 @@ describe.each([
   });
 });
 
-describe('rm, whose first answer is cut,', () => {
+describe('rm with a cut first answer', () => {
   test.each([
     ['410', expired],
     ['404', unknown],
-  ])('rm takes %s after a cut answer to mean that the job is removed', async (_, answer) => {
+  ])('rm takes a %s after a cut answer as proof that the job is removed', async (_, answer) => {
     const { code, stdout, asked } = await run(['rm', jobId], ['cut body', answer]);
     expect([code, stdout, asked]).toEqual([0, `${jobId}  removed\n`, 2]);
   });
 
-  test('rm, whose first answer is cut, rm does not take a page without a job to mean that the job is removed', async () => {
+  test('rm does not take a page without a job as proof that the job is removed', async () => {
     const { code, stdout } = await run(['rm', jobId], ['cut body', [404, {}]]);
     expect([code, stdout]).toEqual([5, '']);
   });

@@ -69,10 +69,10 @@ async function machine(server: TestServer, files: Readonly<Record<string, Buffer
   };
 }
 
-describe('nothing that identifies a person is on the wire', () => {
+describe('de-identified requests', () => {
   const server = sharedServer();
 
-  test('Identifying words are on the wire if --deidentify is not given', async () => {
+  test('Identifying words are sent if --deidentify is not given', async () => {
     await using here = await machine(server);
     const sent = await here.run('infer', directory, '--yes', '--set', 'print=x');
     expect(sent.code, sent.stderr).toBe(0);
@@ -129,7 +129,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(here.tap.everything).not.toContain(word);
   });
 
-  test('Nothing that identifies a person is on the wire retry de-identifies again if the environment had the first command de-identify', async () => {
+  test('retry de-identifies again if the environment made the first command do so', async () => {
     await using here = await machine(server, { [`${directory}/${word}.nii`]: canary.nifti(word) });
     const environment = { REMOTE_APP_SERVER: here.tap.url, REMOTE_APP_DEIDENTIFY: 'full' };
     const sent = await here.cli.run(['infer', directory, '--detach'], environment);
@@ -202,7 +202,7 @@ describe('nothing that identifies a person is on the wire', () => {
     expect(third.stderr).toContain('3 cases: 3 done\n');
   });
 
-  test('A form for a server that knows nothing of de-identification contains no identifying word', async () => {
+  test('A form for a server that does not support de-identification contains no identifying word', async () => {
     await using konfai = await konfaiServer();
     await using cli = await Cli.create();
     await plant(cli.directory, { [`${word}.nii`]: canary.nifti(word) });
@@ -219,12 +219,12 @@ describe('nothing that identifies a person is on the wire', () => {
   });
 });
 
-describe('what a person is told', () => {
+describe('messages about de-identification', () => {
   const server = sharedServer();
   const file = { 'ada.nii': canary.nifti('Ada') };
   const sent = ['infer', 'ada.nii', '--detach'] as const;
 
-  test('The command says once that a face stays', async () => {
+  test('The command says once that faces are not removed', async () => {
     await using here = await machine(server, file);
     const face = /shows a face/g;
     expect((await here.run(...sent, '--deidentify')).stderr.match(face)).toHaveLength(1);
@@ -339,7 +339,7 @@ describe('what a person is told', () => {
 describe('a server that accepts only de-identified files', () => {
   const server = sharedServer({ flags: ['--require-deidentified'] });
 
-  test('Files are de-identified without being asked, and the form says so', async () => {
+  test('Files are de-identified automatically, and the form says so', async () => {
     await using here = await machine(server);
     const done = await here.run('infer', directory, '--yes', '--set', 'print=x');
     expect(done.code, done.stderr).toBe(0);

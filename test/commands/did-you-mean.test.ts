@@ -19,7 +19,7 @@ describe('a word that is not a command', () => {
       ['--server', 'http://127.0.0.1:1', 'health'],
       "There is no flag '--server' before a command; flags come after the command that they are for",
     ],
-  ])('%j is a usage error, nothing runs and no server is asked', async (args, sentence) => {
+  ])('%j is a usage error that runs nothing and contacts no server', async (args, sentence) => {
     await using cli = await Cli.create();
     const { code, stdout, stderr } = await cli.run(args, {}, 'y\n');
     expect([code, stdout, stderr]).toEqual([2, '', `Error: ${sentence}\nSee 'remote-app --help'.\n`]);
@@ -122,7 +122,7 @@ describe('-h, -v and help', () => {
     expect(stdout).toContain('-h or --help');
   });
 
-  test('-h, -v and help help COMMAND and -h COMMAND print the same as COMMAND --help', async () => {
+  test('help COMMAND and -h COMMAND print the same as COMMAND --help', async () => {
     await using cli = await Cli.create();
     const { stdout } = await cli.run(['infer', '--help']);
     expect((await cli.run(['help', 'infer'])).stdout).toBe(stdout);

@@ -14,7 +14,7 @@ import { until } from '../support/until.mjs';
 const drained = 'The server is draining and accepts no new jobs; submit again later';
 
 describe('remote-app drain', () => {
-  test('remote-app drain lets active jobs continue, refuses new ones in words, and is taken back', async () => {
+  test('remote-app drain lets active jobs continue, refuses new ones with an explanation, and can be undone', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'ct' });
@@ -68,7 +68,7 @@ describe('remote-app drain', () => {
     expect((await server.api.run('infer', least.infer)).view.status).toBe('done');
   });
 
-  test('remote-app drain says when the server does otherwise, or somebody has undone it meanwhile', async () => {
+  test('remote-app drain says if the server does not comply, or if somebody has undone the drain', async () => {
     await using cli = await Cli.create();
     let draining = true;
     await using server = await fakeService({
@@ -90,7 +90,7 @@ describe('remote-app drain', () => {
     expect((await run()).stderr).toContain('answered that it accepts new jobs');
   });
 
-  test('--gpu takes a GPU from new jobs, also after a restart, until it is given back', async () => {
+  test('--gpu withholds a GPU from new jobs, even after a restart, until it is released again', async () => {
     const flags = ['--on-exit', 'keep', '--metrics', '--audit-log', 'audit'];
     await using cli = await Cli.create();
     flags[4] = `${cli.directory}/audit`;

@@ -265,7 +265,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('Progress stays in ordinary lines where nothing can be drawn', async () => {
+  test('Progress stays on ordinary lines if nothing can be drawn', async () => {
     await using cli = await Cli.create();
     const lines = ['Prediction : 40%|####      | 4/10 [00:10<00:12]', '45% 3/25', '50% 4/25'];
     await using server = await fakeService({ lines });
@@ -297,7 +297,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('A log at a terminal logs --all prints every state of a bar as a line', async () => {
+  test('logs --all prints every state of a bar as a line', async () => {
     const lines = ['a', '1%\r', '2%\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId, '--all'], {}, async (terminal) => {
       await terminal.ended();
@@ -346,7 +346,7 @@ describe('a log at a terminal', () => {
   test.each([
     ['with a bar keeps its last state', ['10%\r', '20%\r'], /^20%$/, ['20%']],
     ['without anything drawn is whole', ['b'], /^b$/, ['b']],
-  ])('A log that Ctrl-C ends %s, and the message is on a line of its own', async (_, more, shown, rows) => {
+  ])('A log ended by Ctrl-C %s, and the message is on a line of its own', async (_, more, shown, rows) => {
     const lines = ['a', ...more, gate().before('never')];
     await withTerminal({ lines }, ['logs', jobId], { env: { NO_COLOR: '1' } }, async (terminal) => {
       await terminal.shows(shown);
@@ -362,7 +362,7 @@ describe('a log at a terminal', () => {
     });
   });
 
-  test('A broken connection loses no state of a bar and shows none twice', async () => {
+  test('A broken connection neither loses nor repeats a state of a bar', async () => {
     const lines = ['a', '10%\r', '20%\r', '30%\r', 'b', '\r', '1/3\r', '2/3\r', '3/3', 'c'];
     let broken = false;
     const override: Fake['override'] = ({ url }, response) => {
@@ -397,7 +397,7 @@ describe('a whole run at a terminal', () => {
     });
   });
 
-  test('A run shows how long its job has been running, also beside a bar with a long name, and Ctrl-\\ leaves the job running', async () => {
+  test('A run shows how long its job has been running, even next to a bar with a long name, and Ctrl-\\ leaves the job running', async () => {
     const [bar, kills] = [gate(), { count: 0 }];
     const name = `sub-01_${'a-long-name-of-a-case_'.repeat(12)}T1w.nii.gz`;
     const lines = [
@@ -502,7 +502,7 @@ describe('a whole run at a terminal', () => {
   test.each([
     ['CI', { CI: '1' }],
     ['a terminal without control sequences', { TERM: 'dumb' }],
-  ])('In %s nothing is drawn', async (_, env) => {
+  ])('Nothing is drawn in %s', async (_, env) => {
     const lines = ['a', '10%\r', '20%\r', '[remote-app] Waiting for GPU 0: position 2 in the queue\r', 'b'];
     await withTerminal({ lines }, ['logs', jobId], { env }, async (terminal) => {
       await terminal.ended();

@@ -35,7 +35,7 @@ describe('a job whose server an admin stops', () => {
   });
 });
 
-describe('a job whose app refuses what it was given', () => {
+describe('a job whose app refuses its input', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
   const reason = 'Monte Carlo dropout (3 samples) is not implemented: it would change nothing';
@@ -56,7 +56,7 @@ describe('a job whose app refuses what it was given', () => {
     },
   );
 
-  test('A refusal that names an argument of the app is shown with the flag of the command', async () => {
+  test('A refusal that names an argument of the app shows the flag of the command instead', async () => {
     const refusal = `shell=echo 'This app takes no --patch_size for infer.' > "$REMOTE_APP_REFUSAL_FILE"`;
     const { code, stderr } = await run(...infer(refusal, 'exit=1'), '--patch-size', '9');
     expect([code, stderr]).toEqual([2, expect.stringContaining('This app takes no --patch-size for infer.')]);
@@ -105,7 +105,7 @@ describe('rm', () => {
   });
 });
 
-describe('what a failed job left', () => {
+describe('files left by a failed job', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
 

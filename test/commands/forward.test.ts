@@ -138,9 +138,9 @@ async function nginxInFront(pair: KeyPair, directory: string): Promise<string> {
   return `https://localhost:${port}/lab`;
 }
 
-describe('a job through forward is the same', () => {
+describe('a job through forward', () => {
   test.skipIf(lacks('nginx', 'openssl'))(
-    'A job through forward is the same as with a server behind nginx, with TLS and a prefix',
+    'A job through forward behaves as with a server behind nginx, with TLS and a prefix',
     async () => {
       await using cli = await Cli.create();
       await using place = await temporary();
@@ -153,7 +153,7 @@ describe('a job through forward is the same', () => {
     },
   );
 
-  test.skipIf(lacks('ssh', 'sshd'))('A job through forward is the same as one through ssh', async () => {
+  test.skipIf(lacks('ssh', 'sshd'))('A job through forward behaves as one through ssh', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const address = `ssh://gpu/${new URL(server.url).port}`;
@@ -162,7 +162,7 @@ describe('a job through forward is the same', () => {
     expect((await forward.stop()).code).toBe(0);
   });
 
-  test("A job through forward to KonfAI's server has its log once", async () => {
+  test("A job through forward to KonfAI's server prints its log once", async () => {
     await using cli = await Cli.create();
     const result = Buffer.alloc(300_000, 'zip');
     await using konfai = await konfaiServer({ queue: ['one', 'two', '__DONE__'], result });

@@ -45,8 +45,8 @@ async function onFullDevice(fake: Fake, ...args: string[]) {
   return { stderr: await text(stderr.end()), code, asked };
 }
 
-describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
-  test('If there is no room for a download, the error says so at once and what to do, and the server is asked once', async () => {
+describe.skipIf(process.platform !== 'linux')('a full disk', () => {
+  test('If there is no room for a download, the error says so at once with what to do, and the server is asked once', async () => {
     const { stderr, code, saved, asked } = await inShell({ result: stored }, limited, 'result', jobId);
     expect(stderr).toMatch(
       new RegExp(
@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== 'linux')('if the disk has no room', () => {
   });
 
   test.each([['--detach'], ['-o', 'there']])(
-    'Without room for what infer %s prints, it names the job',
+    'If there is no room for what infer %s prints, the error names the job',
     async (...flags) => {
       const args = ['infer', 'a.nii', '--app', 'tissue', ...flags];
       const { stderr, code } = await onFullDevice({ lines: ['one', 'two'] }, ...args);

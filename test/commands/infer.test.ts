@@ -65,7 +65,7 @@ describe('infer', () => {
     expect(server.to('/jobs').map(({ url }) => url)).toEqual([`/jobs/${jobId}`]);
   });
 
-  test('infer uses the app that is named, and the flag wins over the environment', async () => {
+  test('infer uses the named app, and the flag wins over the environment', async () => {
     await using cli = await cliWithScan();
     await using server = await fakeService({ apps: ['a', 'b/c:D'], result });
     const env = { REMOTE_APP_SERVER: server.url };
@@ -99,7 +99,7 @@ describe('infer', () => {
   });
 
   test.each([['SIGINT'], ['SIGTERM']] as const)(
-    '%s kills the remote job, says so and ends the command with 130',
+    '%s kills the remote job, says so and exits with 130',
     async (signal) => {
       await using cli = await cliWithScan();
       let killed = 0;
@@ -129,7 +129,7 @@ describe('infer', () => {
     expect(stderr).not.toContain('SIGHUP');
   });
 
-  test('infer goes on to the result if the reader of its log has gone', async () => {
+  test('infer continues to the result if the reader of its log is gone', async () => {
     await using cli = await cliWithScan();
     let readerLeft = () => {};
     const left = new Promise<string>((resolve) => {
@@ -174,7 +174,7 @@ describe('infer', () => {
       '--prediction-file: too long',
     ],
     [503, { detail: 'No GPU' }, 6, 'No GPU'],
-  ])('infer that is refused with %i, %o, exits with %i', async (status, body, exitCode, sentence) => {
+  ])('An infer refused with %i and %o exits with %i', async (status, body, exitCode, sentence) => {
     await using cli = await cliWithScan();
     await using server = await fakeService({
       override: ({ method }, response) => {

@@ -51,7 +51,7 @@ const [activate, invert, decide, save] = inference.postprocessing.transforms as 
 ];
 
 describe('init --from monai-bundle', () => {
-  test('init --from monai-bundle writes an app that says what the bundle says, and leaves the bundle as it is', async () => {
+  test('init --from monai-bundle writes an app that matches the bundle, and leaves the bundle unchanged', async () => {
     await using cli = await withBundle();
     const weights = path.join(cli.directory, bundleName, 'models/model.pt');
     const before = await stat(weights);
@@ -157,7 +157,7 @@ describe('init --from monai-bundle', () => {
     expect(await readdir(cli.directory)).not.toContain('spleen');
   });
 
-  test('init --from monai-bundle reads YAML, takes the code of the bundle along, and names what it leaves out', async () => {
+  test('init --from monai-bundle reads YAML, includes the code of the bundle, and names what it leaves out', async () => {
     await using cli = await withBundle({
       [config]: null,
       'configs/inference.yaml': stringify({
@@ -214,7 +214,7 @@ describe('init --from monai-bundle', () => {
     );
   });
 
-  test('init --from monai-bundle takes several channels in their order', async () => {
+  test('init --from monai-bundle keeps several channels in their order', async () => {
     await using cli = await withBundle({
       [about]: withData('inputs', {
         format: 'magnitude',
@@ -258,7 +258,7 @@ describe('init --from monai-bundle', () => {
     ],
     ['without names', { [about]: withData('outputs', { channel_def: null }) }, {}, true],
   ] as const)
-    test(`knows labels ${what}, or says that it does not`, async () => {
+    test(`init --from monai-bundle recognises labels ${what}, or says that it does not`, async () => {
       await using cli = await withBundle(changes);
       const { code, stdout } = await init(cli);
       expect(code).toBe(0);
@@ -272,7 +272,7 @@ describe('init --from monai-bundle', () => {
       expect(readme.includes('`pipeline` needs `--no-uncertainty`')).toBe(!isUncertain);
     });
 
-  test('init --from monai-bundle says where labels become numbers between them', async () => {
+  test('init --from monai-bundle says if labels are interpolated', async () => {
     const back = { ...invert, nearest_interp: false };
     for (const [transforms, isTold] of [
       [[activate, decide, back, save], true],
@@ -284,7 +284,7 @@ describe('init --from monai-bundle', () => {
     }
   });
 
-  test('init --from monai-bundle requires the packages that the bundle and its classes need, no older than it was made with', async () => {
+  test('init --from monai-bundle requires the packages that the bundle and its classes need, in at least the versions that it was made with', async () => {
     await using cli = await withBundle({
       [about]: {
         ...metadata,
@@ -438,7 +438,7 @@ describe('init --from monai-bundle', () => {
   ];
 
   for (const [what, changes, sentence, source = bundleName] of broken)
-    test(`refuses ${what} in one sentence, and writes nothing`, async () => {
+    test(`init --from monai-bundle refuses ${what} in one sentence, and writes nothing`, async () => {
       await using cli = await withBundle(changes);
       const { code, stdout, stderr } = await cli.run(['init', 'spleen', '--from', 'monai-bundle', source]);
       expect([code, stdout, stderr.trim()]).toEqual([2, '', expect.stringMatching(sentence)]);
@@ -447,8 +447,8 @@ describe('init --from monai-bundle', () => {
     });
 });
 
-describe('check, of an app of a bundle', () => {
-  test.skipIf(lacks('python3'))('check finds missing packages and weights of an app of MONAI', async () => {
+describe('check of an app from a bundle', () => {
+  test.skipIf(lacks('python3'))('check finds missing packages and weights of a MONAI app', async () => {
     await using cli = await withBundle();
     await init(cli);
     await rm(path.join(cli.directory, 'spleen/bundle/models/model.pt'));

@@ -33,7 +33,7 @@ const init = (cli: Cli, ...more: readonly string[]) =>
 const changed = (of: object, changes: object) => JSON.stringify({ ...of, ...changes });
 
 describe('init --from nnunet', () => {
-  test('init --from nnunet writes an app that says what the folder says, and leaves the folder as it is', async () => {
+  test('init --from nnunet writes an app that matches the folder, and leaves the folder unchanged', async () => {
     await using cli = await withFolder();
     const weights = path.join(cli.directory, resultsName, 'fold_0/checkpoint_final.pth');
     const before = await stat(weights);
@@ -90,7 +90,7 @@ describe('init --from nnunet', () => {
       model/fold_0.pth model/fold_1.pth model/plans.json requirements.txt resident.py`);
   });
 
-  test('init --from nnunet copies the weights with --copy; --json says which it was, and what was left out', async () => {
+  test('init --from nnunet copies the weights with --copy, and --json says which ones and what was left out', async () => {
     await using cli = await withFolder({
       [`${resultsName}/fold_2/checkpoint_latest.pth`]: checkpoint,
       [`${resultsName}/fold_all/checkpoint_final.pth`]: checkpoint,
@@ -113,7 +113,7 @@ describe('init --from nnunet', () => {
   });
 
   for (const named of ['results', 'results/Dataset003_Liver'])
-    test(`takes the only network in ${named}, and says which`, async () => {
+    test(`init --from nnunet uses the only network in ${named}, and names it`, async () => {
       await using cli = await withFolder({}, `results/Dataset003_Liver/${resultsName}`);
       const { code, stdout } = await cli.run(['init', 'liver', '--from', 'nnunet', named]);
       expect(code).toBe(0);
@@ -121,7 +121,7 @@ describe('init --from nnunet', () => {
       expect(await json(cli.directory, 'liver/model/plans.json')).toEqual(plans);
     });
 
-  test('init --from nnunet links the file that a link inside the folder leads to, and refuses one that leads out', async () => {
+  test('init --from nnunet links the target of a link inside the folder, and refuses a link that leads outside', async () => {
     await using cli = await withFolder({ [`${resultsName}/fold_0/checkpoint_final.pth`]: null });
     await plant(cli.directory, {
       [`${resultsName}/store/weights`]: checkpoint,
@@ -144,7 +144,7 @@ describe('init --from nnunet', () => {
     expect(await inode('liver/model/fold_0.pth')).toBe(await inode(`${resultsName}/store/weights`));
   });
 
-  test('init --from nnunet takes several channels in the order of their numbers, and regions by regions_class_order', async () => {
+  test('init --from nnunet orders several channels by number, and regions by regions_class_order', async () => {
     await using cli = await withFolder({
       [`${resultsName}/dataset.json`]: changed(dataset, {
         channel_names: { 1: 'FLAIR', 0: 'T1' },
@@ -192,7 +192,7 @@ describe('init --from nnunet', () => {
     ['nnUNetTrainerNoMirroring__nnUNetPlans__3d_fullres', 0],
     ['nnUNetTrainer_onlyMirror01__nnUNetPlans__3d_lowres', 3],
   ] as const)
-    test(`offers the mirroring of ${name}: ${tta}`, async () => {
+    test(`init --from nnunet offers the mirroring of ${name}: ${tta}`, async () => {
       await using cli = await withFolder({}, name);
       expect((await cli.run(['init', 'app', '--from', 'nnunet', name])).code).toBe(0);
       expect((await json(cli.directory, 'app/app.json')).tta).toBe(tta);
@@ -323,7 +323,7 @@ describe('init --from nnunet', () => {
   ];
 
   for (const [what, changes, sentence, source = resultsName] of broken)
-    test(`refuses ${what} in one sentence, and writes nothing`, async () => {
+    test(`init --from nnunet refuses ${what} in one sentence, and writes nothing`, async () => {
       await using cli = await withFolder(changes);
       const { code, stdout, stderr } = await cli.run(['init', 'liver', '--from', 'nnunet', source]);
       expect([code, stdout, stderr]).toEqual([2, '', expect.stringMatching(sentence)]);
@@ -331,7 +331,7 @@ describe('init --from nnunet', () => {
       expect(await readdir(cli.directory)).not.toContain('liver');
     });
 
-  test('init --from nnunet refuses a folder whose name no longer says its configuration, and the second network of a cascade', async () => {
+  test('init --from nnunet refuses a renamed folder that lacks its configuration, and the second network of a cascade', async () => {
     await using cli = await withFolder({}, 'renamed');
     const renamed = await cli.run(['init', 'liver', '--from', 'nnunet', 'renamed']);
     expect(renamed.code, renamed.stderr).toBe(2);
@@ -343,7 +343,7 @@ describe('init --from nnunet', () => {
     expect(refused.stderr).toContain("second network of a cascade, which needs the results of '3d_lowres'");
   });
 
-  test('init --from nnunet says what is missing or too much on its command line', async () => {
+  test('init --from nnunet reports missing and superfluous arguments', async () => {
     await using cli = await withFolder({ 'full/mine': 'mine' });
     for (const [words, sentence] of [
       [['init', 'a', '--from', 'nnunet'], 'two names, the new app and the folder of the network'],
@@ -377,7 +377,7 @@ describe('init --from nnunet --venv', () => {
   }
   const words = ['init', 'liver', '--from', 'nnunet', resultsName, '--venv'];
 
-  test('init --from nnunet --venv makes an environment with the requirements, which the app runs in', async () => {
+  test('init --from nnunet --venv creates an environment with the requirements, and the app runs in it', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     const { code, stderr } = await cli.run(words, env);
@@ -404,7 +404,7 @@ describe('init --from nnunet --venv', () => {
     expect(await terminal.ended()).toBe(0);
   });
 
-  test('init --from nnunet --venv says why it could not, and the command that does it', async () => {
+  test('init --from nnunet --venv says why it failed, and which command would create the environment', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     await plant(cli.home, { broken: '' });
@@ -416,7 +416,7 @@ describe('init --from nnunet --venv', () => {
     expect(await json(cli.directory, 'liver/app.json')).toMatchObject({ resident: true });
   });
 
-  test('init --from nnunet --venv says that there is no Python, and what brings it, as check does', async () => {
+  test('init --from nnunet --venv says that Python is missing and how to install it, as check does', async () => {
     await using cli = await withFolder();
     const env = { PATH: cli.home };
     const bring = 'apt-get install python3-venv';
@@ -430,7 +430,7 @@ describe('init --from nnunet --venv', () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining(bring)]);
   });
 
-  test.skipIf(lacks('python3'))('check names the command that makes a missing environment', async () => {
+  test.skipIf(lacks('python3'))('check names the command that creates a missing environment', async () => {
     await using cli = await withFolder();
     expect((await init(cli)).code).toBe(0);
     const manifest = path.join(cli.directory, 'liver/app.json');
@@ -446,8 +446,8 @@ describe('init --from nnunet --venv', () => {
   });
 });
 
-describe('check, of an app of nnU-Net', () => {
-  test.skipIf(lacks('python3'))('check finds missing packages and weights of an app of nnU-Net', async () => {
+describe('check of an nnU-Net app', () => {
+  test.skipIf(lacks('python3'))('check finds missing packages and weights of an nnU-Net app', async () => {
     await using cli = await withFolder();
     await init(cli);
     await rm(path.join(cli.directory, 'liver/model/fold_1.pth'));
@@ -456,7 +456,7 @@ describe('check, of an app of nnU-Net', () => {
     expect(stdout).toContain('the file fold_1.pth is not there');
   });
 
-  test.skipIf(lacks('python3'))('check finds a PyTorch without CUDA where there are GPUs', async () => {
+  test.skipIf(lacks('python3'))('check reports a PyTorch without CUDA if there are GPUs', async () => {
     await using cli = await withFolder();
     await init(cli);
     for (const [cuda, gpus, isTold] of [

@@ -28,7 +28,7 @@ const licence = '{"license_number": "aca_12345678901234"}';
 describe('init --from totalsegmentator', () => {
   const total = [291, 292, 293, 294, 295, 297];
 
-  test('init --from totalsegmentator writes an app of the task with names, colours and codes, and leaves the weights as they are', async () => {
+  test('init --from totalsegmentator writes an app of the task with names, colours and codes, and leaves the weights unchanged', async () => {
     await using cli = await withWeights(total);
     const file = path.join(cli.directory, 'weights', checkpointOf(293));
     const before = await stat(file);
@@ -98,7 +98,7 @@ describe('init --from totalsegmentator', () => {
       app.schema.json cases.py evaluation.py main.py requirements.txt resident.py task.json weights`);
   });
 
-  test('init --from totalsegmentator takes the networks that a task crops with, and copies them with --copy', async () => {
+  test('init --from totalsegmentator includes the networks that a task crops with, and copies them with --copy', async () => {
     await using cli = await withWeights([852, 576]);
     const copied = await cli.run(
       words('--task', 'liver_segments_mr', '--weights', 'weights', '--copy', '--json'),
@@ -143,7 +143,7 @@ describe('init --from totalsegmentator', () => {
     }
   });
 
-  test('init --from totalsegmentator takes the home of TotalSegmentator as --weights, and says what of it is missing', async () => {
+  test('init --from totalsegmentator accepts the home of TotalSegmentator as --weights, and says what is missing there', async () => {
     await using cli = await withWeights([297], 'home/nnunet/results');
     const { code, stdout } = await cli.run(words('--weights', 'home'));
     expect(code, stdout).toBe(0);
@@ -165,7 +165,7 @@ describe('init --from totalsegmentator', () => {
     expect(await readdir(path.join(cli.directory, 'organs'))).not.toContain('weights');
   });
 
-  test('init --from totalsegmentator takes all folds of a network that is trained in several', async () => {
+  test('init --from totalsegmentator uses all folds of a network that was trained in several', async () => {
     await using cli = await withWeights([298, 315]);
     await plant(cli.directory, { [`weights/${networkOf(315)}/fold_all/checkpoint_final.pth`]: checkpoint });
     expect((await cli.run(words('--task', 'pleural_pericard_effusion', '--weights', 'weights'))).code).toBe(
@@ -177,16 +177,23 @@ describe('init --from totalsegmentator', () => {
   });
 
   const disk = smallDisk(1);
-  test.skipIf(disk === null)('init --from totalsegmentator leaves nothing on a full disk', async () => {
-    const large = Buffer.concat([checkpoint.subarray(0, 4), Buffer.alloc(2 << 20), checkpoint.subarray(-22)]);
-    await using cli = await withWeights([299, 300]);
-    await plant(cli.directory, { [`weights/${checkpointOf(300)}`]: large });
-    const target = path.join(disk ?? '', 'organs');
-    const { code } = await cli.run([
-      ...['init', target, '--from', 'totalsegmentator', '--task', 'body', '--weights', 'weights'],
-    ]);
-    expect([code, await readdir(target)]).toEqual([1, []]);
-  });
+  test.skipIf(disk === null)(
+    'init --from totalsegmentator leaves nothing behind on a full disk',
+    async () => {
+      const large = Buffer.concat([
+        checkpoint.subarray(0, 4),
+        Buffer.alloc(2 << 20),
+        checkpoint.subarray(-22),
+      ]);
+      await using cli = await withWeights([299, 300]);
+      await plant(cli.directory, { [`weights/${checkpointOf(300)}`]: large });
+      const target = path.join(disk ?? '', 'organs');
+      const { code } = await cli.run([
+        ...['init', target, '--from', 'totalsegmentator', '--task', 'body', '--weights', 'weights'],
+      ]);
+      expect([code, await readdir(target)]).toEqual([1, []]);
+    },
+  );
 
   test('init --from totalsegmentator makes an app of every task of the table', async () => {
     await using cli = await Cli.create();
@@ -200,7 +207,7 @@ describe('init --from totalsegmentator', () => {
     }
   });
 
-  test('init --from totalsegmentator keeps the licence number of a task that needs one where no client can download it', async () => {
+  test('init --from totalsegmentator stores the licence number that a task needs where no client can download it', async () => {
     await using cli = await Cli.create();
     const refused = await cli.run(words('--task', 'face'));
     expect(refused.code, refused.stderr).toBe(2);
@@ -258,7 +265,7 @@ describe('init --from totalsegmentator', () => {
   ];
 
   for (const [what, more, files, sentence] of broken)
-    test(`refuses ${what} in one sentence, and writes nothing`, async () => {
+    test(`init --from totalsegmentator refuses ${what} in one sentence, and writes nothing`, async () => {
       await using cli = await Cli.create();
       await plant(cli.directory, files);
       const { code, stdout, stderr } = await cli.run(words(...more));
@@ -271,7 +278,7 @@ describe('init --from totalsegmentator', () => {
     ['settings that are cut', '{"license', /config\.json' cannot be read: it is not JSON/],
     ['a number that is none', '{"license_number": "aca_1"}', /has a licence number that is none/],
   ] as const)
-    test(`refuses ${what} for a task that needs a licence`, async () => {
+    test(`init --from totalsegmentator refuses ${what} for a task that needs a licence`, async () => {
       await using cli = await Cli.create();
       await plant(cli.home, { '.totalsegmentator/config.json': config });
       const { code, stderr } = await cli.run(words('--task', 'tissue_types'));
@@ -320,7 +327,7 @@ describe('init --from totalsegmentator --venv', () => {
     );
   });
 
-  test('init --from totalsegmentator --venv downloads none where all are there', async () => {
+  test('init --from totalsegmentator --venv downloads nothing if all weights are present', async () => {
     const { cli, env } = await withPython();
     await using _ = cli;
     await plant(cli.directory, weightsOf('weights', [299, 300]));
@@ -340,8 +347,8 @@ describe('init --from totalsegmentator --venv', () => {
   });
 });
 
-describe('check, of an app of TotalSegmentator', () => {
-  test.skipIf(lacks('python3'))('Names missing weights and packages, and what brings them', async () => {
+describe('check of a TotalSegmentator app', () => {
+  test.skipIf(lacks('python3'))('check names missing weights and packages, and how to get them', async () => {
     await using cli = await Cli.create();
     await cli.run(words('--task', 'body'));
     const { code, stdout } = await cli.run(['check', 'organs']);

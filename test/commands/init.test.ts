@@ -26,7 +26,7 @@ for (const { language, kind, flags } of kinds)
     const init = ['--language', language, ...flags];
 
     test.skipIf(lacks(languages[language][0]))(
-      'Runs at once, with a server and without one, for names with spaces and quotes, and refuses a wrong input',
+      'A new app runs at once, with and without a server, for names with spaces and quotes, and refuses wrong input',
       async () => {
         await using cli = await Cli.create();
         const [program, file] = languages[language];
@@ -98,7 +98,7 @@ for (const { language, kind, flags } of kinds)
       },
     );
 
-    test('Has an app.json that its schema describes', async () => {
+    test('A new app has an app.json that conforms to its schema', async () => {
       await using cli = await Cli.create();
       await cli.run(['init', 'app', ...init]);
       const read = async (file: string) =>
@@ -112,7 +112,7 @@ for (const { language, kind, flags } of kinds)
   });
 
 describe('init', () => {
-  test('init accepts an empty directory, and no other', async () => {
+  test('init accepts only an empty directory', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'full/mine': 'mine', 'empty/': '', file: '' });
     expect((await cli.run(['init', 'empty'])).code).toBe(0);
@@ -164,7 +164,7 @@ describe('init', () => {
     expect(await readFile(path.join(cli.directory, 'Out/a.nii'), 'utf8')).toBe('one');
   });
 
-  test('init has no resident app in shell, and says so before it writes anything', async () => {
+  test('init says that there is no resident app in shell before it writes anything', async () => {
     await using cli = await Cli.create();
     const { code, stderr } = await cli.run(['init', 'my-app', '--resident', '--language', 'shell']);
     expect([code, stderr]).toEqual([2, expect.stringMatching(/no resident app in shell.*--language python/)]);

@@ -61,7 +61,7 @@ test.each([['status'], ['logs'], ['result'], ['kill'], ['rm'], ['apps'], ['infer
   },
 );
 
-test('An operation has the name of its command, and its name in the protocol with --json', async () => {
+test('An operation is shown by the name of its command, and with --json by its protocol name', async () => {
   const fake: Fake = {
     override: ({ url }, response) => {
       if (!url.startsWith('/jobs')) return false;
@@ -149,7 +149,7 @@ describe('status and jobs', () => {
     expect(JSON.parse(stdout)).toMatchObject({ job_id: jobId, status: 'running' });
   });
 
-  test('status and jobs jobs says on stderr that there are none, and -q prints nothing', async () => {
+  test('jobs says on stderr that there are none, and with -q prints nothing', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 200, { jobs: [] });
@@ -166,7 +166,7 @@ describe('status and jobs', () => {
     expect(JSON.parse((await run({ override }, 'jobs', '--json')).stdout)).toEqual({ jobs: [] });
   });
 
-  test('status and jobs jobs asks for pages until it has all jobs or as many as --limit allows', async () => {
+  test('jobs requests pages until it has all jobs or as many as --limit allows', async () => {
     const page = 1000;
     const ids = Array.from({ length: page + 2 }, (_, index) => (0xabc000000000 + index).toString(16));
     const asked: string[] = [];
@@ -187,7 +187,7 @@ describe('status and jobs', () => {
     expect(asked.at(-1)).toBe('limit=2');
   });
 
-  test('status and jobs jobs says so if the server has no list of jobs', async () => {
+  test('jobs says so if the server has no list of jobs', async () => {
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
       json(response, 404, { detail: 'Not Found' });
@@ -197,7 +197,7 @@ describe('status and jobs', () => {
     expect([code, stderr]).toEqual([2, expect.stringMatching(/http:\/\/\S+ has no list of jobs/)]);
   });
 
-  test('status and jobs jobs can filter by state and print only ids', async () => {
+  test('jobs can filter by state and print only ids', async () => {
     const states = ['waiting', 'running', 'done'];
     const override: Fake['override'] = ({ url }, response) => {
       if (url !== '/jobs') return false;
@@ -219,7 +219,7 @@ describe('status and jobs', () => {
     expect(wrong.stderr).toMatch(/--status takes queued, .* got 'sleeping'/);
   });
 
-  test('status and jobs jobs prints a table, and --json prints a document', async () => {
+  test('jobs prints a table, and with --json a document', async () => {
     const { stdout } = await run({}, 'jobs');
     expect(stdout).toBe(
       `JOB           STATUS  OPERATION  APP     GPUS  CREATED  RUN TIME\n${jobId}  done    infer      tissue\n`,

@@ -24,7 +24,7 @@ describe('the log of a job', () => {
   const server = sharedServer();
   const infer = ['infer', 'a.nii', '--set', 'print=computed'];
 
-  test('The log of a job lies beside its result, and the record names it', async () => {
+  test('The log of a job is saved next to its result, and the record names it', async () => {
     await using it = await cliWithScan();
     const env = { REMOTE_APP_SERVER: server.url };
     const ended = await it.cli.run([...infer, '-o', 'One', '--json'], env);
@@ -50,7 +50,7 @@ describe('the log of a job', () => {
     expect((await it.list('Cases/a')).filter((name) => name.includes('log'))).toEqual([logName]);
   });
 
-  test('The log of a failed job lies beside what the job left', async () => {
+  test('The log of a failed job is saved next to the files that the job left', async () => {
     await using it = await cliWithScan();
     const env = { REMOTE_APP_SERVER: server.url };
     const ended = await it.cli.run(
@@ -62,7 +62,7 @@ describe('the log of a job', () => {
     expect(await it.read(`Left/${logName}`)).toContain('broken\n');
   });
 
-  test('With a server that cannot send the log as text, the log that was followed is kept', async () => {
+  test('If the server cannot send the log as text, the followed log is kept', async () => {
     await using it = await cliWithScan();
     const queue = ['reading', 'computing', '__DONE__'];
     await using konfai = await konfaiServer({ queue, result });

@@ -22,7 +22,7 @@ describe('how long a job is kept', () => {
   const server = sharedServer();
   const run = (...args: string[]) => cli.run(args, { REMOTE_APP_SERVER: server.url });
 
-  test('A submission says at its end how long the job is kept, and so do its result and its status', async () => {
+  test('A submission finally says how long the job is kept, as do its result and its status', async () => {
     const submitted = await run('infer', 'ct.nii', '--keep', '12h');
     const id = /Job (\w+) is accepted/.exec(submitted.stderr)?.[1] ?? '';
     const until = new RegExp(`Job ${id} is kept until ${localTime} \\(in (11|12) h\\)\n$`);
@@ -38,7 +38,7 @@ describe('how long a job is kept', () => {
     });
   });
 
-  test('A job is kept for a day if a command waits for it, as the command says when the job is accepted', async () => {
+  test('A job that a command waits for is kept for a day, as the command says when the job is accepted', async () => {
     const gate = server.gate();
     const words = ['infer', 'ct.nii', '--set', `wait=${gate.path}`];
     const running = cli.begin(words, { REMOTE_APP_SERVER: server.url });
@@ -61,7 +61,7 @@ describe('how long a job is kept', () => {
     expect(JSON.parse(most.stdout).keep).toBe(7 * 86_400);
   });
 
-  test('A job is kept no longer than the server allows, and an expired job is no usage error', async () => {
+  test('A job is kept no longer than the server allows, and an expired job is not a usage error', async () => {
     await using short = await TestServer.start({ flags: ['--grace', '0', '--max-keep', '1s'] });
     const env = { REMOTE_APP_SERVER: short.url };
     const { code, stderr } = await cli.run(['infer', 'ct.nii', '-o', 'short'], env);
@@ -99,7 +99,7 @@ describe('how long a job is kept', () => {
     expect((await server.api.ended(id)).view.keep).toBe(7 * 86_400);
   });
 
-  test('A detached job is kept for as long as it asks for', async () => {
+  test('A detached job is kept for the requested time', async () => {
     const { stdout, stderr } = await run('infer', 'ct.nii', '--detach', '--keep', '30m', '--json');
     const { job_id, keep } = JSON.parse(stdout);
     expect([keep, stderr]).toEqual([1800, expect.stringContaining(`Job ${job_id} is kept `)]);
@@ -111,14 +111,14 @@ describe('how long a job is kept', () => {
     expect([code, stderr]).toEqual([2, `Error: ${sentence}\n`]);
   });
 
-  test('A value of --keep that is no time is refused before anything is sent', async () => {
+  test('A value of --keep that is not a time is refused before anything is sent', async () => {
     const { code, stderr } = await run('infer', 'ct.nii', '--keep', 'soon', '--server', 'http://127.0.0.1:1');
     expect(code).toBe(2);
     expect(stderr).toContain("--keep must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'soon'");
   });
 });
 
-describe('with a server that does not know the field', () => {
+describe('a server that does not support the field', () => {
   const result = zipOf({ 'mask.nii': 'mask' });
 
   async function run(fake: Fake, ...args: string[]) {
@@ -128,7 +128,7 @@ describe('with a server that does not know the field', () => {
     return { ...ended, keep: submission && (await formOf(submission)).get('keep') };
   }
 
-  test('An old server promises no time, and the command says that it asked for one in vain', async () => {
+  test('An old server promises no time, and the command says that its request has no effect', async () => {
     const silent = await run({ result }, 'infer', 'ct.nii', '-o', 'plain');
     expect([silent.code, silent.keep]).toEqual([0, null]);
     expect(silent.stderr).not.toMatch(/kept|keeps/);
@@ -155,7 +155,7 @@ describe('with a server that does not know the field', () => {
 describe.each([
   ['ahead of', 5],
   ['behind', -5],
-])('where the clock of the server is hours %s that of this machine', (_, hours) => {
+])('a server whose clock is hours %s that of this machine', (_, hours) => {
   const offset = hours * 3_600_000;
   const at = (seconds: number) => new Date(Date.now() + offset + seconds * 1000).toISOString();
   const result = zipOf({ 'mask.nii': 'mask' });
@@ -211,7 +211,7 @@ describe.each([
     expect(running.texts[1]).toMatch(/2 h ago {2}2 h( 1 min)?\n/);
   });
 
-  test('Where the clock of the server is hours %s that of this machine usage --since counts back from the time on the server', async () => {
+  test('With a server clock hours %s that of this machine, usage --since counts back from the time on the server', async () => {
     const { server } = await runOn('done', ['usage', '--since', '1h']);
     const [asked] = server.to('/usage');
     const since = new URL(asked?.url ?? '', server.url).searchParams.get('since') ?? '';

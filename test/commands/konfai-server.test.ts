@@ -91,7 +91,7 @@ describe('the log of KonfAI', () => {
     });
   });
 
-  test('The log goes on after its connection was cut', async () => {
+  test('The log continues after its connection was cut', async () => {
     await using here = await world({ queue: ['one', 'two', '__DONE__'], cutsAfter: 1 });
     const { code, stdout } = await here.run('infer', 'ct.nii');
     expect([code, stdout]).toEqual([0, `${connected}one\n${connected}two\n`]);
@@ -100,7 +100,7 @@ describe('the log of KonfAI', () => {
   test.each([
     ['logs', id],
     ['infer', 'ct.nii'],
-  ])('The log of a job that was forgotten in a restart is explained in one sentence: %s', async (...args) => {
+  ])('The log of a job that was lost in a restart is explained in one sentence: %s', async (...args) => {
     await using here = await world({ state: 'running', queue: ['one', 'two'], forgetsAfter: 1 });
     const { code, stdout, stderr } = await here.run(...args);
     expect([code, stdout]).toEqual([1, `${connected}one\n`]);
@@ -110,7 +110,7 @@ describe('the log of KonfAI', () => {
   });
 });
 
-describe('what KonfAI has not', () => {
+describe('features that KonfAI lacks', () => {
   test.each([
     [['jobs'], /has no list of jobs, like KonfAI's server: ask for each job by its id$/],
     [['kill', '--all'], /has no list of jobs/],
@@ -142,7 +142,7 @@ describe('the end of a job of KonfAI', () => {
     }
   });
 
-  test('A job whose result has expired is named', async () => {
+  test('A job whose result has expired is named in the error', async () => {
     await using here = await world({ isExpired: true });
     expect(await here.run('result', id)).toMatchObject({
       code: 1,
@@ -150,14 +150,14 @@ describe('the end of a job of KonfAI', () => {
     });
   });
 
-  test('A job is killed where it runs', async () => {
+  test("A running job is killed on KonfAI's server", async () => {
     await using here = await world({ state: 'running' });
     expect((await here.run('kill', id)).stdout).toBe(`${id}  killed\n`);
     expect((await here.run('status', id)).stdout).toMatch(/^Status +killed$/m);
   });
 });
 
-test('Lines that the server left out are reported if the numbers of the others show it', async () => {
+test('Lines that the server left out are reported if the line numbers show a gap', async () => {
   await using cli = await Cli.create();
   const lossy = (url: string) => new URL(url, 'http://any').pathname.endsWith('/logs');
   await using server = await fakeService({

@@ -50,7 +50,7 @@ describe('without an id', () => {
     expect(other.received).toEqual([]);
   });
 
-  test('Without an id kill and rm never guess the job', async () => {
+  test('Without an id, kill and rm never guess the job', async () => {
     await send();
     for (const command of ['kill', 'rm']) {
       const { code, stderr } = await run(command);
@@ -59,8 +59,8 @@ describe('without an id', () => {
   });
 });
 
-describe('by tags', () => {
-  test('By tags wait takes several tags, and rm removes the jobs with a tag that have ended', async () => {
+describe('jobs by tag', () => {
+  test('wait accepts several tags, and rm removes the jobs with a tag that have ended', async () => {
     const [one, two] = [await send('--tag', 'a'), await send('--tag', 'b')];
     const waited = await run('wait', '--tag', 'a', '--tag', 'b');
     expect(waited.stdout.trim().split('\n').sort()).toEqual([`${one}  done`, `${two}  done`].sort());

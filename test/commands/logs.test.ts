@@ -53,7 +53,7 @@ describe('logs --tail', () => {
 });
 
 describe('a log that another command follows', () => {
-  test('A log that another command follows is printed to its end, with its last lines and with numbers', async () => {
+  test('A log that another command follows is printed to its end, as are its last lines and its lines from a number on', async () => {
     await using cli = await Cli.create();
     const gate = server.gate();
     const form = {
@@ -108,7 +108,7 @@ describe('a log that another command follows', () => {
     expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
   });
 
-  test('A server without a log as text gets a clear message that names no command which was refused', async () => {
+  test('A server without a text log gets a clear message that suggests no refused command', async () => {
     await using cli = await Cli.create();
     await using old = await fakeService({
       status: 'running',

@@ -56,7 +56,7 @@ afterAll(async () => {
 const run = async () => server.api.run('infer', { inputs: new File(['a'], 'a.nii') });
 const shown = async (...words: string[]) => (await cli.run([...words, '--server', server.url])).stdout;
 
-test('What a job used is in its description, its log, the metrics, the use of its owner and what is known of its app', async () => {
+test('What a job used is shown in its description, its log, the metrics, the usage of its owner and the facts about its app', async () => {
   // No job had a GPU before.
   expect(existsSync(`${rows}.asked`)).toBe(false);
   tell(...ofBoth);

@@ -103,7 +103,7 @@ test('Eval is an alias of evaluate', async () => {
   expect([code, stdout]).toEqual([0, expect.stringContaining('--gt')]);
 });
 
-test('Every command prints one document with --json, also for a usage error', async () => {
+test('Every command prints one document with --json, even for a usage error', async () => {
   await using cli = await Cli.create();
   const runs = names.map(async (name) => {
     const { code, stdout, stderr } = await cli.run([...name.split(' '), '--json', '--nope']);

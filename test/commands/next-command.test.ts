@@ -46,7 +46,7 @@ test('If the server has no such path, the message asks whether the address is ri
   );
 });
 
-test('The advice for a configuration that does not fit has these flags as well', async () => {
+test('The advice about a configuration that does not fit also has these flags', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url }, response) => {

@@ -73,7 +73,7 @@ describe.each([
   });
 
   test.skipIf(where !== 'this machine' || sandbox === null || lacks('python3'))(
-    `A job that allocates memory until it is ended is out of memory on ${where}, with numbers`,
+    `A job that allocates memory until it is killed is reported as out of memory on ${where}, with numbers`,
     async () => {
       const { stderr } = await infer(server, 'greedy', '--cpu', '1', '--retry-alone');
       expect(stderr).toMatch(/2 failed, 2 of them out of memory/);
@@ -84,7 +84,7 @@ describe.each([
     },
   );
 
-  test(`Cases that run out of GPU memory on ${where} are counted apart, and ran twice with --retry-alone`, async () => {
+  test(`Cases that run out of GPU memory on ${where} are counted separately, and run twice with --retry-alone`, async () => {
     const { stderr, code } = await infer(server, 'gpu', '--retry-alone', '--tag', 'gpu');
     expect([code, stderr]).toEqual([
       1,

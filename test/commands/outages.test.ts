@@ -59,7 +59,7 @@ describe('a follower whose server is gone for good', () => {
   test.each([
     ['infer', ['infer', 'ct.nii']],
     ['logs', ['logs', jobId]],
-  ])('%s names the job and how to go on when its server is gone for good', async (_, args) => {
+  ])('%s names the job and how to continue when its server is gone for good', async (_, args) => {
     await using cli = await cliWithScan();
     const { code, stdout, stderr } = await (await follow(cli, [...args, '--patience', '1'])).ended;
     expect([code, stdout]).toEqual([5, 'one\ntwo\n']);
@@ -132,7 +132,7 @@ describe('a request about an accepted job that is refused', () => {
     [403, 4],
     [405, 2],
     [418, 1],
-  ])('A refusal with %d names the job and how to go on', async (status, exitCode) => {
+  ])('A refusal with %d names the job and how to continue', async (status, exitCode) => {
     const { code, asked, error } = await refusedAt('/logs', status);
     expect([code, asked]).toEqual([exitCode, 1]);
     expect(error).toMatchObject({ job_id: jobId, http_status: status });
@@ -146,7 +146,7 @@ describe('a request about an accepted job that is refused', () => {
     expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
   });
 
-  test('A refusal in the middle of the log, as by a revoked token, names the job and how to go on', async () => {
+  test('A refusal in the middle of the log, such as for a revoked token, names the job and how to continue', async () => {
     const { code, error } = await refusedAt('/logs', 401, 2);
     expect([code, error.job_id]).toEqual([4, jobId]);
     expect(error.message).toMatch(new RegExp(`^oops; ${goesOn}$`));
@@ -177,7 +177,7 @@ describe('a request about an accepted job that is refused', () => {
     }
   });
 
-  test('A job that has expired is not said to go on', async () => {
+  test('An expired job is not reported as continuing', async () => {
     const { code, error } = await refusedAt('/logs', 410);
     expect(code).toBe(1);
     expect(error.message).not.toContain('may go on');
@@ -214,12 +214,12 @@ test('A download that breaks and cannot be resumed at first reports one outage',
   expect(stderr.match(/trying again/g), stderr).toHaveLength(1);
 });
 
-describe('a server that was never there', () => {
+describe('a server that was never reached', () => {
   test.each([
     ['infer', ['infer', '--app', 'x', 'ct.nii']],
     ['logs', ['logs', jobId]],
     ['result', ['result', jobId]],
-  ])('A server that was never reached ends %s once its patience is over', async (_, args) => {
+  ])('If the server was never reached, %s ends once its patience is over', async (_, args) => {
     await using cli = await cliWithScan();
     const server = await fakeService({});
     await server[Symbol.asyncDispose]();
@@ -261,7 +261,7 @@ describe('a server that was never there', () => {
   });
 });
 
-test('A command waits for a server that restarts between two of its first questions', async () => {
+test('A command waits for a server that restarts between its first requests', async () => {
   await using cli = await cliWithScan();
   let cut: Promise<void> | null = null;
   await using server = await fakeService({

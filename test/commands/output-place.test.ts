@@ -76,7 +76,7 @@ describe('--output', () => {
   });
 });
 
-test.skipIf(process.platform !== 'linux')('A directory of the kernel does not block a command', async () => {
+test.skipIf(process.platform !== 'linux')('A kernel directory does not block a command', async () => {
   await using cli = await Cli.create();
   const refused = await cli.refusedStart(['serve', '--data-dir', '/proc/x/y', '--apps', apps.probe]);
   expect(refused).toContain('/proc/x/y');
@@ -169,8 +169,8 @@ const nifti = Buffer.alloc(352);
 nifti.writeInt32LE(348, 0);
 nifti.write('n+1\0', 344, 'latin1');
 
-describe('where results go', () => {
-  test('Each run of a command saves into its own directory, and nothing is replaced', async () => {
+describe('directories of results', () => {
+  test('Each run of a command saves into a directory of its own, and replaces nothing', async () => {
     await using here = await world();
     expect((await here.run('infer', 'ct.nii')).code).toBe(0);
     await writeFile(here.at('Output', 'mask.nii'), 'corrected by hand');
@@ -212,7 +212,7 @@ describe('where results go', () => {
     expect(await readFile(here.at('Seg', 'mask.nii'), 'utf8')).toBe('mask');
   });
 
-  test('A result never replaces an input: --force is refused if the output directory has one', async () => {
+  test('A result never replaces an input, so --force is refused if the output directory contains one', async () => {
     await using here = await world();
     await plant(here.at(), {
       'scans/ct.nii': nifti,

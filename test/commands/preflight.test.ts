@@ -77,7 +77,7 @@ async function run(fake: Fake, ...args: string[]) {
 
 const two = ['-i', 'a.nii', '-i', 'b.nii'];
 
-describe('before a byte is sent', () => {
+describe('checks before sending', () => {
   test.each([
     ['--tta 5: the app .tissue. takes at most 4', ['infer', '--tta', '5', ...two]],
     [
@@ -101,7 +101,7 @@ describe('before a byte is sent', () => {
         "--set scael=2: the app 'tissue' has no parameter 'scael' .did you mean 'scale'",
       ['infer', '--set', 'scale=99', '--set', 'mode=quick', '--set', 'scael=2', ...two],
     ],
-  ])('What the app does not accept is refused: %s', async (sentence, args) => {
+  ])('Input that the app does not accept is refused: %s', async (sentence, args) => {
     const { code, stdout, stderr, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([2, '', 0]);
     expect(stderr).toMatch(new RegExp(`^Error: ${sentence}.*\n$`));
@@ -114,7 +114,7 @@ describe('before a byte is sent', () => {
     ['a file of settings by its own name', ['uncertainty', 'a.nii', '--uncertainty-file', 'Own.yml']],
     ['what the parameters may be', ['infer', '--set', 'scale=2', '--set', 'mode=exact', ...two]],
     ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],
-  ])('This is accepted: %s', async (_, args) => {
+  ])('Valid input is accepted: %s', async (_, args) => {
     const { code, stdout, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([0, `${jobId}\n`, 1]);
   });
@@ -155,7 +155,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('Files that are too large together are refused, also if both sizes round to the same text', async () => {
+  test('Files that are too large together are refused, even if both sizes round to the same text', async () => {
     const { code, stderr, sent, url } = await run(full, 'infer', 'eight.nii', '-i', 'seven.nii,a.nii');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toContain(
@@ -163,7 +163,7 @@ describe('before a byte is sent', () => {
     );
   });
 
-  test('A directory counts with its packed size', async () => {
+  test('A directory is checked with its packed size', async () => {
     const { code, stderr, sent } = await run(full, 'infer', 'a.nii', '-i', 'series');
     expect([code, sent]).toEqual([2, 0]);
     expect(stderr).toMatch(
@@ -189,7 +189,7 @@ describe('before a byte is sent', () => {
     expect(await run(bounded(5000), 'fine-tune', 'series')).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('An operation that the app does not have is refused before what is wrong with the files', async () => {
+  test('An operation that the app does not have is refused before faulty files are reported', async () => {
     const fixed = answering({
       '/repo_apps/tissue': [
         200,
@@ -215,7 +215,7 @@ describe('before a byte is sent', () => {
   });
 });
 
-describe('what a server does not say is not checked', () => {
+describe('limits that a server does not state', () => {
   const argv = ['infer', '--gpu', '5', '--tta', '99', '--ensemble-models', 'x', 'nine.nii', 'eight.nii'];
 
   test.each([
@@ -248,7 +248,7 @@ describe('what a server does not say is not checked', () => {
     expect(await run(sparse, ...argv)).toMatchObject({ code: 0, sent: 1 });
   });
 
-  test('An app that the server cannot describe, without a reason, as with KonfAI, is not checked', async () => {
+  test('An app that the server cannot describe and gives no reason for, as with KonfAI, is not checked', async () => {
     const view = { app: 'tissue', available: false };
     const fake = answering({ '/repo_apps/tissue': [200, view], '/available_devices': [404, {}] });
     expect(await run(fake, ...argv)).toMatchObject({ code: 0, sent: 1 });
@@ -261,7 +261,7 @@ describe('what a server does not say is not checked', () => {
   });
 });
 
-test('apps shows what is checked', async () => {
+test('apps shows the facts that are checked', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService(full);
   const { code, stdout } = await cli.run(['apps', 'tissue', '--server', server.url]);

@@ -34,7 +34,7 @@ async function health(rules: Omit<ProxyRules, 'port'>, credentials: string, sche
   return { ...ended, name, asked: proxy.asked };
 }
 
-describe('through a proxy of the environment', () => {
+describe('a proxy from the environment', () => {
   test('A server without TLS can be used for inference through a proxy', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': Buffer.alloc(3 << 20, 1) });
@@ -156,7 +156,7 @@ async function proxyInFront(target: string, treat: Manners): Promise<string> {
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/lab`;
 }
 
-describe('an identifier with slashes, behind a proxy that', async () => {
+describe('an identifier with slashes behind a proxy', async () => {
   const directory = await temporary();
   const list = path.join(directory.path, 'apps.json');
   await writeFile(list, JSON.stringify({ apps: [{ name: 'VB/Echo:MR', source: apps.probe }, apps.shell] }));
@@ -182,7 +182,7 @@ describe('an identifier with slashes, behind a proxy that', async () => {
   test.skipIf(lacks('nginx')).for([
     ['passes addresses on as they are', ''],
     ['removes a prefix, and so decodes and merges', '/'],
-  ])('An identifier with slashes works behind nginx and %s', async ([, slash]) => {
+  ])('An identifier with slashes works behind an nginx that %s', async ([, slash]) => {
     await using place = await temporary();
     const port = await freePort();
     const location = slash ? '/lab/' : '/';
@@ -210,7 +210,7 @@ describe('an identifier with slashes, behind a proxy that', async () => {
     await useBoth(await proxyInFront(server.url, manners[name] as Manners));
   });
 
-  test('If a proxy lets no slashes through, the command says what the proxy does', async () => {
+  test('If a proxy rejects slashes, the command says what the proxy does', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'voxels' });
     const address = await proxyInFront(server.url, (asked) => (/Echo/.test(asked) ? { status: 404 } : asked));
@@ -226,7 +226,7 @@ describe('an identifier with slashes, behind a proxy that', async () => {
     }
   });
 
-  test('If a proxy merges slashes, a server that does not know the shorter identifier is explained', async () => {
+  test('If a proxy merges slashes, the failure of a server that does not know the shorter identifier is explained', async () => {
     await using cli = await Cli.create();
     const id = '/srv/apps/Tiny';
     await using old = await fakeService({

@@ -98,7 +98,7 @@ test('An app that uses no GPU runs on the CPU although the machine has a GPU', a
   expect([view.status, view.assigned_gpus]).toEqual(['done', []]);
 });
 
-test('The description of an app says what it needs, and `check` finds a size that is none', async () => {
+test('The description of an app states its requirements, and `check` finds an invalid size', async () => {
   const shown = await cli.run(['apps', 'tuned', '--server', server.url]);
   expect(shown.stdout).toContain('gpu_memory: 8GiB; fine_tune: gpu_memory: 200GiB');
   const wrong = await cli.run(['check', path.join(cli.directory, 'wrong'), '--no-run']);

@@ -64,7 +64,7 @@ async function call(...args: string[]): Promise<{ args: string; files: string[] 
   return { args: written.args.join(' '), files: written.files };
 }
 
-describe('against the service itself', () => {
+describe('the service itself', () => {
   test('An inference passes its groups, fields and options to the app', async () => {
     const { args } = await call(
       'infer',

@@ -102,7 +102,7 @@ describe('gpus and apps', () => {
     expect(machine.gpus.map((gpu: { id: number }) => gpu.id)).toEqual([0, 2]);
   });
 
-  test('gpus and apps apps prints one app per line', async () => {
+  test('apps prints one app per line', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ apps: ['a', 'b/c:D'] });
     expect((await cli.run(['apps', '--server', server.url])).stdout).toBe('a\nb/c:D\n');
@@ -122,7 +122,7 @@ describe('login', () => {
     expect((await cli.run(['health'])).code).toBe(0);
   });
 
-  test('login logout undoes login and keeps the address', async () => {
+  test('logout undoes login and keeps the address', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({ token });
     await cli.run(['login', '--server', server.url], {}, `${token}\n`);
@@ -164,7 +164,7 @@ describe('login', () => {
     expect([code, stderr]).toEqual([4, expect.not.stringContaining('token on stdin')]);
   });
 
-  test('login warns if others can read the token, and only then', async () => {
+  test('login warns only if others can read the token', async () => {
     await using cli = await Cli.create();
     const said = async (server: string, stdin = `${token}\n`) =>
       (await cli.run(['login', '--server', server, '--connect-timeout', '0.2'], {}, stdin)).stderr;
@@ -246,7 +246,7 @@ describe('login', () => {
     expect((await cli.run(['apps', '--profile', 'three'])).code).toBe(2);
   });
 
-  test('Simultaneous logins keep all profiles, in the file that a link leads to', async () => {
+  test('Simultaneous logins keep all profiles, in the target of a link', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const file = path.join(cli.home, 'remote-app', 'profiles.json');

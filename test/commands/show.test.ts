@@ -69,7 +69,7 @@ describe('show', () => {
     });
   });
 
-  test('show says once that scans were found by their records, and for a single one which it is', async () => {
+  test('show says once that scans were found by their records, and names the scan if there is only one', async () => {
     await using cli = await Cli.create();
     const sha256 = createHash('sha256').update(scan).digest('hex');
     const subjects = ['sub-01', 'sub-02'];
@@ -131,7 +131,7 @@ describe('show', () => {
     ]);
   });
 
-  test('A page contains no file that only a header or a link leads to', async () => {
+  test('A page contains no file that is reached only through a header or a link', async () => {
     await using cli = await cliWithCase();
     const secret = 'a secret of the user, in a text';
     await plant(cli.directory, {
@@ -207,7 +207,7 @@ describe('show', () => {
     expect(onStdout.bytes.equals(bytes)).toBe(true);
   });
 
-  test('show draws the volume of a file and the number of slices that are asked for', async () => {
+  test('show draws the requested volume of a file and the requested number of slices', async () => {
     await using cli = await Cli.create();
     const affine = straight();
     const data = Float32Array.from({ length: 3 * 216 }, (_, at) => at / 2);
@@ -310,7 +310,7 @@ describe('at a terminal', () => {
     expect(lines.some((line) => /38;2;86;180;233m■.*label 2/.test(line))).toBe(true);
   });
 
-  test('A terminal with 256 colours gets these', async () => {
+  test('A terminal with 256 colours gets only these colours', async () => {
     const { written } = await atTerminal();
     expect(written).toContain(`${esc}[38;5;`);
     expect(written).not.toContain(`${esc}[38;2;`);

@@ -43,7 +43,7 @@ function startGroup(cli: Cli, sshd: Sshd, args: readonly string[]): ChildProcess
 }
 
 describe.skipIf(withoutSsh)('a server behind ssh', () => {
-  test('A server behind ssh can be used for inference, and nothing of the tunnel is left', async () => {
+  test('A server behind ssh can be used for inference, and the tunnel leaves nothing behind', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, { 'ct.nii': 'volume' });
     await using sshd = await Sshd.start();
@@ -57,7 +57,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('A server behind ssh login saves a server behind ssh, and messages name it', async () => {
+  test('login saves a server behind ssh, and messages name it', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ token: 'a-token' });
@@ -86,7 +86,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('SIGKILL for the command also ends the tunnel', async () => {
+  test('SIGKILL of the command also ends the tunnel', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     await using server = await fakeService({ lines: ['one'], marker: null });
@@ -97,7 +97,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
     await nothingLeft(sshd);
   });
 
-  test('A tunnel that breaks is opened again, and no line is lost', async () => {
+  test('A tunnel that breaks is reopened, and no line is lost', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     let printed = () => {};
@@ -151,7 +151,7 @@ describe.skipIf(withoutSsh)('a server behind ssh', () => {
   });
 });
 
-describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that quotes ssh', () => {
+describe.skipIf(withoutSsh)('a failure of ssh', () => {
   const health = (cli: Cli, sshd: Sshd, server: string, env: Record<string, string> = {}) =>
     cli.run(['health', '--server', server], { ...sshd.environment, ...env });
 
@@ -194,7 +194,7 @@ describe.skipIf(withoutSsh)('a failure of ssh is explained in a sentence that qu
     await nothingLeft(sshd);
   });
 
-  test('The error quotes ssh if no host has this name, and if no ssh server listens', async () => {
+  test('The error quotes ssh if the host name is unknown, or if no ssh server listens', async () => {
     await using cli = await Cli.create();
     await using sshd = await Sshd.start();
     const nameless = await health(cli, sshd, 'ssh://nobody.invalid');

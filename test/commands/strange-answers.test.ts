@@ -19,17 +19,20 @@ async function bytesServer(bytes: string | Buffer) {
   return { url: `http://127.0.0.1:${port}`, [Symbol.dispose]: () => server.close() };
 }
 
-describe('the built program, before a server that is none', () => {
-  test.for(['000', '001', '099'])('The command fails with a sentence if the status is %s', async (status) => {
-    using server = await bytesServer(`HTTP/1.1 ${status} E\r\nContent-Length: 2\r\n\r\n{}`);
-    await using cli = await Cli.create();
-    const { code, stderr } = await cli.run(['health', '--server', server.url]);
-    expect(code, stderr).toBe(5);
-    expect(stderr).toContain(`${server.url} answered with something that is not HTTP`);
-  });
+describe('the built program with malformed answers', () => {
+  test.for(['000', '001', '099'])(
+    'The command fails with a clear message if the status is %s',
+    async (status) => {
+      using server = await bytesServer(`HTTP/1.1 ${status} E\r\nContent-Length: 2\r\n\r\n{}`);
+      await using cli = await Cli.create();
+      const { code, stderr } = await cli.run(['health', '--server', server.url]);
+      expect(code, stderr).toBe(5);
+      expect(stderr).toContain(`${server.url} answered with something that is not HTTP`);
+    },
+  );
 
   test.for([100_000, 130_000, 200_000])(
-    'A result of %i bytes is saved if the server closes the connection behind it while the client is slower',
+    'A result of %i bytes is saved even if the server closes the connection while the client is still reading',
     async (size) => {
       const archive = zip([{ name: 'a', content: randomBytes(size) }]);
       const length = `Content-Length: ${archive.length}`;
@@ -64,7 +67,7 @@ describe('the built program, before a server that is none', () => {
   test.for([
     [['drain'], false, 'accepts new jobs'],
     [['drain', '--undo'], true, 'still accepts no new job'],
-  ] as const)('The command trusts no answer that does not confirm %s', async ([args, draining, words]) => {
+  ] as const)('The command rejects an answer that does not confirm %s', async ([args, draining, words]) => {
     await using server = await fakeService({
       override: (_, response) => {
         json(response, 200, { draining, active: 0 });
@@ -103,7 +106,7 @@ describe('apps APP --config', () => {
       },
     });
 
-  test('apps APP --config writes into no directory that has files unless it is told to', async () => {
+  test('apps APP --config writes into a directory that has files only if it is told to', async () => {
     await using server = await serving();
     await using cli = await Cli.create();
     await plant(cli.directory, { 'mine/.bashrc': 'mine' });

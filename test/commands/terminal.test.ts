@@ -111,7 +111,7 @@ describe('at a terminal', () => {
     for (const { screen } of [status, refused]) expect(screen.includes(esc)).toBe(isColoured);
   });
 
-  test('A usage error contains no sequences except our colours, for flags that exclude or need each other, in every command', async () => {
+  test('In every command, a usage error about flags that exclude or need each other contains no sequences except our colours', async () => {
     await using cli = await Cli.create();
     const { screen, code } = await atTerminal(cli, ['infer', 'x', '--detach', '-o', 'd']);
     const sentence = '--output and --detach exclude each other; give one of them';
@@ -132,7 +132,7 @@ describe('at a terminal', () => {
     }
   });
 
-  test('An error whose text is already labelled is labelled once', async () => {
+  test('An error that already has a label is not labelled again', async () => {
     const error = 'Error: x.nii is no image';
     const { rows } = await atTerminalOf({ marker: `__ERROR__ ${error}`, status: 'error', error }, [
       'logs',

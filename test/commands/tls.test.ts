@@ -106,7 +106,7 @@ describe('a certificate', () => {
 });
 
 describe('TLS and plain HTTP', () => {
-  test('TLS and plain HTTP https to a port without TLS suggests http', async () => {
+  test('https to a port without TLS suggests http', async () => {
     await using cli = await Cli.create();
     await using server = await fakeService({});
     const { code, stderr } = await health(cli, server.url.replace('http', 'https'));
@@ -114,7 +114,7 @@ describe('TLS and plain HTTP', () => {
     expect(stderr).toContain(`does not speak TLS; use ${server.url}, which is not encrypted`);
   });
 
-  test('TLS and plain HTTP http to a TLS port where a proxy sends an error page suggests https', async () => {
+  test('http to a TLS port where a proxy sends an error page suggests https', async () => {
     await using cli = await Cli.create();
     const page = '<html>400 The plain HTTP request was sent to HTTPS port<hr>nginx</html>';
     await using server = await ScriptedServer.start((_, response) => {
@@ -125,7 +125,7 @@ describe('TLS and plain HTTP', () => {
   });
 });
 
-describe('a page of the proxy in front', () => {
+describe('an error page of the proxy', () => {
   test.each([
     [
       413,
@@ -135,13 +135,16 @@ describe('a page of the proxy in front', () => {
     [502, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 502\\)'],
     [503, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 503\\)'],
     [504, 5, 'A proxy answers at URL, but the server behind it does not \\(HTTP 504\\)'],
-  ])("A proxy's page with %i has its own sentence", async (status, exitCode, words) => {
-    await using cli = await Cli.create();
-    await using server = await ScriptedServer.start((_, response) => {
-      response.writeHead(status, { 'content-type': 'text/html' }).end(`<html>${status} nginx</html>`);
-    });
-    const { code, stderr } = await health(cli, server.url);
-    expect(code).toBe(exitCode);
-    expect(stderr).toMatch(new RegExp(`^Error: ${words.replace('URL', server.url)}`));
-  });
+  ])(
+    'The page of a proxy with status %i is explained in its own sentence',
+    async (status, exitCode, words) => {
+      await using cli = await Cli.create();
+      await using server = await ScriptedServer.start((_, response) => {
+        response.writeHead(status, { 'content-type': 'text/html' }).end(`<html>${status} nginx</html>`);
+      });
+      const { code, stderr } = await health(cli, server.url);
+      expect(code).toBe(exitCode);
+      expect(stderr).toMatch(new RegExp(`^Error: ${words.replace('URL', server.url)}`));
+    },
+  );
 });

@@ -32,7 +32,7 @@ async function onFile(name = 'tokens.json') {
 }
 
 describe('token create', () => {
-  test('token create prints the token alone on stdout, once, and keeps a hash of it', async () => {
+  test('token create prints only the token on stdout, once, and keeps a hash of it', async () => {
     await using tokens = await onFile();
     const { code, stdout, stderr } = await tokens.token('create', 'ana');
     expect([code, stdout]).toEqual([0, expect.stringMatching(tokenPattern)]);
@@ -46,7 +46,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
   });
 
-  test('token create has a time that it counts for', async () => {
+  test('token create can limit how long a token is valid', async () => {
     await using tokens = await onFile();
     const made = await tokens.token('create', 'ana', '--expires', '90d');
     const until = String(tokens.entries()[0]?.expires_at);
@@ -60,14 +60,14 @@ describe('token create', () => {
     expect(stderr).toContain("--expires takes a time such as 12h or 90d, or 'never', got 'soon'");
   });
 
-  test.for(['ana maria', '', '-ana'])('token create refuses a name that is none: %j', async (name) => {
+  test.for(['ana maria', '', '-ana'])('token create refuses an invalid name: %j', async (name) => {
     await using tokens = await onFile();
     const { code, stderr } = await tokens.token('create', '--role', 'user', '--', name);
     expect(code, stderr).toBe(2);
     expect(existsSync(tokens.file)).toBe(false);
   });
 
-  test('token create refuses a name that is taken, also by one that was revoked, whatever its case', async () => {
+  test('token create refuses a name that is in use, even by a revoked token or in another case', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
     expect((await tokens.token('create', 'Ana')).stderr).toContain("The token 'ana' already exists");
@@ -76,7 +76,7 @@ describe('token create', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining("'token rotate ana'")]);
   });
 
-  test('token create loses none of those that are made at the same time', { timeout: 120_000 }, async () => {
+  test('token create loses no tokens that are created at the same time', { timeout: 120_000 }, async () => {
     await using tokens = await onFile();
     const names = Array.from({ length: 8 }, (_, index) => `user-${index}`);
     const ends = await Promise.all(names.map((name) => tokens.token('create', name)));
@@ -92,7 +92,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory)).toEqual(['tokens.json']);
   });
 
-  test('token create leaves the owner, the mode and the place of the file as they are', async () => {
+  test('token create preserves the owner, the mode and the location of the file', async () => {
     await using tokens = await onFile('link.json');
     const real = path.join(tokens.cli.directory, 'etc', 'tokens.json');
     mkdirSync(path.dirname(real));
@@ -109,7 +109,7 @@ describe('token create', () => {
     expect(readdirSync(tokens.cli.directory).sort()).toEqual(['etc', 'link.json']);
   });
 
-  test('token create changes no file that is broken, or that others can write', async () => {
+  test('token create does not change a file that is broken or that others can write', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
     chmodSync(tokens.file, 0o666);
@@ -119,7 +119,7 @@ describe('token create', () => {
     expect(readFileSync(tokens.file, 'utf8')).toBe(before);
   });
 
-  test('token create says so where it may not write', async () => {
+  test('token create says so if it may not write', async () => {
     await using tokens = await onFile('gone/tokens.json');
     const { code, stderr } = await tokens.token('create', 'ana');
     expect([code, stderr]).toEqual([2, expect.stringContaining('no such file or directory')]);
@@ -128,7 +128,7 @@ describe('token create', () => {
 });
 
 describe('token rotate', () => {
-  test('token rotate gives a new token of the same name and role, also after a revocation', async () => {
+  test('token rotate issues a new token with the same name and role, even after a revocation', async () => {
     await using tokens = await onFile();
     const first = (await tokens.token('create', 'ana', '--role', 'admin')).stdout;
     const before = tokens.entries()[0];
@@ -145,7 +145,7 @@ describe('token rotate', () => {
     expect((await tokens.token('list')).stdout).toMatch(/^ana +admin +active/m);
   });
 
-  test('token rotate needs --expires for a token whose time is over, as its help says', async () => {
+  test('token rotate needs --expires for an expired token, as its help says', async () => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana', '--expires', '90d');
     const past = { ...tokens.entries()[0], expires_at: '2026-01-01T00:00:00.000Z' };
@@ -157,7 +157,7 @@ describe('token rotate', () => {
     expect(help).toContain('an expired one also needs --expires');
   });
 
-  test.for(['rotate', 'revoke'])('%s of a name that is not there says so', async (verb) => {
+  test.for(['rotate', 'revoke'])('%s with an unknown name says so', async (verb) => {
     await using tokens = await onFile();
     await tokens.token('create', 'ana');
     const { code, stderr } = await tokens.token(verb, 'anna');
@@ -165,7 +165,7 @@ describe('token rotate', () => {
   });
 });
 
-test('token limit without a limit shows those there are, and writes nothing', async () => {
+test('token limit without a new limit shows the current ones, and writes nothing', async () => {
   await using tokens = await onFile();
   const missing = await tokens.token('limit', '--role', 'user');
   expect([missing.code, existsSync(tokens.file)]).toEqual([2, false]);
@@ -180,14 +180,14 @@ test('token limit without a limit shows those there are, and writes nothing', as
   expect([ino, mtimeNs]).toEqual([before.ino, before.mtimeNs]);
 });
 
-test('token limit refuses a size that the file cannot have', async () => {
+test('token limit refuses a size that the file cannot store', async () => {
   await using tokens = await onFile();
   await tokens.token('create', 'ana');
   expect((await tokens.token('limit', 'ana', '--max-kept', '9000TiB')).code).toBe(2);
   expect((await tokens.token('list')).code).toBe(0);
 });
 
-test('token create --apps and token limit --apps say which apps a token has', async () => {
+test('token create --apps and token limit --apps set the apps of a token', async () => {
   await using tokens = await onFile();
   await tokens.token('create', 'ana', '--apps', 'liver, brain,liver');
   expect(tokens.entries()[0]).toMatchObject({ apps: ['liver', 'brain'] });
@@ -209,7 +209,7 @@ test('token create --apps and token limit --apps say which apps a token has', as
   expect(tokens.entries()[1]).toMatchObject({ apps: ['liver'] });
 });
 
-test('token list shows inherited limits, and from whom', async () => {
+test('token list shows inherited limits and where they come from', async () => {
   await using tokens = await onFile();
   await tokens.token('create', 'ana');
   await tokens.token('create', 'bob');
@@ -245,7 +245,7 @@ test('token list shows inherited limits, and from whom', async () => {
   });
 });
 
-test('token alone shows what it can do, and a wrong word what may have been meant', async () => {
+test('token without a subcommand shows what it can do, and a misspelled subcommand gets a suggestion', async () => {
   await using tokens = await onFile();
   const { code, stdout } = await tokens.cli.run(['token']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('token create')]);
@@ -254,7 +254,7 @@ test('token alone shows what it can do, and a wrong word what may have been mean
   expect(wrong.stderr).toContain("There is no command 'token revok'; did you mean 'token revoke'?");
 });
 
-test('jobs lists one’s own, and jobs --all those of all with their owners', async () => {
+test('jobs lists the jobs of the user, and jobs --all lists all jobs with their owners', async () => {
   await using tokens = await onFile();
   const [ana, root] = [
     (await tokens.token('create', 'ana')).stdout.trim(),

@@ -14,7 +14,7 @@ const unique = () => Buffer.alloc(size, randomUUID());
 /** Most bytes on the wire for a command that sends no file. */
 const next = 64 << 10;
 
-describe('a command whose files are on the server already', () => {
+describe('a command whose files are already on the server', () => {
   const server = sharedServer();
   let cli: Cli;
   let tap: WireTap;
@@ -33,7 +33,7 @@ describe('a command whose files are on the server already', () => {
     return ended;
   };
 
-  test('A second submission of the same files says that they are there already, and sends none of them', async () => {
+  test('A second submission of the same files says that they are on the server already, and sends none of them', async () => {
     await plant(cli.directory, { 'a/ct.nii': unique(), 'a/pet.nii': unique(), 'a/gt.nii': unique() });
     const words = ['evaluate', 'a/ct.nii', '-i', 'a/pet.nii', '--gt', 'a/gt.nii', '--detach'];
     const first = await run(...words, '--json');

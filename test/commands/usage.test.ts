@@ -47,7 +47,7 @@ test.each([
   [['show', '--slices', '51'], "--slices must be at most 50, got '51'"],
   [['show', '--frame', '0'], "--frame must be at least 1, got '0'"],
   [['init', 'a', '--task', 'total'], '--task needs --from'],
-])('%j says what is wrong, and where help is', async (args, sentence) => {
+])('%j is refused with the reason and where to find help', async (args, sentence) => {
   await using cli = await Cli.create();
   // A server would take the process for its own.
   const { code, stdout, stderr } = await cli.run(args[0] === 'serve' ? [...args, '--check'] : args);
@@ -79,7 +79,7 @@ test.each([
   [['check', 'nowhere'], "There is no directory 'nowhere'; name that of an app"],
   [['check', '.', '--scan', 'none.nii'], "There is no file 'none.nii' for --scan; name a scan"],
   [['token', 'limit', '--tokens', 'tokens.json'], 'Name a token, or a role with --role, and not both'],
-])('%j says what to do instead', async (args, sentence) => {
+])('%j is refused with what to do instead', async (args, sentence) => {
   await using cli = await Cli.create();
   writeFileSync(path.join(cli.directory, 'tokens.json'), '{"version": 1, "tokens": []}');
   chmodSync(path.join(cli.directory, 'tokens.json'), 0o600);
@@ -114,7 +114,7 @@ test.each(['infer', 'jobs', 'result', 'apps', 'show', 'serve'])(
   },
 );
 
-test('usage counts back from the time of the server, and says of which time there is nothing', async () => {
+test('usage counts back from the time of the server, and says for which period there is no usage', async () => {
   await using cli = await Cli.create();
   await using server = await fakeService({
     override: ({ url }, response) => {

@@ -55,7 +55,7 @@ describe('usage', () => {
     expect(await rows('bob')).toEqual(all.filter(({ owner }) => owner === 'bob'));
   });
 
-  test('usage stays when the jobs are removed, and after a crash that cut off the last line', async () => {
+  test('usage keeps removed jobs, and survives a crash that cut off the last line', async () => {
     const before = await rows('root');
     const ana = tokens.api(server, 'ana');
     for (const { job_id } of (await ana.json<{ jobs: { job_id: string }[] }>('/jobs')).jobs)
@@ -70,7 +70,7 @@ describe('usage', () => {
     await until('it is noted', async () => (await rows('ana'))[0]?.jobs === 3);
   });
 
-  test('usage --since leaves out what was before, and refuses a value that is no time', async () => {
+  test('usage --since leaves out earlier entries, and refuses a value that is not a time', async () => {
     const line = (days: number, more: object) =>
       `\n${JSON.stringify({
         time: new Date(Date.now() - days * 86_400_000).toISOString(),
@@ -99,7 +99,7 @@ describe('usage', () => {
     }
   });
 
-  test('usage and the list of tokens show the last use and what is kept, also for a job that has not ended', async () => {
+  test('usage and the list of tokens show the last use and the bytes that are kept, even for an active job', async () => {
     const { job_id: id } = await tokens.api(server, 'bob').accepted('infer', {
       ...form,
       options: JSON.stringify({ config_overrides: [`wait=${server.gate().path}`] }),
@@ -121,7 +121,7 @@ describe('usage', () => {
     await tokens.api(server, 'bob').kill(id);
   });
 
-  test('usage gpus shows an admin who has which GPU, and a user only their own and that the others are taken', async () => {
+  test('gpus shows an admin who has which GPU, and shows a user only their own and that the others are taken', async () => {
     const held = async (name: string, gpu: string) => {
       const gate = server.gate();
       const options = JSON.stringify({ config_overrides: [`wait=${gate.path}`] });
@@ -166,7 +166,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('Past usage decides after a restart who goes first', async () => {
+  test('Past usage still decides which user goes first after a restart', async () => {
     // Only jobs with runners are placed by usage from before the start.
     await using server = await TestServer.start({ ...settings, runners: true });
     await server.stop();

@@ -96,7 +96,7 @@ describe('a parameter', () => {
       'post.threshold=0.7',
       'post={}',
     ],
-  ])('A parameter is not refused: %s', (override) => {
+  ])('A parameter is accepted: %s', (override) => {
     expect(refused({ parameters }, 'infer', set(override))).toBe('');
   });
 
@@ -113,7 +113,7 @@ describe('a parameter', () => {
     );
   });
 
-  test("A parameter of KonfAI's form has the name that sets it, and the constraints of its own key or of all", () => {
+  test('A KonfAI parameter has the name that sets it, and the constraints of its own key or of all keys', () => {
     const values = { depth: 3, net: { blocks: 2, empty: {} } };
     const constraints = { depth: { min: 1 }, net: { blocks: { min: 2 }, '*': { max: 9 } } };
     const read = (path?: string) => {
@@ -139,14 +139,14 @@ describe('a parameter', () => {
       { values: { depth: 3 }, constraints: { depth: { min: 1 } }, path: 'Predictor.Model.Net' },
     ],
     ['bounds that are none', { depth: { min: '3', max: null, choices: 'a' }, any: 1 }],
-  ])('A parameter is free where an app declares %s', (_, declared) => {
+  ])('A parameter is unrestricted if an app declares %s', (_, declared) => {
     expect(refused({ parameters: declared }, 'infer', set('depth=-7', ...(declared ? [] : ['any=1'])))).toBe(
       '',
     );
   });
 });
 
-describe('what is declared of a parameter', () => {
+describe('parameter declarations', () => {
   test.each([
     [{ min: '0.5' }, 'min', "must be a number, got '0.5'"],
     [{ max: [2] }, 'max', "must be a number, got '[2]'"],
@@ -163,12 +163,12 @@ describe('what is declared of a parameter', () => {
     expect(parameterFaults({ x: facts })).toContainEqual({ path: ['parameters', 'x', key], problem });
   });
 
-  test('A declaration of a parameter is right within its bounds, where these are equal, and where it has no default', () => {
+  test('A declaration of a parameter is valid within its bounds, with equal bounds, and without a default', () => {
     for (const facts of [{ min: 1, max: 1, default: 1 }, { choices: ['a'], default: null }, { type: null }])
       expect(parameterFaults({ x: facts })).toEqual([]);
   });
 
-  test('A declaration of a parameter is right as documented, and as KonfAI has it', () => {
+  test("A declaration of a parameter is valid as documented, and in KonfAI's form", () => {
     expect(parameterFaults(parameters)).toEqual([]);
     expect(parameterFaults({ values: { a: 1 }, constraints: {}, path: 'x' })).toEqual([]);
     expect(parameterFaults(undefined)).toEqual([]);
@@ -211,7 +211,7 @@ describe('an operation', () => {
       {},
       'uncertainty | true | has no uncertainty; it has: inference, evaluation',
     ],
-  ] as const)('The operation %s is refused by %j', (name, app, values, problem) => {
+  ] as const)('The operation %s is refused by the app %j', (name, app, values, problem) => {
     expect(refused(app, name, values)).toContain(problem);
   });
 
@@ -232,12 +232,12 @@ describe('an operation', () => {
     ['fine_tune', has(true, false, false), { config_file: 'Mine.yml' }],
     // The stack of the passes is written by the inference.
     ['infer', has(true, false, false), { uncertainty: true }],
-  ] as const)('The operation %s is not refused by %j', (name, app, values) => {
+  ] as const)('The operation %s is not refused by the app %j', (name, app, values) => {
     expect(refused(app, name, values)).toBe('');
   });
 });
 
-test('Nothing is refused that a field still to arrive may change', () => {
+test('Nothing is refused that a later field may still change', () => {
   const app = { has_capabilities: [true, false, false], finetunable: false };
   for (const name of ['evaluate', 'uncertainty', 'pipeline', 'fine_tune'] as const) {
     expect(refused(app, name, {}, null)).toBe('');
@@ -264,7 +264,7 @@ describe('groups of inputs', () => {
     expect(refused({ inputs }, name, { uncertainty: false }, count)).toContain(problem);
   });
 
-  test('Groups of inputs that are too many for an app with one are refused without an order', () => {
+  test('Too many groups of inputs are refused without an order if the app takes only one', () => {
     const one = { A: volume('T1') };
     expect(refused({ inputs: one }, 'infer', {}, 2)).toBe(
       "inputs | - | takes 1 group of inputs: 'T1'; got 2",
@@ -371,7 +371,7 @@ describe('kinds of files', () => {
     expect(says('', file(name, start))).toEqual([]);
   });
 
-  test('An object of DICOM without voxels is not accepted as a volume either', () => {
+  test('A DICOM object without voxels is not accepted as a volume either', () => {
     expect(says('VOLUME', file('RS.dcm', rtstruct))).toEqual([
       "inputs: takes volumes as 'Head', and 'RS.dcm' is a structure set of DICOM (RTSTRUCT)",
     ]);

@@ -34,7 +34,7 @@ test.each([
   [null, ['c'], ['c']],
   [['a'], null, ['a']],
   [null, null, []],
-])('The checkpoints of %j and %j are %j', (checkpoints_name, checkpoints_name_available, all) => {
+])('The checkpoints %j and %j are merged into %j', (checkpoints_name, checkpoints_name_available, all) => {
   expect(checkpointsOf({ checkpoints_name, checkpoints_name_available })).toEqual(all);
 });
 
@@ -70,7 +70,7 @@ test('Files are refused that the input of their group does not accept', () => {
   expect(fileRefusals({ inputs }, operationOf('evaluate'), groups)).toEqual([]);
 });
 
-test('Inputs are named by their keys where they have no other name, and count as needed unless they say otherwise', () => {
+test('Inputs are called by their keys if they have no name, and are required unless they say otherwise', () => {
   const input = (display_name: string, more = {}) => ({ display_name, required: true, ...more });
   const inputs = {
     CT: input(''),

@@ -21,18 +21,18 @@ describe('the errors', () => {
     [507, 6],
     [500, 1],
     [418, 1],
-  ])('The errors status %i ends a command with %i', ([status = 0, exit]) => {
+  ])('Status %i ends a command with exit code %i', ([status = 0, exit]) => {
     expect(exitCodeOf(status)).toBe(exit);
   });
 
-  test('The errors that a retry may avoid say when to retry', () => {
+  test('Errors that a retry may avoid say when to retry', () => {
     const statuses = Object.values(errorKinds)
       .filter(({ retryAfter }) => retryAfter !== undefined)
       .map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([423, 429, 503]));
   });
 
-  test('The errors carry their kind, and a field its name', () => {
+  test('Errors carry their kind, and errors of a field carry its name', () => {
     expect(new ServiceError('busy', 'Server busy').kind).toMatchObject({
       status: 429,
       exit: 6,

@@ -9,7 +9,7 @@ test.each([
   ['a table', 'csv tsv xls xlsx ods', []],
   ['a document', 'pdf doc docx txt md rtf htm html xml json yml yaml', ['%PDF-']],
   ['an archive', 'zip tar tgz 7z rar', ['PK\u0003\u0004', '7z\u00bc\u00af', 'Rar!']],
-])('%s is known by its ending, or by how it begins', (what, endings, begins) => {
+])('%s is recognised by its extension, or by its first bytes', (what, endings, begins) => {
   for (const ending of endings.split(' ')) {
     expect(kindOf(`a.${ending}`)).toBe(what);
     expect(kindOf(`a.b.${ending.toUpperCase()}`)).toBe(what);
@@ -42,7 +42,7 @@ test.each([
   ['11.1', 'a presentation state of DICOM'],
   ['2', null],
   ['66.4', null],
-])('An object of DICOM of the class %s is %s', (last, what) => {
+])('A DICOM object of the class %s is %s', (last, what) => {
   const uid = `1.2.840.10008.5.1.4.1.1.${last}\0`;
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${uid}`)).toBe(what);
   expect(kindOf('a.dcm', `${'\0'.repeat(128)}DICM${' '.repeat(kindBytes - 132 - uid.length)}${uid}`)).toBe(

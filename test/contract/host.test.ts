@@ -22,7 +22,7 @@ test.each([
   expect(isLoopback(host)).toBe(false);
 });
 
-test('A host loses only the brackets of an IPv6 address', () => {
+test('Only the brackets of an IPv6 address are removed from a host', () => {
   expect(['[::1]', 'Gpu.example.org', '10.0.0.1'].map(bareHost)).toEqual([
     '::1',
     'Gpu.example.org',

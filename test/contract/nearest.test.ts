@@ -15,7 +15,7 @@ test.each([
   ['', null],
   ['ls', null],
   ['i'.repeat(1_000_000), null],
-])('The nearest name is found among %j', (word, meant) => {
+])('The nearest command to %j is found', (word, meant) => {
   expect(nearest(word, commands)).toBe(meant);
 });
 

@@ -76,7 +76,7 @@ const optional: Record<string, string[]> = {
 const all = operationNames.flatMap((name) => operationOf(name).fields.map((field) => ({ name, field })));
 
 describe('the operations table', () => {
-  test('The operations table has the five operations with what differs between them', () => {
+  test('The operations table has the five operations and their differences', () => {
     const rows = operationNames.map((name) => {
       const { segment, verb, timeLimit, paths, writesOutputs, needs } = operationOf(name);
       return [
@@ -135,28 +135,28 @@ describe('the operations table', () => {
   });
 });
 
-describe('the words of a person', () => {
+describe('command names', () => {
   test.each([
     ['fine_tune', 'fine-tune'],
     ['infer', 'infer'],
     ['other', 'other'],
     ['toString', 'toString'],
-  ])('The words of a person have for the operation %s the command %s', (name, command) => {
+  ])('The operation %s has the command %s', (name, command) => {
     expect(commandOf(name)).toBe(command);
   });
 
-  test('A role that no field has is an error that names both', () => {
+  test('A role that no field has causes an error that names the operation and the role', () => {
     const bare = { ...operationOf('infer'), fields: [] };
     expect(() => fieldWithRole(bare, 'tag')).toThrow('The operation infer has no field with the role tag');
   });
 
-  test('Each operation gets a value of its own', () => {
+  test('Each operation gets its own value', () => {
     expect(eachOperation((name) => name.length)).toEqual({
       ...{ infer: 5, evaluate: 8, uncertainty: 11, pipeline: 8, fine_tune: 9 },
     });
   });
 
-  test('The service alone reads some fields, of which a person does not set one', () => {
+  test('Only the service reads some fields, one of which a person does not set', () => {
     const { fields } = operationOf('infer');
     const names = (isMeant: (field: Field) => boolean) => fields.filter(isMeant).map(({ name }) => name);
     expect(names(isOfService)).toEqual(['keep', 'time_limit', 'retry_alone', 'tag', 'deidentified']);

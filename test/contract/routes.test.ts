@@ -40,7 +40,7 @@ const documented = Object.entries(paths).flatMap(([path, methods]) =>
 const routeOf = (name: (typeof routeNames)[number]): Route => routes[name];
 
 describe('the table of routes', () => {
-  test('The table of routes lists every error, and none twice', () => {
+  test('The table of routes lists every error exactly once', () => {
     const given = new Set<ErrorCode>([...commonErrors, ...unroutedErrors]);
     for (const name of routeNames) {
       const { errors } = routeOf(name);
@@ -59,13 +59,13 @@ describe('the table of routes', () => {
 });
 
 describe('docs/openapi.json', () => {
-  test('Docs/openapi.json has the rows of the table, and no others', () => {
+  test('docs/openapi.json has exactly the rows of the table', () => {
     const rows = routeNames.map((name) => [name, `${routes[name].method} ${routes[name].path}`]);
     // The rows of one path stand together there.
     expect(documented.map(({ route, row }) => [row.operationId, route]).sort()).toEqual(rows.sort());
   });
 
-  test.for(routeNames)('Docs/openapi.json has the parameters and all statuses of %s', (name) => {
+  test.for(routeNames)('docs/openapi.json has the parameters and all statuses of %s', (name) => {
     const { path, parameters = [], answers, errors } = routeOf(name);
     const row = documented.find((each) => each.row.operationId === name)?.row;
     const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter]) => parameter);
@@ -80,7 +80,7 @@ describe('docs/openapi.json', () => {
   });
 });
 
-test('An identifier in a path is percent-encoded, but for its slashes where they do not lead elsewhere', () => {
+test('An identifier in a path is percent-encoded, except for slashes that are safe', () => {
   expect(appPath('VBoussot/ImpactSynth:MR')).toBe('/repo_apps/VBoussot/ImpactSynth%3AMR');
   expect(appPath('a/../b')).toBe('/repo_apps/a%2F..%2Fb');
   expect(appConfigPath('$&')).toBe('/repo_apps_config/%24%26');
@@ -111,11 +111,11 @@ test.each([
   ['/jobs', undefined],
   ['/jobs/', undefined],
   ['/x/jobs/0123456789ab', undefined],
-])('The job of %s is %j', (path, id) => {
+])('The id of the job in %s is %j', (path, id) => {
   expect(jobIdOf(path)).toBe(id);
 });
 
-test('The envelope of a job has its paths, and the options that were read in the order of their names', () => {
+test('The envelope of a job has its paths, and the options that were read, sorted by name', () => {
   const options = ['tta', 'batch_size', 'patch_size'];
   expect(jobEnvelope('0123456789ab', options)).toEqual({
     job_id: '0123456789ab',

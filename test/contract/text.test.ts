@@ -19,11 +19,11 @@ test.each([
   ['\u009b2J', String.raw`\x9b2J`],
   ['a\u2028b\u202ec', String.raw`a\u2028b\u202ec`],
   ['\u00e9 \u00ff \u0100', '\u00e9 \u00ff \u0100'],
-])('%j is on one line, with nothing that a terminal acts upon', (text, line) => {
+])('%j becomes one line without control characters for a terminal', (text, line) => {
   expect(oneLine(text)).toBe(line);
 });
 
-test('A name in a sentence is cut off where it is very long, and a path is not', () => {
+test('A very long name in a sentence is cut off, and a path is not', () => {
   expect(quoteName('x'.repeat(200))).toBe(`'${'x'.repeat(200)}'`);
   expect(quoteName('x'.repeat(201))).toBe(`'${'x'.repeat(200)}...'`);
   expect(quotePath('x'.repeat(4096))).toBe(`'${'x'.repeat(4096)}'`);
@@ -41,7 +41,7 @@ test.each([
   '\u202a',
   '\u2066',
   '\u2069',
-])('%j is shown by its number', (character) => {
+])('%j is shown by its code point', (character) => {
   const shown = JSON.stringify(escaped(character)).replaceAll('\\\\', '\\').slice(1, -1);
   expect(oneLine(`a${character}b`)).toBe(`a${shown}b`);
   expect(Number.parseInt(shown.slice(2), 16)).toBe(character.charCodeAt(0));
@@ -69,7 +69,7 @@ test.each([
   ['$HOME', "'$HOME'"],
   ['a;', "'a;'"],
   ["it's", String.raw`'it'\''s'`],
-])('%j is the word %s of a shell', (text, word) => {
+])('%j is quoted for a shell as %s', (text, word) => {
   expect(shellWord(text)).toBe(word);
 });
 
@@ -81,11 +81,11 @@ test.each([
   [2 ** 20, '1.0 MiB'],
   [5.25 * 2 ** 30, '5.3 GiB'],
   [2048 * 2 ** 40, '2048.0 TiB'],
-])('%i bytes are %s', (bytes, text) => {
+])('%i bytes are shown as %s', (bytes, text) => {
   expect(formatBytes(bytes)).toBe(text);
 });
 
-test('One is singular', () => {
+test('A count of one is singular', () => {
   expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
 });
 

@@ -84,7 +84,7 @@ describe('the text of a field', () => {
     ['overrides', '=a=b'],
     ['duration', 'soon'],
   ])(
-    'The text of a field of kind %s cannot become a flag, a path that leads out, a second line, or what it is not: %o',
+    'The text of a field of kind %s cannot become a flag, a path that leads outside, a second line, or a value of another kind: %o',
     ([kind, text]) => {
       expect(() => readText(field(kind), text)).toThrow(FieldError);
     },
@@ -100,7 +100,7 @@ describe('the text of a field', () => {
     expect(() => readText(field('integer'), '2147483648')).toThrow('out of range');
   });
 
-  test('The text of a field is refused for a field of files', () => {
+  test('Text is refused for a field of files', () => {
     for (const kind of ['files', 'archive'] as const)
       expect(() => readText(field(kind), 'x')).toThrow("Field 'f' must be sent as a file");
   });
@@ -122,7 +122,7 @@ describe('the text of a field', () => {
     ['overrides', 'a', "must be NAME=VALUE, got 'a'"],
     ['duration', 'Soon', "must be a time such as 90s, 15m, 12h or 7d, or 'max', got 'Soon'"],
     ['gpus', '0,-1', 'must be at least 0, got -1'],
-  ])('The text of a field of kind %s says what is wrong: %o', ([kind, text, problem]) => {
+  ])('An error for the text of a field of kind %s says what is wrong: %o', ([kind, text, problem]) => {
     expect(() => readText(field(kind), text)).toThrow(new FieldError('f', problem));
   });
 });

@@ -108,7 +108,7 @@ describe('docs/admin.md', () => {
     expect(readConfig(file, serveFlags).map(({ name }) => name)).toContain('auth');
   });
 
-  test('Docs/admin.md names only metrics that exist', async () => {
+  test('docs/admin.md names only metrics that exist', async () => {
     await using server = await TestServer.start({ gpus: 1, flags: ['--metrics'] });
     const text = await (await server.api.fetch('/metrics')).text();
     const named = new Set([...page.matchAll(/`(remote_app_\w+)/g)].map(([, name]) => name));
@@ -116,44 +116,47 @@ describe('docs/admin.md', () => {
     for (const name of named) expect(text).toContain(`# HELP ${name} `);
   });
 
-  test.skipIf(lacks('jq', 'curl'))('The programs of docs/admin.md for ends send mail and chat', async () => {
-    const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
-      ([, text]) => text,
-    );
-    await using root = await temporary();
-    const at = (name: string) => path.join(root.path, name);
-    const records = (name: string) =>
-      `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
-    const port = await freePort();
-    const sink = spawn(process.execPath, [smtpSink, String(port), at('mail.sent')], { stdio: 'ignore' });
-    onTestFinished(() => end(sink));
-    await until('mail is taken', () => isOpen(port));
-    const programs = {
-      curl: records('curl'),
-      'on-mail': replaced(mail, { 'smtp://mail.example.org': `smtp://127.0.0.1:${port}` }),
-      'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
-    };
-    await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
-    for (const name of Object.keys(programs)) chmodSync(at(name), 0o755);
-    const run = (name: string, more: object) =>
-      execFileSync(at(name), [], {
-        input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
-        env: { PATH: `${name === 'on-chat' ? `${root.path}:` : ''}${process.env.PATH}` },
-        encoding: 'utf8',
-      });
-    run('on-mail', { status: 'done' });
-    expect(existsSync(at('mail.sent'))).toBe(false);
-    run('on-mail', { status: 'error' });
-    expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
-      /^From: remote-app@example\.org\r\nTo: admin@.*^Subject: Job 0123456789ab of liver failed\r\n\r\n\{.*"owner": "ana"/ms,
-    );
-    run('on-chat', { status: 'killed', run_seconds: null, owner: null });
-    const sent = () => readFileSync(at('curl.sent'), 'utf8');
-    expect(sent()).toContain('"text": "liver, infer: killed after 0 s (admin)"');
-    run('on-chat', { status: 'done' });
-    expect(sent()).toContain('"text": "liver, infer: done after 61 s (ana)"');
-    expect(sent()).toContain('https://chat.example.org/hook\n');
-  });
+  test.skipIf(lacks('jq', 'curl'))(
+    'The programs in docs/admin.md for the end of a job send mail and chat messages',
+    async () => {
+      const [mail = '', chat = ''] = [...page.matchAll(/^```sh\n(#!\/bin\/sh\n.*?)^```$/gms)].map(
+        ([, text]) => text,
+      );
+      await using root = await temporary();
+      const at = (name: string) => path.join(root.path, name);
+      const records = (name: string) =>
+        `#!/bin/sh\n{ printf '%s\\n' "$@"; cat; } > "$(dirname "$0")/${name}.sent"\n`;
+      const port = await freePort();
+      const sink = spawn(process.execPath, [smtpSink, String(port), at('mail.sent')], { stdio: 'ignore' });
+      onTestFinished(() => end(sink));
+      await until('mail is taken', () => isOpen(port));
+      const programs = {
+        curl: records('curl'),
+        'on-mail': replaced(mail, { 'smtp://mail.example.org': `smtp://127.0.0.1:${port}` }),
+        'on-chat': replaced(chat, { '/etc/remote-app/webhook': at('webhook') }),
+      };
+      await plant(root.path, { ...programs, webhook: 'https://chat.example.org/hook\n' });
+      for (const name of Object.keys(programs)) chmodSync(at(name), 0o755);
+      const run = (name: string, more: object) =>
+        execFileSync(at(name), [], {
+          input: `${JSON.stringify({ job_id: '0123456789ab', app: 'liver', operation: 'infer', owner: 'ana', run_seconds: 61.4, ...more })}\n`,
+          env: { PATH: `${name === 'on-chat' ? `${root.path}:` : ''}${process.env.PATH}` },
+          encoding: 'utf8',
+        });
+      run('on-mail', { status: 'done' });
+      expect(existsSync(at('mail.sent'))).toBe(false);
+      run('on-mail', { status: 'error' });
+      expect(readFileSync(at('mail.sent'), 'utf8')).toMatch(
+        /^From: remote-app@example\.org\r\nTo: admin@.*^Subject: Job 0123456789ab of liver failed\r\n\r\n\{.*"owner": "ana"/ms,
+      );
+      run('on-chat', { status: 'killed', run_seconds: null, owner: null });
+      const sent = () => readFileSync(at('curl.sent'), 'utf8');
+      expect(sent()).toContain('"text": "liver, infer: killed after 0 s (admin)"');
+      run('on-chat', { status: 'done' });
+      expect(sent()).toContain('"text": "liver, infer: done after 61 s (ana)"');
+      expect(sent()).toContain('https://chat.example.org/hook\n');
+    },
+  );
 
   for (const name of ['nginx', 'caddy'] as const) {
     const title = `The ${name} configuration of docs/admin.md carries a whole job, and refusals of large uploads`;

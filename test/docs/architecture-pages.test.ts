@@ -25,7 +25,7 @@ const headingsOf = (file: string): string[] =>
 describe.each(['.', 'docs', 'docs/architecture', 'bench'].flatMap(pagesIn))('%s', (page) => {
   const text = readFileSync(inRoot(page), 'utf8');
 
-  test('It links only to pages and sections that exist', () => {
+  test('The page links only to pages and sections that exist', () => {
     const links = [...text.matchAll(/\]\(([^)#\s:]*)(?:#([^)\s]+))?\)/g)];
     const broken = links.filter(([, file, anchor]) => {
       const target = file ? path.join(path.dirname(page), file) : page;
@@ -39,7 +39,7 @@ describe.each(['.', 'docs', 'docs/architecture', 'bench'].flatMap(pagesIn))('%s'
 const pagesOfCode = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'bench/README.md'];
 
 describe.each([...pagesOfCode, ...pagesIn('docs/architecture')])('%s', (page) => {
-  test('It names only files that exist', () => {
+  test('The page names only files that exist', () => {
     const text = readFileSync(inRoot(page), 'utf8');
     const named = [...text.matchAll(/`((?:src|test|bench|tools|docs|engines|examples|bin)\/[^`\s]*)`/g)];
     expect(named.map(([, file = '']) => file).filter((file) => !existsSync(inRoot(file)))).toEqual([]);

@@ -175,7 +175,7 @@ async function plantFiles(directory: string): Promise<void> {
     });
 }
 
-test('A block fails that ends with an error, shows something else, or is half a command', async () => {
+test('A block fails if it ends with an error, shows something else, or contains half a command', async () => {
   await using page = await Page.create('a page', plantFiles);
   const [failing, other, half, right] = blocksOf(
     '```sh\nfalse && true\n```\n```console\n$ echo 12 files of 3.4 MiB\n13 files of 5.6 KiB\n```\n```sh\necho (\n```\n```console\n$ echo 12 files of 3.4 MiB\n12 [...] of 5.6 KiB\n```\n',

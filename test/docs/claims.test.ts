@@ -35,17 +35,17 @@ const itemsOf = (text: string): string[] =>
 describe.each(Object.entries(claims))('%s', (page, sections) => {
   const all = Object.values(sections).flatMap((each) => Object.entries(each));
 
-  test('It names only tests and fault families that exist', () => {
+  test('The claims name only tests and fault families that exist', () => {
     const files = all.flatMap(([, holders]) => holders);
     expect(files.length).toBeGreaterThan(6);
     expect(files.filter((file) => !existsSync(`${root}${file}`))).toEqual([]);
   });
 
-  test('It names something that holds each claim', () => {
+  test('Each claim names something that verifies it', () => {
     expect(all.filter(([, holders]) => holders.length === 0)).toEqual([]);
   });
 
-  test('It has claims only for sections that exist', () => {
+  test('The claims name only sections that exist', () => {
     const headings = [...sectionsOf(page).keys()];
     expect(headings).toEqual(expect.arrayContaining(Object.keys(sections)));
   });
@@ -56,14 +56,14 @@ describe.each(['SECURITY.md', 'docs/sandbox.md', 'docs/hugging-face.md'])('%s', 
     itemsOf(text).map((item) => ({ heading, item })),
   );
 
-  test('Each item of its lists has a claim', () => {
+  test('Each list item has a claim', () => {
     const without = items.filter(
       ({ heading, item }) => !claimsOf(page, heading).some((claim) => item.startsWith(claim)),
     );
     expect(without).toEqual([]);
   });
 
-  test('It still says what the tests hold', () => {
+  test('The page still contains each tested claim', () => {
     const gone = Object.keys(claims[page] ?? {}).flatMap((heading) =>
       claimsOf(page, heading).filter(
         (claim) => !items.some((each) => each.heading === heading && each.item.startsWith(claim)),
@@ -77,14 +77,14 @@ test('SECURITY.md has more than fifty claims', () => {
   expect(Object.values(claims['SECURITY.md'] ?? {}).flatMap(Object.keys).length).toBeGreaterThan(50);
 });
 
-test.each(['docs/admin.md', 'docs/slurm.md'])('Each section of %s has a test', (page) => {
+test.each(['docs/admin.md', 'docs/slurm.md'])('Each section of %s has a tested claim', (page) => {
   const headings = read(page).match(/^## .*$/gm) ?? [];
   expect(headings.length).toBeGreaterThan(8);
   const without = headings.filter((heading) => claimsOf(page, heading.slice(3)).length === 0);
   expect(without).toEqual([]);
 });
 
-test('CONTRIBUTING.md has the line that installs the tools of tests', () => {
+test('CONTRIBUTING.md has the command that installs the tools that tests need', () => {
   const [, line = ''] = /^apt-get install (.*)$/m.exec(read('CONTRIBUTING.md')) ?? [];
   expect(line.split(' ')).toEqual(
     [...new Set([...Object.values(packages), ...Object.values(scans).map(({ from }) => from)])].sort(),

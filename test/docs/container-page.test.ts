@@ -9,7 +9,7 @@ const at = (name: string) => fileURLToPath(new URL(`../../${name}`, import.meta.
 const page = readFileSync(at('docs/container.md'), 'utf8');
 const containerfile = readFileSync(at('packaging/image/Containerfile'), 'utf8');
 
-test('The manifests for Kubernetes are valid YAML, name each other, and run the user of the image', () => {
+test('The Kubernetes manifests are valid YAML, refer to each other, and use the user of the image', () => {
   const [, manifests = ''] = /^```yaml\n(.*?)^```$/ms.exec(page) ?? [];
   const documents = parseAllDocuments(manifests, { strict: true });
   expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);

@@ -51,7 +51,7 @@ const opposite = (text: string): string =>
   Buffer.from(Buffer.from(text).map((byte) => 255 - byte)).toString('hex');
 const names = Object.keys(examples) as Name[];
 
-test('The page has these programs, and no others', () => {
+test('The page contains exactly these programs', () => {
   expect(programs.length).toBe(names.length);
 });
 
@@ -85,7 +85,7 @@ for (const name of names) {
   );
 }
 
-test.skipIf(lacks('python3'))('The example without the helper goes on after a failed job', async () => {
+test.skipIf(lacks('python3'))('The example without the helper continues after a failed job', async () => {
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   const command = await plantApp(directory.path, 'Python without the helper');

@@ -39,7 +39,7 @@ const filesOf = (study: Study): string[] =>
 
 const first = 'sub-01/ses-1/anat/sub-01_ses-1_desc-maskerT1w';
 
-test('Scans that differ only in desc- have results that keep it in their names', async () => {
+test('Scans that differ only in desc- keep it in the names of their results', async () => {
   const scan = (desc: string) => `sub-03/anat/sub-03_desc-${desc}_T1w.nii`;
   await using study = await longitudinal({ [scan('preproc')]: 'four', [scan('denoised')]: 'five' });
   const { code, stderr } = await run(study);
@@ -49,7 +49,7 @@ test('Scans that differ only in desc- have results that keep it in their names',
   expect(mask('denoisedMaskerT1w')).toBe('mask of five');
 });
 
-test('Results are derivatives of BIDS, which the same command finds done', async () => {
+test('Results are BIDS derivatives, and the same command recognises them as done', async () => {
   await using study = await longitudinal();
   const { code, stderr } = await run(study);
   expect(code, stderr).toBe(0);
@@ -116,7 +116,7 @@ test('A sequence that arrives later gets a name of its own, and a command for a 
   expect((await run(study, '--suffix', 'T2w')).stderr).toContain('1 case: 1 done (1 of them before)\n');
 });
 
-test('A corrected mask keeps its name, and stays beside the result of a rescan', async () => {
+test('A corrected mask keeps its name, and stays next to the result of a rescan', async () => {
   await using study = await longitudinal();
   await run(study);
   appendFileSync(at(study, `${first}_mask.nii`), ', corrected');
@@ -129,7 +129,7 @@ test('A corrected mask keeps its name, and stays beside the result of a rescan',
   expect([read('mask.nii'), read('mask_edited.nii')]).toEqual(['mask of rescan', 'mask of one, corrected']);
 });
 
-test('A command that was killed while it replaced a result leaves the earlier one', async () => {
+test('A command that is killed while it replaces a result leaves the earlier result', async () => {
   await using study = await longitudinal();
   await run(study);
   const before = filesOf(study);
@@ -161,7 +161,7 @@ test('A command that was killed while it replaced a result leaves the earlier on
   }
 });
 
-test('A command that was killed while it removed a replaced result leaves the new one', async () => {
+test('A command that is killed while it removes a replaced result leaves the new result', async () => {
   await using study = await longitudinal();
   await run(study);
   const before = filesOf(study);

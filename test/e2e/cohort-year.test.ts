@@ -74,7 +74,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(study.computed).toHaveLength(4);
   });
 
-  test('In a study in %s, the rows of two people are right after their files were swapped, and swapped back', async () => {
+  test('In a study in %s, the rows of two people are correct after their files were swapped, and swapped back', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -140,7 +140,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toMatch(/[^.]; the result that is there is of its earlier input"$/);
   });
 
-  test('In a study in %s, a correction is kept, and stays beside the new result when its input changes', async () => {
+  test('In a study in %s, a correction is kept, and stays next to the new result when its input changes', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -178,7 +178,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(rowsOf(study)[name('A')]?.[1]).toBe('mask of one');
   });
 
-  test('In a study in %s, an upgrade of the app stops the command, and --keep-version or --force goes on', async () => {
+  test('In a study in %s, an upgrade of the app stops the command, which --keep-version or --force lets continue', async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();

@@ -19,7 +19,7 @@ import { Study } from './study.js';
 
 const scan = (name: string) => path.join('bids', name, 'anat', `${name}_T1w.nii`);
 
-test('Each volume is a job with a directory, a record and a row, and the same command finds them done', async () => {
+test('Each volume gets a job with a directory, a record and a row, and the same command finds them done', async () => {
   await using study = await Study.create(['one', 'two', 'three']);
   const first = await study.run('--tag', 'study1');
   expect(first.code, first.stderr).toBe(0);
@@ -76,7 +76,7 @@ test('Only what has changed is computed again', async () => {
   expect((await study.run('--tta', '2')).stderr).toContain('3 cases: 3 done (2 of them before)\n');
 });
 
-test('A result stays where it is if only the content of its scan has not been fetched', async () => {
+test('A result is kept if only the content of its scan has not been fetched', async () => {
   await using study = await Study.create(['one']);
   await study.run();
   await rm(study.at(scan('sub-01')));
@@ -99,7 +99,7 @@ test('A case is not done if the server answers with the job of another case', as
   expect(again.stderr).toContain('3 cases: 1 done (1 of them before), 2 failed\n');
 });
 
-test('A result with a directory where the record goes gets its record all the same', async () => {
+test('A result with a directory in place of the record still gets its record', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -148,7 +148,7 @@ test('A command for some cases leaves the rows of the others', async () => {
   expect(study.table[4]).toEqual(before[4]);
 });
 
-test('The subject and the session of a BIDS tree are columns, even of cases that were not asked for', async () => {
+test('The subject and the session of a BIDS tree are columns, even of cases that were not requested', async () => {
   await using study = await Study.create([]);
   await plant(study.at('bids'), {
     'sub-01/ses-pre/anat/sub-01_ses-pre_T1w.nii': 'one',
@@ -233,8 +233,8 @@ describe('a case that fails', () => {
   });
 });
 
-describe('a command that is ended', () => {
-  test('A command that is ended by Ctrl-\\ leaves its jobs, and says how many go on', async () => {
+describe('an ended command', () => {
+  test('A command that is ended by Ctrl-\\ leaves its jobs running, and says how many', async () => {
     await using study = await Study.create(['zero']);
     await study.run();
     writeFileSync(study.at('Out/sub-01_T1w/mask.nii'), 'drawn');
@@ -262,7 +262,7 @@ describe('a command that is ended', () => {
     expect(study.computed).toEqual(['one', 'three', 'two', 'zero']);
   });
 
-  test('No case is computed twice if the command and its server are ended by SIGKILL', async () => {
+  test('No case is computed twice if the command and its server are killed with SIGKILL', async () => {
     const scans = Array.from({ length: 8 }, (_, index) =>
       index % 4 === 3 ? `bad ${index}` : `scan ${index}`,
     );
@@ -289,7 +289,7 @@ describe('a command that is ended', () => {
     expect(readdirSync(study.at('Out', '.remote-app')).sort()).toEqual(['jobs.jsonl']);
   });
 
-  test('A command that is ended by Ctrl-C stops its jobs, and the same command goes on', async () => {
+  test('A command that is ended by Ctrl-C stops its jobs, and continues when it is repeated', async () => {
     await using study = await Study.create(['one', 'two', 'three']);
     study.close();
     const running = study.cli.begin([...study.words, '--at-most', '2'], study.env);
@@ -320,7 +320,7 @@ test('A second command for the directory is refused while one runs', async () =>
   expect((await study.run()).code).toBe(0);
 });
 
-test('A server that is killed and started again while the command runs is waited for', async () => {
+test('The command waits for a server that is killed and restarted', async () => {
   const port = String(await freePort());
   await using study = await Study.create(['one', 'two', 'three'], ['--port', port], { ownProcess: true });
   study.close();
@@ -382,25 +382,28 @@ test('A server whose disk is full ends the command, and no case counts as failed
 
 const disk = smallDisk(2);
 
-test.skipIf(disk === null)('A full disk here ends the command, which says how to go on', async () => {
-  await using cli = await Cli.create();
-  await plant(cli.directory, { 'scans/a.nii': 'a' });
-  const archives = {
-    packed: zip([{ name: 'mask.nii', content: Buffer.alloc(3 << 20), deflated: true }]),
-    stored: zipOf({ 'mask.nii': Buffer.alloc(3 << 20) }),
-  };
-  for (const result of Object.values(archives)) {
-    await using server = await fakeService({ result });
-    const words = ['infer', '--each', 'scans', '-o', path.join(disk ?? '', 'Out'), '--server', server.url];
-    const { code, stderr } = await cli.run(words);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /Error: .* free (there|in '.*'); free some space, then give the same command again: finished cases are kept\n/,
-    );
-    expect(readFileSync(path.join(disk ?? '', 'Out/cases.csv'), 'utf8')).not.toContain('failed');
-    expect(stderr).not.toContain('remote-app result');
-  }
-});
+test.skipIf(disk === null)(
+  'A full disk on this machine ends the command, which says how to continue',
+  async () => {
+    await using cli = await Cli.create();
+    await plant(cli.directory, { 'scans/a.nii': 'a' });
+    const archives = {
+      packed: zip([{ name: 'mask.nii', content: Buffer.alloc(3 << 20), deflated: true }]),
+      stored: zipOf({ 'mask.nii': Buffer.alloc(3 << 20) }),
+    };
+    for (const result of Object.values(archives)) {
+      await using server = await fakeService({ result });
+      const words = ['infer', '--each', 'scans', '-o', path.join(disk ?? '', 'Out'), '--server', server.url];
+      const { code, stderr } = await cli.run(words);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /Error: .* free (there|in '.*'); free some space, then give the same command again: finished cases are kept\n/,
+      );
+      expect(readFileSync(path.join(disk ?? '', 'Out/cases.csv'), 'utf8')).not.toContain('failed');
+      expect(stderr).not.toContain('remote-app result');
+    }
+  },
+);
 
 /** The answers of a proxy whose server is away, to some of the requests. */
 const away = (isAway: (url: string, number: number) => boolean) => {
@@ -415,7 +418,7 @@ const away = (isAway: (url: string, number: number) => boolean) => {
   };
 };
 
-test('A server that is away when it is asked about a job that it has just taken is waited for', async () => {
+test('The command waits for a server that is unreachable when asked about a job that it has just accepted', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   await using server = await fakeService({
@@ -429,7 +432,7 @@ test('A server that is away when it is asked about a job that it has just taken 
   expect(readFileSync(path.join(cli.directory, 'Out/cases.csv'), 'utf8')).toContain('a,done,,,3,');
 });
 
-test('A server that is away when it is asked about the app is waited for, since the key depends on the version', async () => {
+test('The command waits for a server that is unreachable when asked about the app, since the key depends on the version', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, { 'scans/a.nii': 'a' });
   const isAway = away((url, number) => url === '/repo_apps/tissue' && number === 2);
@@ -451,7 +454,7 @@ test('A server that is away when it is asked about the app is waited for, since 
   expect(record.app_version).toBe('v1');
 });
 
-test('A server that is full is waited for', async () => {
+test('The command waits for a full server', async () => {
   await using study = await Study.create(['one'], ['--max-jobs', '1']);
   study.close();
   await plant(study.cli.directory, { 'other.nii': 'other' });
@@ -466,7 +469,7 @@ test('A server that is full is waited for', async () => {
   expect(code, stderr).toBe(0);
 });
 
-test('A server that takes no jobs until it is restarted is waited for, and a note says so once', async () => {
+test('The command waits for a server that accepts no jobs until it is restarted, and a note says so once', async () => {
   await using study = await Study.create(['one', 'two'], ['--port', String(await freePort())]);
   expect((await study.cli.run(['drain'], study.env)).code).toBe(0);
   const running = study.cli.begin(study.words, study.env);
@@ -484,7 +487,7 @@ test('A server that takes no jobs until it is restarted is waited for, and a not
 describe('on a terminal of 40 columns', () => {
   const columns = 40;
 
-  test('On 40 columns names stay apart, a case whose turn has not come waits, and only the summary remains', async () => {
+  test('On 40 columns, names stay distinct, a case waits for its turn, and only the summary remains', async () => {
     await using study = await Study.create(['bad']);
     const named = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1_run-${run}_T1w`;
     await plant(study.at('bids'), { README: 'x', [`${named(1)}.nii`]: 'one', [`${named(2)}.nii`]: 'two' });
@@ -509,7 +512,7 @@ describe('on a terminal of 40 columns', () => {
     await terminal.shows(/submit again later$/);
   });
 
-  test('The reason of a wait is shown in full, once for all cases', async () => {
+  test('The reason for a wait is shown in full, once for all cases', async () => {
     await using study = await Study.create(['one', 'two'], ['--max-jobs', '1']);
     study.close();
     await plant(study.cli.directory, { 'other.nii': 'other' });
@@ -570,7 +573,7 @@ test('--force computes every case again, although the server still has the jobs 
   expect([...study.computed].sort()).toEqual(['one', 'one', 'two', 'two']);
 });
 
-test('A plain infer leaves a record beside its result', async () => {
+test('A plain infer leaves a record next to its result', async () => {
   await using study = await Study.create(['one']);
   const { code, stderr } = await study.cli.run(['infer', scan('sub-01'), '-o', 'Plain'], study.env);
   expect(code, stderr).toBe(0);
@@ -584,7 +587,7 @@ test('A plain infer leaves a record beside its result', async () => {
   });
 });
 
-test('A result that is fetched later has its record as well', async () => {
+test('A result that is fetched later also has its record', async () => {
   await using study = await Study.create(['one']);
   const sent = await study.cli.run(['infer', scan('sub-01'), '--detach'], study.env);
   expect(sent.code, sent.stderr).toBe(0);
@@ -598,7 +601,7 @@ test('A result that is fetched later has its record as well', async () => {
   expect(read('Later')).toMatchObject({ key, app_version, options, inputs, outputs, job_id: id });
 });
 
-test('What is noticed in an input, such as a missing slice, is in its record and in its row', async () => {
+test('A remark on an input, such as a missing slice, is in its record and in its row', async () => {
   await using study = await Study.create([]);
   const slices = Object.entries(dicomSeries(7, { description: 'T1' }, (image) => `bids/A/${image}.dcm`));
   await plant(study.cli.directory, Object.fromEntries(slices.filter(([name]) => name !== 'bids/A/4.dcm')));

@@ -77,7 +77,7 @@ const directoryOf = ({ files }: SourceSeries): string => path.dirname(files[0] ?
 const recordIn = (directory: string) =>
   JSON.parse(readFileSync(path.join(directory, 'remote-app-record.json'), 'utf8'));
 
-test('A converted result belongs to the study of its scan, has the names that the app gives, and lies beside the original', async () => {
+test('A converted result belongs to the study of its scan, has the names that the app gives, and is saved next to the original', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({ 'mask.nii.gz': { affine: source.affine, data: labels } });
   // A DICOM series contains only intensities.
@@ -146,7 +146,7 @@ const blocks = (from: number, to: number, value = 1) =>
 const namesIn = (directory: string): string[] =>
   recordIn(directory).outputs.map(({ name }: { name: string }) => name);
 
-test('Masks of single structures become one file with named segments, also when convert gets their directory', async () => {
+test('Masks of single structures become one file with named segments, even when convert gets their directory', async () => {
   const source = await writeSeries();
   const { affine } = source;
   const names = { ...terminology, 2: { name: 'Kidney left', color: '#0080ff' } };
@@ -295,7 +295,7 @@ test('A mask on another grid gets the nearest labels with a note, and --strict r
   expect(recordIn(at('Output-2')).conversion.problems).toHaveLength(1);
 });
 
-test('A mask that fits the scans of two people is put beside neither of them', async () => {
+test('A mask that fits the scans of two people is put next to neither of them', async () => {
   const source = await writeSeries();
   const other = await writeSeries({
     more: [element(0x0020000d, 'UI', '1.2.4'), element(0x0020000e, 'UI', '1.2.4.1')],
@@ -307,7 +307,7 @@ test('A mask that fits the scans of two people is put beside neither of them', a
   expect(readdirSync(at('Output'))).not.toContain('mask.seg.dcm');
 });
 
-test('Nothing is written for a mask without labels, which is no failure', async () => {
+test('Nothing is written for a mask without labels, and this is not a failure', async () => {
   const source = await writeSeries();
   const { run, at } = await withApp({
     'mask.nii.gz': { affine: source.affine, data: new Uint8Array(labels.length) },

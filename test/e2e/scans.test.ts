@@ -232,7 +232,7 @@ test('inputs lists what can be sent and what cannot, and a header with its voxel
   );
 });
 
-test('An app that asks for a segmentation gets that of a directory with images', async () => {
+test('An app that requires a segmentation gets the one in a directory with images', async () => {
   await using apps = await temporary();
   await plant(apps.path, echo);
   await using server = await TestServer.start({

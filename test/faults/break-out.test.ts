@@ -56,7 +56,7 @@ test.runIf(namespaces)('The app that tries to break out attacks only what its pl
   expect(readdirSync(path.join(root.path, 'job'))).toContain('exit.json.reserved');
 });
 
-test.runIf(namespaces)('Without its own namespaces the harness skips the attacks and says so', async () => {
+test.runIf(namespaces)('Without its own namespaces, the harness skips the attacks and says so', async () => {
   await using root = await temporary();
   writeFileSync(path.join(root.path, 'unshare'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
   const harness = [process.execPath, faults('run.mjs'), '--rounds', '0.1', '--only', 'break-out'];

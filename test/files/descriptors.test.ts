@@ -92,7 +92,7 @@ const refused: [string, Use][] = [
 test.each([
   ...used.map((each) => [...each, 'done'] as const),
   ...refused.map((each) => [...each, 'failed'] as const),
-])('Leaves nothing open: %s', async (_, use, outcome) => {
+])('No descriptor is left open: %s', async (_, use, outcome) => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { a: 'text\n', linked: 'x', 'b.json': '{}', 'directory/b': 'x' });

@@ -26,7 +26,7 @@ describe('a directory', () => {
     expect(statSync(path.join(directory.path, 'real', 'below')).isDirectory()).toBe(true);
   });
 
-  test("A directory that cannot be made fails with the system's error", async () => {
+  test("A directory that cannot be created fails with the system's error", async () => {
     await using directory = await temporary();
     await plant(directory.path, { file: '' });
     symlinkSync('nowhere', path.join(directory.path, 'dangling'));
@@ -39,14 +39,14 @@ describe('a directory', () => {
 
   // Node's own `recursive` never returns here.
   test.skipIf(process.platform !== 'linux').each(['/proc/remote-app', '/proc/remote-app/a/b'])(
-    'A directory that cannot be made in a file system of the kernel fails and does not hang: %s',
+    'A directory that cannot be created in a kernel file system fails and does not hang: %s',
     (target) => {
       expect(() => makeDirectory(target)).toThrow('ENOENT');
     },
   );
 });
 
-test('Directories of a name are left out of the files below, however deep they are', async () => {
+test('Excluded directories are omitted from a listing at any depth', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a/b/c': '', 'a/node_modules/d': '', 'node_modules/e/f': '', g: '' });
   const namesOf = (files: ReturnType<typeof filesBelow>) => files.map(({ name }) => name).sort();
@@ -57,7 +57,7 @@ test('Directories of a name are left out of the files below, however deep they a
   expect(namesOf(filesBelow(directory.path))).toEqual(['c', 'd', 'f', 'g']);
 });
 
-test('A real directory is told from a link to one, and what cannot be listed has no names', async () => {
+test('A real directory is distinguished from a link to one, and a directory that cannot be listed has no names', async () => {
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   await plant(directory.path, { 'real/a': '', 'real/b': '', file: '' });
@@ -67,7 +67,7 @@ test('A real directory is told from a link to one, and what cannot be listed has
   expect([namesIn(at('file')), namesIn(at('missing'))]).toEqual([[], []]);
 });
 
-test('A tree is walked level by level in the order of names, through links, each directory once', async () => {
+test('A tree is walked level by level in name order and through links, visiting each directory once', async () => {
   await using directory = await temporary();
   await plant(directory.path, {
     'b/deep/file': '',

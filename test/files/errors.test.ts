@@ -16,7 +16,7 @@ import { plant, temporary } from '../support/temporary.js';
 const systemError = (name: keyof typeof constants.errno, code: string = name) =>
   Object.assign(new Error(`${code}, open '/secret'`), { code, errno: -constants.errno[name] });
 
-test('A disk is full when its bytes or inodes are used up, or the quota of its user', () => {
+test("A disk is full when its bytes, its inodes or the user's quota are exhausted", () => {
   expect(isDiskFull(systemError('ENOSPC'))).toBe(true);
   // libuv does not know this one.
   const quota = systemError('EDQUOT', 'Unknown system error -122');
@@ -35,11 +35,11 @@ test.each<[unknown, string]>([
   [systemError('ESTALE', 'Unknown system error -116'), 'the system refused it (ESTALE)'],
   [new Error('it is longer than 64 KiB'), 'it is longer than 64 KiB'],
   ['a text', 'a text'],
-])('A fault is told without a path: %s', (cause, expected) => {
+])('A fault is described without a path: %s', (cause, expected) => {
   expect(faultWithoutPath(cause)).toBe(expected);
 });
 
-test('A full disk with inodes left lacks bytes alone, wherever it is asked', async () => {
+test('A full disk with free inodes lacks only bytes, for any path on it', async () => {
   await using directory = await temporary();
   const below = path.join(directory.path, 'a', 'b');
   const { files, ffree } = statfsSync(directory.path);
@@ -50,7 +50,7 @@ test('A full disk with inodes left lacks bytes alone, wherever it is asked', asy
   expect(faultWithoutPath(systemError('ENOSPC'), below)).toBe('no space left on device (ENOSPC)');
 });
 
-test('Only what is certainly not there is gone', async () => {
+test('Only a file that certainly does not exist is reported as gone', async () => {
   await using directory = await temporary();
   await plant(directory.path, { file: '' });
   // What cannot be looked at may be there.

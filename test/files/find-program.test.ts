@@ -6,7 +6,7 @@ import { isOnPath, startError } from '../../src/files/find-program.js';
 import { findProgram, lockPath } from '../../src/files/index.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('A program is found in the directories of PATH that are absolute, and in no other', async () => {
+test('A program is searched for only in the absolute directories of PATH', async () => {
   await using directory = await temporary();
   const at = (name: string) => path.join(directory.path, name);
   const program = at('engine');
@@ -25,7 +25,7 @@ test('A program is found in the directories of PATH that are absolute, and in no
   expect(findProgram(at('second/engine'), '')).toBeUndefined();
 });
 
-test('A program that lies nowhere on PATH is missing, whatever the system said', async () => {
+test('A program that is not on PATH is reported as missing, whatever error the system returned', async () => {
   await using directory = await temporary();
   await writeFile(path.join(directory.path, 'engine'), '', { mode: 0o644 });
   const refused = Object.assign(new Error('spawn EACCES'), { code: 'EACCES' });
@@ -43,20 +43,23 @@ test('A program that lies nowhere on PATH is missing, whatever the system said',
   });
 });
 
-test.skipIf(!existsSync('/usr/bin/flock'))('A lock is found if a service manager sets no PATH', async () => {
-  await using root = await temporary();
-  await plant(root.path, { file: '' });
-  const before = process.env.PATH;
-  delete process.env.PATH;
-  try {
-    const lock = () => lockPath(path.join(root.path, 'file'), constants.O_RDONLY);
-    for (let time = 0; time < 2; time += 1) {
-      const locked = lock();
-      expect(locked).toEqual({ descriptor: expect.any(Number) });
-      expect(lock()).toBe('taken');
-      if (typeof locked === 'object' && 'descriptor' in locked) closeSync(locked.descriptor);
+test.skipIf(!existsSync('/usr/bin/flock'))(
+  'The flock program is found even if a service manager sets no PATH',
+  async () => {
+    await using root = await temporary();
+    await plant(root.path, { file: '' });
+    const before = process.env.PATH;
+    delete process.env.PATH;
+    try {
+      const lock = () => lockPath(path.join(root.path, 'file'), constants.O_RDONLY);
+      for (let time = 0; time < 2; time += 1) {
+        const locked = lock();
+        expect(locked).toEqual({ descriptor: expect.any(Number) });
+        expect(lock()).toBe('taken');
+        if (typeof locked === 'object' && 'descriptor' in locked) closeSync(locked.descriptor);
+      }
+    } finally {
+      process.env.PATH = before;
     }
-  } finally {
-    process.env.PATH = before;
-  }
-});
+  },
+);

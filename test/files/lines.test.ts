@@ -18,26 +18,29 @@ import { temporary } from '../support/temporary.js';
 const disk = smallDisk(1);
 
 // Not every machine allows mounting.
-test.skipIf(disk === null)('A full disk takes no part of what does not fit, and later the next', () => {
-  const file = path.join(disk ?? '', 'lines');
-  const descriptor = openSync(file, 'a');
-  try {
-    appendWhole(descriptor, Buffer.from('first\n'));
-    const filler = path.join(disk ?? '', 'filler');
-    const { bavail, bsize } = statfsSync(disk ?? '');
-    writeFileSync(filler, Buffer.alloc((bavail - 1) * bsize));
-    const large = Buffer.alloc(1 << 18, 'x');
-    expect(() => appendWhole(descriptor, large)).toThrow(/ENOSPC/);
-    expect(readFileSync(file, 'utf8')).toBe('first\n');
-    rmSync(filler);
-    appendWhole(descriptor, Buffer.from('last\n'));
-    expect(readFileSync(file, 'utf8')).toBe('first\nlast\n');
-  } finally {
-    closeSync(descriptor);
-  }
-});
+test.skipIf(disk === null)(
+  'A full disk accepts no partial line, and accepts the next line once there is space',
+  () => {
+    const file = path.join(disk ?? '', 'lines');
+    const descriptor = openSync(file, 'a');
+    try {
+      appendWhole(descriptor, Buffer.from('first\n'));
+      const filler = path.join(disk ?? '', 'filler');
+      const { bavail, bsize } = statfsSync(disk ?? '');
+      writeFileSync(filler, Buffer.alloc((bavail - 1) * bsize));
+      const large = Buffer.alloc(1 << 18, 'x');
+      expect(() => appendWhole(descriptor, large)).toThrow(/ENOSPC/);
+      expect(readFileSync(file, 'utf8')).toBe('first\n');
+      rmSync(filler);
+      appendWhole(descriptor, Buffer.from('last\n'));
+      expect(readFileSync(file, 'utf8')).toBe('first\nlast\n');
+    } finally {
+      closeSync(descriptor);
+    }
+  },
+);
 
-test('Only a regular file has lines, and nothing blocks', async () => {
+test('Only a regular file can be read as lines, and other files do not block', async () => {
   await using directory = await temporary();
   const name = (each: string) => path.join(directory.path, each);
   mkdirSync(name('directory'));

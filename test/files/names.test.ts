@@ -28,7 +28,7 @@ test.each([
   ['auxiliary', 'auxiliary'],
   ['com', 'com'],
   ['my.aux', 'my.aux'],
-])('Windows has %s as %s', (name, expected) => {
+])('The name %s becomes %s on Windows', (name, expected) => {
   expect(windowsName(name)).toBe(expected);
 });
 
@@ -45,11 +45,11 @@ test.each<[string, string[], string]>([
   // A character is not split: é has two bytes.
   [`${'é'.repeat(130)}.nii`, [], `${'é'.repeat(125)}.nii`],
   [`a.${'s'.repeat(100)}`, [], `a.${'s'.repeat(63)}`],
-])('A file %s beside %j gets a free name', (name, taken, expected) => {
+])('A file named %s gets a free name beside %j', (name, taken, expected) => {
   expect(freeName(name, new Map(), (each) => taken.includes(each))).toBe(expected);
 });
 
-test('Many files of one name are numbered one after the other, each asked for once', () => {
+test('Many files with the same name are numbered consecutively, and each number is tried once', () => {
   const counts = new Map<string, number>();
   const asked: string[] = [];
   const next = (name: string) => freeName(name, counts, (each) => asked.push(each) < 0);
@@ -83,7 +83,7 @@ test.each<[string, boolean, boolean]>([
   expect([isSafeName(name, 'linux'), isSafeName(name, 'win32')]).toEqual([onLinux, onWindows]);
 });
 
-test('Names that some file systems take for one have one key', () => {
+test('Names that some file systems treat as equal have the same key', () => {
   expect(foldedName('Ré.NII')).toBe(foldedName('re\u0301.nii'));
   expect(foldedName('a')).not.toBe(foldedName('b'));
 });
@@ -95,11 +95,11 @@ test.each([
   ['~bob/scans', '~bob/scans'],
   ['scans/~', 'scans/~'],
   ['/a/~/b', '/a/~/b'],
-])('%s is %s in a home', (given, expected) => {
+])('The path %s expands to %s for a given home directory', (given, expected) => {
   expect(expandHome(given, '/home/ana')).toBe(expected);
 });
 
-test("The home of another user is told from one's own and from a directory of that name", async () => {
+test("The home of another user is distinguished from one's own and from a directory with that name", async () => {
   await using directory = await temporary();
   const given = ['~bob/scans', '~_b.o-b/x', '~/scans', '~bob', 'a/~bob/x', '~1/x', '/~bob/x'];
   expect(given.filter(isOfAnotherHome)).toEqual(['~bob/scans', '~_b.o-b/x']);
@@ -145,6 +145,6 @@ test.each<[string[], string[]]>([
     ['a', 'b'],
   ],
   [['only'], ['']],
-])('%j are told apart by the parts %j, in which numbers are whole', (texts, parts) => {
+])('The texts %j are distinguished by the parts %j, and numbers in them are not split', (texts, parts) => {
   expect(differingParts(texts)).toEqual(parts);
 });

@@ -24,7 +24,7 @@ describe('a file that another program has open for a moment', () => {
     },
   );
 
-  test('A move to the place of a directory, which Windows always refuses, is tried once', async () => {
+  test('Moving a file onto a directory, which Windows always refuses, is tried once', async () => {
     await using root = await temporary();
     using _ = imitate('win32');
     let attempts = 0;
@@ -37,22 +37,25 @@ describe('a file that another program has open for a moment', () => {
   });
 });
 
-describe('the names in a directory', () => {
-  test('The names in a directory are not synced on Windows, which cannot open a directory', async () => {
+describe('syncing a directory', () => {
+  test('A directory is not synced on Windows, which cannot open one', async () => {
     using _ = imitate('win32');
     expect(() => syncDirectorySync('/no/such/directory')).not.toThrow();
     await syncDirectory('/no/such/directory');
   });
 
-  test.runIf(existsSync('/proc/self/fdinfo'))('It is no error if a file system syncs no names', async () => {
-    expect(() => syncDirectorySync('/proc/self')).not.toThrow();
-    expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
-    await syncDirectory('/proc/self');
-    await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
-  });
+  test.runIf(existsSync('/proc/self/fdinfo'))(
+    'A file system that cannot sync directories causes no error',
+    async () => {
+      expect(() => syncDirectorySync('/proc/self')).not.toThrow();
+      expect(() => syncDirectorySync('/no/such/directory')).toThrow('ENOENT');
+      await syncDirectory('/proc/self');
+      await expect(syncDirectory('/no/such/directory')).rejects.toThrow('ENOENT');
+    },
+  );
 
   test.each(['win32', 'darwin', 'linux'] as const)(
-    'The names in a directory get a JSON file on %s',
+    'A JSON file is saved on %s, whether or not directories can be synced',
     async (platform) => {
       await using root = await temporary();
       const file = path.join(root.path, 'profiles.json');
@@ -65,12 +68,15 @@ describe('the names in a directory', () => {
   );
 });
 
-test.runIf(process.platform === 'linux')('A file is opened for writing to be synced on Windows', async () => {
-  await syncFile(process.execPath);
-  using _ = imitate('win32');
-  // Linux opens no program for writing that runs.
-  await expect(syncFile(process.execPath)).rejects.toThrow('ETXTBSY');
-});
+test.runIf(process.platform === 'linux')(
+  'On Windows, a file is opened for writing in order to sync it',
+  async () => {
+    await syncFile(process.execPath);
+    using _ = imitate('win32');
+    // Linux opens no program for writing that runs.
+    await expect(syncFile(process.execPath)).rejects.toThrow('ETXTBSY');
+  },
+);
 
 test('A text file may be what PowerShell writes: UTF-16, or UTF-8 with a byte order mark', async () => {
   await using root = await temporary();

@@ -7,7 +7,7 @@ import { plant, temporary } from '../support/temporary.js';
 
 const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = constants;
 
-test('What a job put in the place of a file of ours is neither read nor written', async () => {
+test("A file that a job planted in place of one of the server's own is neither read nor written", async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { file: 'text', other: 'secret', 'directory/file': 'text' });
@@ -48,7 +48,7 @@ test('What a job put in the place of a file of ours is neither read nor written'
   expect(opened('missing', O_RDONLY)).toMatch(/^ENOENT: /);
 });
 
-test('A file of ours is made for this user alone', async () => {
+test('A file of the server is readable only by its own user', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'file');
   const descriptor = openOwnFile(file, O_WRONLY | O_CREAT | O_EXCL);
@@ -57,7 +57,7 @@ test('A file of ours is made for this user alone', async () => {
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['text', 0o600]);
 });
 
-test('A file of ours is read up to a size, and with another name only where that is allowed', async () => {
+test('A file of the server is read up to a size limit, and with a second hard link only where allowed', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { four: 'text', five: 'texts', first: 'text' });

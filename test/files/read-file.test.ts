@@ -6,7 +6,7 @@ import { hashFile } from '../../src/files/hash-file.js';
 import { firstBytes, readScriptStart, readSmallFile } from '../../src/files/read-file.js';
 import { plant, temporary } from '../support/temporary.js';
 
-test('The first bytes are those of regular files', async () => {
+test('Only regular files have first bytes', async () => {
   await using root = await temporary();
   await plant(root.path, { file: 'abcdef', empty: '', 'directory/': '' });
   execFileSync('mkfifo', [path.join(root.path, 'fifo')]);
@@ -27,13 +27,13 @@ test.each<[string, string[]]>([
   ['#!/bin/sh', ['/bin/sh']],
   ['echo #!/bin/sh\n', []],
   ['\n#!/bin/sh\n', []],
-])('The words of the first line of %j are %j', async (text, shebang) => {
+])('The script %j has the shebang words %j', async (text, shebang) => {
   await using root = await temporary();
   await plant(root.path, { script: text });
   expect(readScriptStart(path.join(root.path, 'script'))).toEqual({ shebang, text });
 });
 
-test('A small file has up to 64 KiB, or as many bytes as are asked for', async () => {
+test('A small file is read up to 64 KiB, or up to the requested number of bytes', async () => {
   await using root = await temporary();
   // Each piece that is read differs.
   const text = Array.from({ length: 16 * 1024 }, (_, index) => `${index}`.padStart(4, ' '))
@@ -52,7 +52,7 @@ test('A small file has up to 64 KiB, or as many bytes as are asked for', async (
   expect(read('missing')).toThrow('ENOENT');
 });
 
-test('A file is hashed whole', async () => {
+test('A file is hashed from its first byte to its last', async () => {
   await using root = await temporary();
   const mebibyte = 1 << 20;
   const bytes = Buffer.concat([Buffer.alloc(mebibyte, 1), Buffer.alloc(mebibyte, 2), Buffer.alloc(5, 3)]);

@@ -25,7 +25,7 @@ test('A walk visits each directory before those in it, in the order of names, an
   ]);
 });
 
-test('A walk through a mesh of links ends, and visits each directory once', async () => {
+test('A walk through circular links terminates, and visits each directory once', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 30 }, (_, at) => `d${at}`);
   for (const name of names) mkdirSync(path.join(root.path, name));
@@ -35,7 +35,7 @@ test('A walk through a mesh of links ends, and visits each directory once', asyn
   expect(await walk(root.path, { followsLinks: true })).toHaveLength(31);
 });
 
-test('A walk leaves out the directories that it may not enter, and stops at its limit', async () => {
+test('A walk skips directories that it may not enter, and stops at its limit', async () => {
   await using root = await temporary();
   await plant(root.path, { 'a/x': '', 'b/y': '', 'c/z': '' });
   expect(await walk(root.path, { enters: ({ name }) => name.toString() !== 'b' })).toEqual([

@@ -29,7 +29,7 @@ import { plant, temporary } from '../support/temporary.js';
 
 const modeOf = (file: string) => statSync(file).mode & 0o777;
 
-test('A file is replaced whole, for this user alone unless another mode is asked for', async () => {
+test('A file is replaced as a whole, and is readable only by the current user unless another mode is requested', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { old: 'a longer text' });
@@ -53,7 +53,7 @@ test('A file is replaced whole, for this user alone unless another mode is asked
   ]);
 });
 
-test('A file that cannot be placed leaves nothing beside it', async () => {
+test('A file that cannot be moved into place leaves no temporary file behind', async () => {
   await using root = await temporary();
   await plant(root.path, { 'taken/file': '' });
   expect(() => writeTextFile(path.join(root.path, 'taken'), 'text')).toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
@@ -62,7 +62,7 @@ test('A file that cannot be placed leaves nothing beside it', async () => {
   expect(() => writeTextFile(path.join(root.path, 'missing', 'file'), 'text')).toThrow('ENOENT');
 });
 
-test('A link of the temporary name is not written through', async () => {
+test('A link with the name of the temporary file is not written through', async () => {
   await using root = await temporary();
   await plant(root.path, { secret: 'secret' });
   symlinkSync('secret', path.join(root.path, `file.${process.pid}.partial`));
@@ -72,7 +72,7 @@ test('A link of the temporary name is not written through', async () => {
   expect(readdirSync(root.path)).toEqual(['file', 'secret']);
 });
 
-test('What a killed process left of a file is removed, and nothing else', async () => {
+test('A partial file left by a killed process is removed, and nothing else', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'a.json': '',
@@ -108,7 +108,7 @@ test('A JSON file is saved and read; a missing one is undefined, and a broken on
   expect(readdirSync(root.path)).toEqual(['broken.json', 'kept.json', 'unkept.json']);
 });
 
-test('An edited file is made for this user alone, and keeps its mode only where that is asked for', async () => {
+test('An edited file is readable only by the current user, and keeps its mode only on request', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   const given: unknown[] = [];
@@ -131,7 +131,7 @@ test('An edited file is made for this user alone, and keeps its mode only where 
   expect(given).toEqual([null, file, file]);
 });
 
-test('Of a link the file is edited, and an edit that fails changes nothing', async () => {
+test('Editing a link edits its target, and a failed edit changes nothing', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, { 'real/a.json': '1' });
@@ -175,7 +175,7 @@ test('A file that another command makes at the same time is edited, and not over
   ]);
 });
 
-test('A file is locked while it is edited, and free again after an edit that failed', async () => {
+test('A file is locked while it is edited, and unlocked after a failed edit', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   writeJsonFile(file, 1);
@@ -201,7 +201,7 @@ test('A file is locked while it is edited, and free again after an edit that fai
   expect(inside).toBe('locked');
 });
 
-test('Reserved space has its size and text, is used once, and can be given back', async () => {
+test('Reserved space has the given size and text, is used once, and can be released', async () => {
   await using root = await temporary();
   const file = path.join(root.path, 'a.json');
   const reserved = `${file}.reserved`;

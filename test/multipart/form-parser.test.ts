@@ -103,7 +103,7 @@ describe('the contents of parts', () => {
     }
   });
 
-  test('The contents of parts are as long as their parts say, even if an end of a part is in them', async () => {
+  test('The contents of parts are as long as their parts state, even if they contain a boundary', async () => {
     const next = numbers(11);
     for (let round = 0; round < 1500; round += 1) {
       const parts = Array.from({ length: 1 + next(3) }, () => {
@@ -141,7 +141,7 @@ describe('the contents of parts', () => {
     },
   );
 
-  test('The contents of parts are passed on in large pieces, also carriage returns', async () => {
+  test('The contents of parts are passed on in large pieces, including carriage returns', async () => {
     const part = '\r'.repeat(100_000) + '\r\n--XbY'.repeat(10_000);
     const body = form([part]);
     const { parts, taken } = await contents([body.subarray(0, 50_000), body.subarray(50_000)]);
@@ -149,7 +149,7 @@ describe('the contents of parts', () => {
     expect(taken).toBeLessThan(30);
   });
 
-  test('The contents of parts need a whole last boundary', async () => {
+  test('The contents of parts require a complete last boundary', async () => {
     const body = form(['a']);
     expect(body.toString().endsWith('--\r\n')).toBe(true);
     expect((await contents([body.subarray(0, -2)])).parts).toEqual(['a']);
@@ -158,7 +158,7 @@ describe('the contents of parts', () => {
       await expect(contents([cut])).rejects.toThrow('The body ended before the form was complete');
   });
 
-  test('The contents of parts are held back until what came before is taken', async () => {
+  test('The contents of parts are held back until earlier contents are consumed', async () => {
     let free = () => {};
     const taken: string[] = [];
     const parser = new FormParser(boundary, {

@@ -61,7 +61,7 @@ test('A receiver gets each part from its headers to its end, one after another, 
   ]);
 });
 
-test('A destroyed parser takes no more parts', async () => {
+test('A destroyed parser accepts no more parts', async () => {
   let begun = 0;
   const parser = new FormParser('Xb', {
     onProgress: () => {},
@@ -83,7 +83,7 @@ describe('the headers of a part', () => {
     `--Xb\r\n${headers.map((each) => `${each}\r\n`).join('')}\r\nx\r\n--Xb--`;
   const numbered = (count: number) => Array.from({ length: count }, (_, at) => `H${at}: ${at}`);
 
-  test('The headers of a part are at most 32', async () => {
+  test('A part has at most 32 headers', async () => {
     const [headers] = await withoutProgress(withHeaders(numbered(32)));
     expect(headers).toMatchObject({ h0: '0', h31: '31' });
     expect(await withoutProgress(withHeaders(numbered(33)))).toEqual([
@@ -91,7 +91,7 @@ describe('the headers of a part', () => {
     ]);
   });
 
-  test('The headers of a part have at most 16384 bytes together, whether their end has come or not', async () => {
+  test('The headers of a part have at most 16384 bytes in total, whether their end has arrived or not', async () => {
     // With the line break before them.
     const longest = `A: ${'b'.repeat((16 << 10) - 5)}`;
     expect(await withoutProgress(withHeaders([longest]))).toEqual([{ a: longest.slice(3) }, 'x', 'end']);

@@ -52,7 +52,7 @@ describe('the names of a part', () => {
     expect(read(header)).toEqual({ field, file, size: null });
   });
 
-  test.for(['form-data; =x; name=inputs', 'form-data', '', ';;;'])('No name is in: %s', (header) => {
+  test.for(['form-data; =x; name=inputs', 'form-data', '', ';;;'])('No name is found in: %s', (header) => {
     expect(() => read(header)).toThrow('A part of the form has no name');
   });
 

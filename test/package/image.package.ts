@@ -22,7 +22,7 @@ exec sleep infinity
 
 const missing = lacks('podman', 'root');
 
-test.skipIf(missing)('The image runs jobs in sandboxes, and survives its death', async (context) => {
+test.skipIf(missing)('The image runs jobs in sandboxes, and recovers after it is killed', async (context) => {
   const release = releaseRoot('trixie');
   if ('problem' in release) return context.skip(`there is no Debian 13 here: ${release.problem}`);
   await using machine = await DebianRoot.create(engine, ['--ipc']);

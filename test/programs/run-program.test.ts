@@ -42,18 +42,18 @@ describe('a program', () => {
     expect((await sh('cat')).stdout).toBe('');
   });
 
-  test('A program that does not read its input, or is ended by a signal, ends as it does', async () => {
+  test('A program that does not read its input, or is ended by a signal, reports how it ended', async () => {
     const input = 'x'.repeat(1_000_000);
     expect(await sh('exec 0<&-', { input })).toMatchObject({ exitCode: 0, endedFor: null });
     expect(await sh('kill -s SEGV $$')).toMatchObject({ exitCode: null, signal: 'SIGSEGV', endedFor: null });
   });
 
-  test('A program that cannot be started gives the error of the system', async () => {
+  test('A program that cannot be started reports the error of the system', async () => {
     await expect(runProgram(['no-such-program'], usual)).rejects.toMatchObject({ code: 'ENOENT' });
     await expect(runProgram(['/etc/passwd'], usual)).rejects.toMatchObject({ code: 'EACCES' });
   });
 
-  test('A program that lies nowhere is missing, whatever else PATH has', async () => {
+  test('A program that cannot be found is reported as missing, whatever else PATH contains', async () => {
     await using root = await temporary();
     // The system says EACCES of both.
     mkdirSync(path.join(root.path, 'program'));
@@ -72,7 +72,7 @@ describe('a program', () => {
     expect(execFileSync(program, words, { encoding: 'utf8' })).toBe('ENOENT\n');
   });
 
-  test('A program that prints in two streams may be kept in one text', async () => {
+  test('The two output streams of a program can be merged into one text', async () => {
     const { stdout, stderr } = await sh('echo 1; echo 2 >&2', { output: 'merged' });
     expect([stdout.split('\n').sort(), stderr]).toEqual([['', '1', '2'], '']);
   });
@@ -92,7 +92,7 @@ describe('a program that prints much', () => {
 });
 
 describe('a program that does not end', () => {
-  test('A program that does not end is asked to end with its whole group when its time is up', async () => {
+  test('A program that does not end is asked to end, with its whole group, when its time is up', async () => {
     const { environment, gone } = marked();
     const script = 'trap "echo asked; exit 5" TERM; sleep 600 & wait';
     expect(await sh(script, { environment, limit: 300 })).toMatchObject({
@@ -104,7 +104,7 @@ describe('a program that does not end', () => {
     await gone();
   });
 
-  test('A program that does not end is killed with its whole group where it does not listen', async () => {
+  test('A program that does not end is killed with its whole group if it ignores the request', async () => {
     const { environment, gone } = marked();
     const script = 'trap "" TERM; sleep 600 & sleep 600; sleep 600';
     expect(await sh(script, { environment, limit: 300 })).toMatchObject({
@@ -125,7 +125,7 @@ describe('a program that does not end', () => {
     expect(await sh('sleep 600', { stop: stop.signal })).toMatchObject({ endedFor: 'stop' });
   });
 
-  test('A program that does not end not even when it is killed is left behind, and known to be there', async () => {
+  test('A program that does not end even when it is killed is left behind and reported', async () => {
     const tried: string[] = [];
     const end = await sh('sleep 600', { limit: 100, killGroup: (_, signal) => tried.push(signal) });
     expect(end).toMatchObject({ exitCode: null, signal: null, endedFor: 'limit' });
@@ -135,8 +135,8 @@ describe('a program that does not end', () => {
   });
 });
 
-describe('what a program leaves behind', () => {
-  test('What a program leaves behind is ended with it, also where it holds a pipe open', async () => {
+describe('processes left behind by a program', () => {
+  test('A process that a program leaves behind is ended with it, even if it holds a pipe open', async () => {
     for (const redirected of ['', '>/dev/null 2>&1']) {
       const { environment, gone } = marked();
       const end = await sh(`sleep 600 ${redirected} & echo said`, { environment });
@@ -145,7 +145,7 @@ describe('what a program leaves behind', () => {
     }
   });
 
-  test('What a program leaves behind outside of its group does not delay its end', async () => {
+  test('A process outside of the group of a program does not delay its end', async () => {
     const { environment, left } = marked();
     const end = await sh('setsid sleep 600 & echo said', { environment });
     expect(end).toMatchObject({ stdout: 'said\n', exitCode: 0 });

@@ -132,7 +132,7 @@ test.skipIf(lacks('python3', 'openssl'))(
   },
 );
 
-test('The Python client has the version of the rest', () => {
+test('The Python client has the same version as the rest', () => {
   const { version } = JSON.parse(readFileSync(here('../../package.json'), 'utf8')) as { version: string };
   expect(readFileSync(client, 'utf8')).toContain(`\n__version__ = "${version}"\n`);
   const recipe = readFileSync(new URL('../../packaging/conda/recipe.yaml', import.meta.url), 'utf8');

@@ -3,7 +3,7 @@ import { AnswerReader } from '../../src/runner/worker-process.js';
 
 const done = { kind: 'done', job: 'a', exitCode: 3, isLast: false };
 
-test('Answers of a worker are complete with their newline, in whatever pieces they come', () => {
+test("A worker's answers are complete at their newline, however they are split", () => {
   const reader = new AnswerReader();
   const push = (text: string) => [...reader.push(Buffer.from(text))];
   expect(push('{"ready": true}\n{"job": "a", "exit')).toEqual([{ kind: 'ready' }]);

@@ -23,7 +23,7 @@ describe('an output', () => {
     ['', []],
     ['é🧠\u2028x\n', ['é🧠\u2028x']],
   ] as [string, string[]][])(
-    'An output is cut into lines, wherever its pieces end: %o',
+    'An output is split into lines regardless of how it arrives: %o',
     ([text, expected]) => {
       const bytes = Buffer.from(text);
       expect(lines(text)).toEqual(expected);
@@ -31,7 +31,7 @@ describe('an output', () => {
     },
   );
 
-  test('An output ends a line at a lone carriage return after a pause; a line feed after that ends nothing', () => {
+  test('An output line ends at a lone carriage return after a pause, and a following line feed ends nothing', () => {
     const splitter = new LineSplitter();
     expect([splitter.push(Buffer.from('1\r2\r')), splitter.pause(), splitter.pause()]).toEqual([
       [{ text: '1', isRedraw: true }],
@@ -50,7 +50,7 @@ describe('an output', () => {
     expect(lines(Uint8Array.of(0x41, 0xe2, 0x82))).toEqual(['A\ufffd']);
   });
 
-  test('An output is held in memory for at most one line', () => {
+  test('An output keeps at most one line in memory', () => {
     const splitter = new LineSplitter();
     const chunk = Buffer.alloc(maxLineLength, 'x');
     for (let count = 1; count < 5; count += 1) {

@@ -53,7 +53,7 @@ describe('a log', () => {
     expect(head.length + missing + tail.length).toBe(all.length);
   });
 
-  test('A log keeps a line after its limit for the end, even a short one that would fit', async () => {
+  test('A log reserves lines beyond its limit for the end, even a short one that would fit', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'log');
     const log = new LogFile(file, 20);

@@ -25,7 +25,7 @@ const hardWords = [
   ...Array.from({ length: 0x7ff }, (_, index) => `x${String.fromCodePoint(index + 1)}y`),
 ];
 
-describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes', () => {
+describe.runIf(sandbox)('a sandboxed command with more words than bwrap accepts', () => {
   /** A job of a command in the sandbox of this machine. Its app would be what lies in `root`. */
   async function jobOf(command: readonly string[], root: string): Promise<RunnerJob> {
     const [input, output, workspace, temporary] = ['input', 'output', 'workspace', 'temporary'].map(
@@ -50,7 +50,7 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
 
   const many = Array.from({ length: 20_000 }, (_, index) => `/data/Input/file ${index}.nii.gz`);
 
-  test('A command in a sandbox with more words than bwrap takes gets every word as it is, and ends with its own exit code', async () => {
+  test('A sandboxed command with more words than bwrap accepts gets every word unchanged, and ends with its own exit code', async () => {
     await using root = await temporary();
     const words = [...hardWords, ...many];
     const program =
@@ -61,13 +61,13 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
     expect(JSON.parse(readFileSync(path.join(root.path, 'workspace', 'words'), 'utf8'))).toEqual(words);
   });
 
-  test('A command in a sandbox with more words than bwrap takes ends with its own signal', async () => {
+  test('A sandboxed command with more words than bwrap accepts ends with its own signal', async () => {
     await using root = await temporary();
     await using job = await jobOf(['sh', '-c', 'kill -SEGV $$', 'sh', ...many], root.path);
     expect(await job.run()).toMatchObject({ exitCode: null, signal: 'SIGSEGV', error: null });
   });
 
-  test('A command in a sandbox with more words than bwrap takes gets the signal that stops it, and ends as it does then', async () => {
+  test('A sandboxed command with more words than bwrap accepts receives the stop signal, and ends as its handler decides', async () => {
     await using root = await temporary();
     const script = 'trap "exit 4" TERM; echo begin; while :; do sleep 0.02; done';
     await using job = await jobOf(['sh', '-c', script, 'sh', ...many], root.path);
@@ -85,7 +85,7 @@ describe.runIf(sandbox)('a command in a sandbox with more words than bwrap takes
     ['also what bwrap would get', Array(Math.ceil(most / 200)).fill('x'.repeat(200))],
     ['one of its words', [...many, 'x'.repeat(128 << 10)]],
   ] as [string, string[]][])(
-    'A command in a sandbox with more words than bwrap takes says so where the system does not take its length: %s',
+    'A sandboxed command with more words than bwrap accepts reports that it is too long for the system: %s',
     async ([, words]) => {
       await using root = await temporary();
       await using job = await jobOf(['true', ...words], root.path);

@@ -55,7 +55,7 @@ test.each([
   ['{"exit-code":0}', 0],
   ['{ "child-pid": 7 }\n', undefined],
   ['', undefined],
-])('Of the report %j of a sandbox the exit code is %j', async (report, code) => {
+])('The sandbox report %j means exit code %j', async (report, code) => {
   const stream = new PassThrough();
   const status = readStatusOf(stream);
   for (const character of report) stream.write(character);
@@ -66,7 +66,7 @@ test.each([
 const fault = (code: string) =>
   Object.assign(new Error(`spawn /opt/app/run ${code}`), { code, errno: -13, syscall: 'spawn' });
 
-test('Why a program could not be started is told without its place', () => {
+test('The error of a program that cannot be started does not contain its path', () => {
   const command = ['/opt/app/run', 'a', 'b'];
   const why = (code: string) => startFault({ command }, fault(code));
   expect(why('ENOENT')).toBe("Cannot start 'run': there is no such program on the server");
@@ -81,7 +81,7 @@ test('Why a program could not be started is told without its place', () => {
   );
 });
 
-test('A program gets the variables that it may have, its own, and the mark of its job', async () => {
+test('A program gets the variables that are passed on, its own, and the marker of its job', async () => {
   const directory = await place();
   vi.stubEnv('GIVEN', 'given');
   vi.stubEnv('SECRET', 'secret');
@@ -105,7 +105,7 @@ test('A program gets the variables that it may have, its own, and the mark of it
   ).toEqual(['', 'BOTH=of the job', 'GIVEN=given', 'OWN=1', `${jobMarker}=job-1`]);
 });
 
-test('A program for a sandbox that is nowhere is not started', async () => {
+test('A missing program is not started in a sandbox', async () => {
   const directory = await place();
   const request = {
     ...{ command: ['no-such-program'], wrapper: ['true'], isSandboxed: true, directory },
@@ -116,7 +116,7 @@ test('A program for a sandbox that is nowhere is not started', async () => {
   );
 });
 
-test('A long directory for temporary files has a short name, which is removed and never that of others', async () => {
+test('A long directory for temporary files gets a short alias, which is removed without touching the aliases of others', async () => {
   const root = await place();
   const services = path.join(root, 's');
   mkdirSync(services);
@@ -139,7 +139,7 @@ test('A long directory for temporary files has a short name, which is removed an
   expect(shortTemporary('job-1', directory)).toBe(directory);
 });
 
-test('A pipe for output has no name while it is used, and a fault names no path', async () => {
+test('An output pipe has no name while it is in use, and errors contain no path', async () => {
   const root = await place();
   // Of a runner that was killed.
   writeFileSync(outputFifo(root), '');
@@ -184,7 +184,7 @@ async function running(
   return child;
 }
 
-test('A process is identified by its start and by the boot as well', async () => {
+test('A process is identified by its start time together with the boot', async () => {
   const child = await running('echo; exec sleep 100');
   const own = identify(child.pid ?? 0);
   expect(isAlive(own)).toBe(true);
@@ -196,7 +196,7 @@ test('A process is identified by its start and by the boot as well', async () =>
   expect(isAlive(own)).toBe(false);
 });
 
-test('The processes below one are its descendants, of which the first is that of the sandbox', async () => {
+test('The descendants of a process exclude the process itself, and those inside a sandbox exclude its first process', async () => {
   const child = await running('sh -c "sleep 100 & sleep 100 & echo; wait" & wait');
   const leader = child.pid ?? 0;
   await until('all run', () => descendantsOf(leader).length === 3);
@@ -205,7 +205,7 @@ test('The processes below one are its descendants, of which the first is that of
   expect(descendantsOf(leader)).not.toContain(leader);
 });
 
-test('The processes of a job have its mark or its pipe open, or are of the session of one that does', async () => {
+test('The processes of a job are those that have its marker or its open pipe, or share a session with one that does', async () => {
   const root = await place();
   const id = `programs-test-${process.pid}`;
   const marked = await running('env -u REMOTE_APP_JOB_ID sleep 100 & echo; wait', { [jobMarker]: id });
@@ -221,7 +221,7 @@ test('The processes of a job have its mark or its pipe open, or are of the sessi
   );
 });
 
-test('A process of a job is found although it has a file open whose path is longer than the system tells', async () => {
+test('A process of a job is found even if it holds open a file with a path too long for the system to report', async () => {
   const root = await place();
   const id = `programs-test-long-${process.pid}`;
   // As deep as a shell goes, and then a file below.
@@ -231,7 +231,7 @@ test('A process of a job is found although it has a file open whose path is long
   expect(await processesOfJob(id, outputFifo(root))).toEqual([pid]);
 });
 
-test('Files that a job has removed and holds open are counted once, on its disk alone', async () => {
+test('Files that a job has removed but keeps open are counted once, and only on its own disk', async () => {
   const root = await place();
   const id = `programs-test-open-${process.pid}`;
   const script =
@@ -250,7 +250,7 @@ test('Files that a job has removed and holds open are counted once, on its disk 
 const disk = smallDisk(1);
 
 test.skipIf(disk === null)(
-  'A log on a full disk counts the lines that it lost, and says so once there is room',
+  'A log on a full disk counts its lost lines, and reports them once there is space',
   async () => {
     const file = path.join(disk ?? '', 'log');
     const filler = path.join(disk ?? '', 'filler');

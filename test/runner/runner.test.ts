@@ -24,7 +24,7 @@ import { RunnerJob } from './support.js';
 const shell = (script: string): string[] => ['sh', '-c', script];
 
 describe('a runner', () => {
-  test('A runner writes what the command prints, and how it ended', async () => {
+  test('A runner logs what the command prints, and records how it ended', async () => {
     await using job = await RunnerJob.create(shell('echo out; echo err >&2; printf "no end"; exit 3'));
     expect(await job.run()).toEqual({
       exitCode: 3,
@@ -49,7 +49,7 @@ describe('a runner', () => {
     expect(job.log).toBe(`${job.directory}/Workspace\nvalue; $(touch pwned) ${job.id} $HOME *\n`);
   });
 
-  test('A runner starts the command in its cgroup, and tells that the kernel has ended it for want of memory', async () => {
+  test('A runner starts the command in its cgroup, and reports that the kernel killed it for lack of memory', async () => {
     await using root = await temporary();
     const cgroup = path.join(root.path, 'job-1');
     // An ordinary directory stands in for the cgroup, and the job writes what the kernel would.
@@ -63,7 +63,7 @@ describe('a runner', () => {
     expect(job.log).toMatch(/^0\n67108864\n/);
   });
 
-  test('A runner passes on no other descriptor that it was started with', async () => {
+  test('A runner passes on none of the other descriptors that it inherited', async () => {
     await using job = await RunnerJob.create(shell('ls /proc/self/fd'));
     const file = openSync(path.join(job.directory, 'left-open'), 'w');
     job.start(file);
@@ -73,7 +73,7 @@ describe('a runner', () => {
     expect(job.log).toBe('0\n1\n2\n3\n');
   });
 
-  test('A runner makes no short name for temporary files where somebody else has the name, and leaves that', async () => {
+  test('A runner creates no short alias for temporary files if the name is taken, and leaves the existing one alone', async () => {
     await using root = await temporary();
     const long = path.join(root.path, 'long'.repeat(20));
     const [free, taken] = ['free', 'taken'].map((each) => `${each}-${path.basename(root.path)}`) as [
@@ -98,7 +98,7 @@ describe('a runner', () => {
     expect(readdirSync('/tmp')).not.toContain(path.basename(freeLink));
   });
 
-  test('A runner makes the short name in the directory of the service, where it has one', async () => {
+  test('A runner creates the short alias in the runtime directory of the service, if there is one', async () => {
     await using root = await temporary();
     vi.stubEnv('RUNTIME_DIRECTORY', root.path);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -116,7 +116,7 @@ describe('a runner', () => {
       /^Cannot start 'true': its command line of 20001 words is longer than the system allows \(E2BIG\)\. .* send fewer files and values, or files with shorter names$/,
     ],
   ] as [string, string[], RegExp][])(
-    'A runner says that it cannot start a program %s, and ends',
+    'A runner reports that it cannot start a program %s, and exits',
     async ([, command, reason]) => {
       await using job = await RunnerJob.create(command);
       job.start();
@@ -155,7 +155,7 @@ describe('a runner', () => {
     environment: {},
   });
 
-  test('A runner ends when its log cannot be opened, although the worker host of its app waits', async () => {
+  test('A runner exits if it cannot open its log, even though the worker host of its app is waiting', async () => {
     await using root = await temporary();
     const host = createServer(() => {}).listen(path.join(root.path, 'socket'));
     await once(host, 'listening');
@@ -168,7 +168,7 @@ describe('a runner', () => {
     host.close();
   });
 
-  describe('whose app is loaded no more', () => {
+  describe('a runner whose app is no longer loaded', () => {
     const alone = '[remote-app] The worker is gone: the app is started for this job alone\nstarted\n';
 
     test.each([
@@ -180,7 +180,7 @@ describe('a runner', () => {
           return directory;
         },
       ],
-    ])('A runner whose app is loaded no more starts the app for this job alone: %s', async (_, prepare) => {
+    ])('A runner whose app is no longer loaded starts the app just for this job: %s', async (_, prepare) => {
       await using root = await temporary();
       await using job = await RunnerJob.create(shell('echo started'), { worker: worker(prepare(root.path)) });
       expect(await job.run()).toMatchObject({ exitCode: 0, error: null, wasAlone: true });
@@ -195,7 +195,7 @@ describe('a runner', () => {
         (socket: Socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n'.repeat(9)),
       ],
     ])(
-      'A runner whose app is loaded no more starts the app for this job alone when its worker host %s',
+      'A runner whose app is no longer loaded starts the app just for this job if its worker host %s',
       async (_, answer) => {
         await using root = await temporary();
         const host = createServer((socket) => {

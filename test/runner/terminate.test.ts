@@ -41,14 +41,14 @@ describe('ending a group', () => {
     expect([child.exitCode, isGroupAlive(child.pid)]).toEqual([9, false]);
   });
 
-  test('Ending a group sends SIGKILL to what is left after the grace', async () => {
+  test('Ending a group sends SIGKILL to the remaining processes after the grace period', async () => {
     const child = await group('trap "" TERM; sleep 600 & echo ready; while :; do sleep 0.05; done');
     expect(isGroupAlive(child.pid)).toBe(true);
     await terminateGroup(child.pid, 200);
     expect(isGroupAlive(child.pid)).toBe(false);
   });
 
-  test('Ending a group counts a group whose leader is gone', async () => {
+  test('Ending a group also works if its leader has already exited', async () => {
     const child = await group('(trap "" TERM; echo ready; while :; do sleep 0.05; done) & exit 0');
     await until('the leader has ended', () => child.exitCode !== null);
     expect(isGroupAlive(child.pid)).toBe(true);
@@ -66,7 +66,7 @@ describe('ending a group', () => {
 });
 
 describe('ending strays', () => {
-  test('Ending strays leaves none stopped that has just begun another program, without their mark', async () => {
+  test('Ending strays leaves none suspended that has just executed another program and lost its marker', async () => {
     const id = `changing-test-${process.pid}`;
     // Each, in a session of its own, begins one program after the other, with the mark and without it by turns.
     const change =
@@ -85,7 +85,7 @@ describe('ending strays', () => {
     }
   });
 
-  test('Ending strays finds them by their mark, and no other process', async () => {
+  test('Ending strays finds them by their marker, and touches no other process', async () => {
     const id = `stray-test-${process.pid}`;
     const script = '(setsid sleep 600 >/dev/null &); echo ready; while :; do sleep 0.05; done';
     const ours = await group(script, { REMOTE_APP_JOB_ID: id });

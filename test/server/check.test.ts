@@ -175,7 +175,7 @@ describe('serve --check', () => {
     expect([code, stdout.includes('secret'), readdirSync(cli.directory)]).toEqual([0, false, []]);
   });
 
-  test('serve --check says that only de-identified submissions are taken', async () => {
+  test('serve --check reports that only de-identified submissions are accepted', async () => {
     await using cli = await Cli.create();
     const words = [...checkOfApps('data'), '--require-deidentified'];
     const { stdout } = await cli.run(words, { CUDA_VISIBLE_DEVICES: '' });
@@ -212,7 +212,7 @@ describe('serve --check', () => {
     expect(wrong.stdout).toMatch(/^PROBLEM +apps: HF_ENDPOINT is 'nowhere'/m);
   });
 
-  describe('of what cannot be read', () => {
+  describe('unreadable files', () => {
     const sources = {
       'an app directory': 'shelf/closed',
       'a directory of app directories': 'closed',
@@ -247,14 +247,14 @@ describe('serve --check', () => {
       if (source === 'shelf') expect(stdout).toMatch(/^ok +app open/m);
     });
 
-    test('A start says the same of what cannot be read', async () => {
+    test('Startup reports unreadable files in the same words', async () => {
       const environment = { CUDA_VISIBLE_DEVICES: '' };
       const started = await cli.runProcess(['serve', ...words('closed')], environment, '', asOrdinaryUser);
       expect([started.code, started.stderr]).toEqual([2, expect.stringMatching(sentence)]);
     });
   });
 
-  test('serve --check says every problem, each with its place, and ends with 2', async () => {
+  test('serve --check reports every problem with its place, and exits with code 2', async () => {
     await using cli = await Cli.create();
     await plant(cli.directory, {
       ...Object.fromEntries(Object.entries(files).map(([name, text]) => [`apps/${name}`, text])),
@@ -355,7 +355,7 @@ describe('check', () => {
             'main.py, line 2: ',
           ],
         ] as const)),
-  ] as const)('check says with --no-run what is wrong: %s', async ([, more, others, sentence]) => {
+  ] as const)('check --no-run reports the problem: %s', async ([, more, others, sentence]) => {
     await using cli = await Cli.create();
     await plant(cli.directory, {
       'app/app.json': JSON.stringify({ ...manifest, ...more }),
@@ -366,7 +366,7 @@ describe('check', () => {
     expect(code).toBe(1);
   });
 
-  test('check says all that is wrong with the fields at once', async () => {
+  test('check reports all invalid fields at once', async () => {
     await using cli = await Cli.create();
     const wrong = {
       ...manifest,
@@ -463,20 +463,23 @@ describe('check', () => {
     ['node', 1, /^PROBLEM +app node: .*no-such-package/],
     ['imports', 1, /^PROBLEM +app imports: .*no_such_module/],
     ['field', 1, /^PROBLEM +app field: .*line 5: tta: .*\n1 problem\n$/],
-  ] as const)('%s ends with %i, and leaves nothing', async ([name, expected, text], context) => {
-    context.skip(name === 'imports' && Boolean(withoutPython), 'needs python3');
-    await using cli = await Cli.create();
-    await plantApps(cli);
-    const app = path.join(cli.directory, name);
-    const temporary = path.join(cli.directory, 'tmp');
-    const before = contentsOf(app);
-    const limit = name === 'slow' ? ['--time-limit', '1s'] : [];
-    const { code, stdout, stderr } = await cli.run(['check', name, ...limit], { TMPDIR: temporary });
-    expect([code, stdout, stderr]).toEqual([expected, expect.stringMatching(text), '']);
-    expect([readdirSync(temporary), contentsOf(app)]).toEqual([[], before]);
-  });
+  ] as const)(
+    'Checking the app %s exits with code %i, and leaves nothing behind',
+    async ([name, expected, text], context) => {
+      context.skip(name === 'imports' && Boolean(withoutPython), 'needs python3');
+      await using cli = await Cli.create();
+      await plantApps(cli);
+      const app = path.join(cli.directory, name);
+      const temporary = path.join(cli.directory, 'tmp');
+      const before = contentsOf(app);
+      const limit = name === 'slow' ? ['--time-limit', '1s'] : [];
+      const { code, stdout, stderr } = await cli.run(['check', name, ...limit], { TMPDIR: temporary });
+      expect([code, stdout, stderr]).toEqual([expected, expect.stringMatching(text), '']);
+      expect([readdirSync(temporary), contentsOf(app)]).toEqual([[], before]);
+    },
+  );
 
-  test('check takes --no-run and --json, and refuses what is no directory', async () => {
+  test('check accepts --no-run and --json, and refuses a path that is not a directory', async () => {
     await using cli = await Cli.create();
     await plantApps(cli);
     const { code, stdout } = await cli.run(['check', 'failing', '--no-run', '--json']);
@@ -528,9 +531,9 @@ const refusals: Readonly<Record<string, readonly [words: readonly string[], sent
   ],
 };
 
-describe('serve --check refuses what a start refuses, in the same words', () => {
+describe('refusals of serve --check', () => {
   test.for(Object.entries(refusals))(
-    'serve --check refuses it in the words of a start: %s',
+    'serve --check refuses with the message of a start: %s',
     async ([, [words, sentence]]) => {
       await using cli = await Cli.create();
       await plant(cli.directory, planted);
@@ -557,7 +560,7 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
   );
 
   test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
-    'serve --check refuses a data directory, or one in it, of another user in the same words as a start',
+    'serve --check refuses a data directory, or one inside it, of another user with the message of a start',
     async () => {
       await using cli = await Cli.create();
       await plant(cli.directory, { 'other/': '', 'own/jobs/': '' });
@@ -592,7 +595,7 @@ describe('serve --check refuses what a start refuses, in the same words', () => 
   });
 });
 
-test('serve says at its start what its apps lack, and serves the others', async () => {
+test('serve reports at startup what its apps lack, and serves the others', async () => {
   await using cli = await Cli.create();
   await plant(cli.directory, files);
   writeFileSync(path.join(cli.directory, 'README'), '');

@@ -16,7 +16,7 @@ async function refusedWith(text: string, flags: readonly string[] = []): Promise
 }
 
 describe('serve --config', () => {
-  test('serve --config takes flags from a file, and those that are typed win', async () => {
+  test('serve --config reads flags from a file, and flags on the command line take precedence', async () => {
     await using cli = await Cli.create();
     const file = path.join(cli.directory, 'serve.yaml');
     const text = `# a comment\nauth: off\ngrace: 77\nmax-keep: 3d\napps:\n  - ${apps.shell}\n  - ${apps.probe}\nmax-file-size: 5MB\n`;
@@ -127,15 +127,18 @@ test.for([
   ['metrics-host', "' '", 'a value that is not empty'],
   ['data-dir', "''", 'a value that is not empty'],
   ['memory-per-job', '1KiB', 'a size of at least 64MiB'],
-] as const)('A wrong %s: %s is told with its line, and refused where typed', async ([name, value, takes]) => {
-  await using cli = await Cli.create();
-  writeFileSync(path.join(cli.directory, 'serve.yaml'), `port: 0\n${name}: ${value}\n`);
-  const configured = await cli.run(['serve', '--check', '--config', 'serve.yaml']);
-  expect(configured.code, configured.stderr).toBe(2);
-  expect(configured.stderr).toContain(`serve.yaml, line 2: --${name} takes ${takes}`);
-  const typed = await cli.run(['serve', '--check', `--${name}=${value.replaceAll("'", '')}`]);
-  expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining(`--${name} takes ${takes}`)]);
-});
+] as const)(
+  'An invalid %s of %s is reported with its line in the file, and refused on the command line',
+  async ([name, value, takes]) => {
+    await using cli = await Cli.create();
+    writeFileSync(path.join(cli.directory, 'serve.yaml'), `port: 0\n${name}: ${value}\n`);
+    const configured = await cli.run(['serve', '--check', '--config', 'serve.yaml']);
+    expect(configured.code, configured.stderr).toBe(2);
+    expect(configured.stderr).toContain(`serve.yaml, line 2: --${name} takes ${takes}`);
+    const typed = await cli.run(['serve', '--check', `--${name}=${value.replaceAll("'", '')}`]);
+    expect([typed.code, typed.stderr]).toEqual([2, expect.stringContaining(`--${name} takes ${takes}`)]);
+  },
+);
 
 describe('the token of serve', () => {
   test('The token of serve comes from a file that only its owner can read', async () => {
@@ -157,26 +160,32 @@ describe('the token of serve', () => {
     [0o660, 'secret', 'can be read by users other than its owner'],
     [0o600, '\n', 'is empty'],
     [0o600, 'two words', 'contains characters that are not allowed'],
-  ] as const)('The token of serve is refused in a file of mode %o: %j', async ([mode, text, sentence]) => {
-    await using cli = await Cli.create();
-    const file = path.join(cli.directory, 'token');
-    writeFileSync(file, text);
-    chmodSync(file, mode);
-    const said = await cli.refusedStart(['serve', '--data-dir', 'data', '--token-file', file]);
-    expect(said).toContain(sentence);
-    expect(said).not.toContain('secret');
-  });
+  ] as const)(
+    'The token of serve in a file of mode %o with the content %j is refused',
+    async ([mode, text, sentence]) => {
+      await using cli = await Cli.create();
+      const file = path.join(cli.directory, 'token');
+      writeFileSync(file, text);
+      chmodSync(file, mode);
+      const said = await cli.refusedStart(['serve', '--data-dir', 'data', '--token-file', file]);
+      expect(said).toContain(sentence);
+      expect(said).not.toContain('secret');
+    },
+  );
 
   test.for([
     [' ', 'SERVICE_API_TOKEN is blank'],
     ['a\nb', 'contains characters that are not allowed'],
     ['x€', 'contains characters that are not allowed'],
-  ] as const)('No token of serve in the environment may be %j', async ([SERVICE_API_TOKEN, sentence]) => {
-    await using cli = await Cli.create();
-    const words = ['serve', '--data-dir', 'data', '--check'];
-    const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN });
-    expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-  });
+  ] as const)(
+    'The token of serve in the environment may not be %j',
+    async ([SERVICE_API_TOKEN, sentence]) => {
+      await using cli = await Cli.create();
+      const words = ['serve', '--data-dir', 'data', '--check'];
+      const { code, stderr } = await cli.run(words, { SERVICE_API_TOKEN });
+      expect([code, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+    },
+  );
 
   test('serve needs a token with --auth required', async () => {
     await using cli = await Cli.create();

@@ -79,7 +79,7 @@ describe('GET /metrics', () => {
     );
   });
 
-  test('GET /metrics counts uploads that come whole, and shows what is kept of all', async () => {
+  test('GET /metrics counts completed uploads, and shows the total that is kept', async () => {
     await using server = await TestServer.start({ flags: ['--metrics'] });
     const tus = new Tus(server.api);
     await tus.send('whole');
@@ -94,7 +94,7 @@ describe('GET /metrics', () => {
     expect(metric(await read(`${server.url}/metrics`), 'remote_app_kept_uploads')).toBeNull();
   });
 
-  test('GET /metrics counts no time on a GPU while a result is packed, when the next job has it', async () => {
+  test('GET /metrics counts no GPU time while a result is packed and the next job has the GPU', async () => {
     const clock = new TestClock();
     const flags = ['--metrics', '--disk-per-job', '5TiB'];
     await using server = await TestServer.start({ clock, gpus: 1, flags });
@@ -129,7 +129,7 @@ describe('GET /metrics', () => {
     expect(server.stderr).toMatch(/done after 2 s/);
   });
 
-  test('GET /metrics is not there unless it is asked for', async () => {
+  test('GET /metrics is available only if it is enabled', async () => {
     await using server = await TestServer.start();
     expect(await refusal(await server.api.fetch('/metrics'))).toEqual([
       404,
@@ -137,7 +137,7 @@ describe('GET /metrics', () => {
     ]);
   });
 
-  test('GET /metrics needs the token, but not on a port of its own, which has nothing else', async () => {
+  test('GET /metrics needs the token, except on a port of its own, which serves nothing else', async () => {
     await using server = await TestServer.start({
       token: 'secret',
       flags: ['--metrics-port', '0'],
@@ -168,7 +168,7 @@ describe('GET /metrics', () => {
     ['Host: localhost', 'Sec-Fetch-Site: cross-site'],
   ];
 
-  test('GET /metrics on a port of its own answers no web page of another site, as a server without a token', async () => {
+  test('GET /metrics on a port of its own refuses web pages of other sites, like a server without a token', async () => {
     await using server = await TestServer.start({
       token: 'secret',
       flags: ['--metrics-port', '0'],
@@ -182,7 +182,7 @@ describe('GET /metrics', () => {
     }
   });
 
-  test('GET /metrics on a port of its own at an address of the network answers for any name of the machine', async () => {
+  test('GET /metrics on a port of its own at a network address accepts any host name of the machine', async () => {
     const flags = ['--metrics-port', '0', '--metrics-host', '0.0.0.0'];
     await using server = await TestServer.start({ token: 'secret', flags });
     for (const host of ['gpu.lab.example:9108', '10.0.0.1']) {

@@ -45,7 +45,7 @@ const documents = (directory: string, count: number): Promise<EndDocument[]> =>
 
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test('The program for ends gets each end, without secrets and names of files', async () => {
+test('The on-end program is called for each end, without secrets and file names', async () => {
   const { words, directory } = program(keeps);
   await using server = await TestServer.start({
     runners: true,
@@ -100,7 +100,7 @@ test('The program for ends gets each end, without secrets and names of files', a
   }
 });
 
-test('A program that fails is reported once, and the jobs are none the worse', async () => {
+test('An on-end program that fails is reported once, and jobs are unaffected', async () => {
   const { words, directory } = program(`${keeps}\necho 'no mail today' >&2\nexit 9`);
   await using server = await TestServer.start({ flags: ['--on-end', words] });
   for (let time = 0; time < 3; time += 1) {
@@ -111,7 +111,7 @@ test('A program that fails is reported once, and the jobs are none the worse', a
   expect(server.stderr.match(/exit code 9: no mail today/g)).toHaveLength(1);
 });
 
-test('A program that does not read its stdin, and one that is gone, harm nobody', async () => {
+test('An on-end program that does not read its stdin, or is missing, does no harm', async () => {
   const { words, directory } = program('exec 0<&-; touch ran');
   await using server = await TestServer.start({ flags: ['--on-end', words] });
   const { api } = server;
@@ -123,7 +123,7 @@ test('A program that does not read its stdin, and one that is gone, harm nobody'
   expect((await api.run('infer', least.infer)).view.status).toBe('done');
 });
 
-test('Few programs run at once, and a server that stops ends them and leaves the others to the next', async () => {
+test('Only a few on-end programs run at once, and a server that stops ends them and leaves the rest to the next server', async () => {
   const slow = program('cat > doc.$$.tmp; mv doc.$$.tmp doc.$$; sleep 1000 & wait');
   await using server = await TestServer.start({ flags: ['--on-end', slow.words, '--grace', '600'] });
   const ids: string[] = [];
@@ -143,7 +143,7 @@ test('Few programs run at once, and a server that stops ends them and leaves the
   expect(told).toEqual(expect.arrayContaining([...ids, ...first.map(({ job_id }) => job_id)]));
 });
 
-test('A job is reported to the program at most once, also after a crash', async () => {
+test('A job is reported to the on-end program at most once, even after a crash', async () => {
   const { words, directory } = program(`${keeps}\n[ -e go ] || sleep 1000`);
   const flags = ['--on-end', words, '--grace', '600', '--on-exit', 'keep'];
   await using crashing = await TestServer.start({ ownProcess: true, flags });
@@ -197,7 +197,7 @@ function deps(words: string, begin: (end: EndedJob) => Promise<EndedJob | null>)
   return { reports, deps: { command: words.split(' '), environment, begin, deviceNames: () => [], report } };
 }
 
-test('A program that takes too long is killed with what it has started', async () => {
+test('An on-end program that takes too long is killed together with its children', async () => {
   const { words, directory } = program(`trap '' TERM\n(trap '' TERM; sleep 1000) & touch ran; sleep 1000`);
   const { reports, deps: given } = deps(words, async (each) => each);
   const onEnd = new OnEnd(given, 1000);
@@ -209,7 +209,7 @@ test('A program that takes too long is killed with what it has started', async (
   await onEnd.close();
 });
 
-test('More jobs than may wait for the program are left to the next server', async () => {
+test('Jobs beyond the queue limit of the on-end program are left to the next server', async () => {
   const { words, directory } = program(keeps);
   let open = () => {};
   const opened = new Promise<null>((resolve) => {
@@ -232,7 +232,7 @@ test('More jobs than may wait for the program are left to the next server', asyn
   expect(documentsIn(directory)).toEqual([]);
 });
 
-test('A failure is reported again after a success, or as another one', async () => {
+test('An on-end failure is reported again after a success, or if it is a different one', async () => {
   const { words, directory } = program('touch ran; [ ! -e fails ] || { cat fails >&2; exit 4; }');
   const { reports, deps: given } = deps(words, async (each) => each);
   const onEnd = new OnEnd(given);

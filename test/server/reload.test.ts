@@ -12,7 +12,7 @@ const idsOf = async (server: TestServer): Promise<unknown> => (await server.api.
 const serves = (server: TestServer, ...ids: string[]) =>
   until(`it serves ${ids}`, async () => JSON.stringify(await idsOf(server)) === JSON.stringify(ids));
 
-test('An app that is put into a served directory is found by itself, and one that is taken out is gone', async () => {
+test('An app that is added to a served directory is discovered automatically, and a removed one disappears', async () => {
   await using root = await temporary();
   const shelf = path.join(root.path, 'shelf');
   cpSync(apps.probe, path.join(shelf, 'probe'), { recursive: true });
@@ -67,7 +67,7 @@ test('A queued job whose app is gone when its turn comes fails with one sentence
   expect(server.stderr).not.toMatch(/^\s+at /m);
 });
 
-test('SIGHUP reads the list of apps again, and touches no job', async () => {
+test('SIGHUP reloads the list of apps, and affects no job', async () => {
   await using root = await temporary();
   mkdirSync(path.join(root.path, 'x'));
   const list = path.join(root.path, 'apps.json');

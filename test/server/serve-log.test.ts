@@ -19,7 +19,7 @@ const documents = (text: string): Record<string, unknown>[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-test("serve says each step of a job's way", async () => {
+test('serve logs each step of a job', async () => {
   await using server = await TestServer.start({ gpus: 1 });
   const gate = server.gate();
   const first = await server.api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
@@ -38,7 +38,7 @@ test("serve says each step of a job's way", async () => {
   );
 });
 
-test('serve says each refusal, and no name of a file', async () => {
+test('serve logs each refusal, without file names', async () => {
   await using server = await TestServer.start({ token: 'right', flags: ['--max-file-size', '10'] });
   await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer wrong' } });
   const form = { inputs: file('anna-smith.nii', 'x'.repeat(1000)) };
@@ -83,7 +83,7 @@ describe('a process that systemd has started', () => {
     await root[Symbol.asyncDispose]();
   });
 
-  test('With --log-format json each line under systemd is an object, also the address', () => {
+  test('With --log-format json, each line under systemd is an object, including the address', () => {
     expect(documents(server.stdout)).toEqual([
       expect.objectContaining({ level: 'info', message: `Listening on ${server.url}` }),
     ]);
@@ -107,7 +107,7 @@ describe('a process that systemd has started', () => {
     expect(steps.at(-1)).toMatchObject({ status: 'done', error: null, seconds: expect.any(Number) });
   });
 
-  test('A process that systemd has started tells systemd that the service is ready, and that it stops', () => {
+  test('A process started by systemd reports to it that the service is ready, and that it stops', () => {
     expect(ready).toBe('@here READY=1\n');
     expect(readFileSync(told, 'utf8')).toBe('@here READY=1\n@here STOPPING=1\n');
   });
@@ -122,7 +122,7 @@ test('With --log-format json the reason why a start fails is a line of JSON as w
   expect(last).toMatchObject({ level: 'error', message: expect.stringContaining('--on-end') });
 });
 
-test('--log-level error leaves only what is wrong; debug has what clients were told', async () => {
+test('--log-level error reports only problems, and debug also logs the answers to clients', async () => {
   await using quiet = await TestServer.start({ flags: ['--log-level', 'error'] });
   await quiet.api.run('infer', least.infer);
   await quiet.api.fetch('/nowhere');

@@ -56,7 +56,7 @@ describe('serve', () => {
   });
 });
 
-test('A start that is refused ends with exit code 2, with one line', async () => {
+test('A refused start exits with code 2, after a single line', async () => {
   await using cli = await Cli.create();
   const { code, stdout, stderr } = await cli.runProcess(list`serve --port 0 --data-dir /dev/null/data`);
   expect([code, stdout, stderr]).toEqual([
@@ -66,8 +66,8 @@ test('A start that is refused ends with exit code 2, with one line', async () =>
   ]);
 });
 
-describe('serve, asked to stop,', () => {
-  test('Serve, asked to stop, kills the jobs by default, also those that ignore SIGTERM', async () => {
+describe('serve when asked to stop', () => {
+  test('When asked to stop, serve kills the jobs by default, including those that ignore SIGTERM', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--cpu-slots', '1'] });
     const { api } = server;
     const form = {
@@ -90,7 +90,7 @@ describe('serve, asked to stop,', () => {
     }
   });
 
-  test('Serve, asked to stop, leaves the jobs to the next server with --on-exit keep', async () => {
+  test('When asked to stop, serve leaves the jobs to the next server with --on-exit keep', async () => {
     await using server = await TestServer.start({
       runners: true,
       flags: ['--cpu-slots', '1', '--on-exit', 'keep'],
@@ -115,7 +115,7 @@ describe('serve, asked to stop,', () => {
     for (const id of [running, waiting]) expect((await api.ended(id)).view.status).toBe('done');
   });
 
-  test('Serve, asked to stop, does not make a job of an upload that is under way', async () => {
+  test('When asked to stop, serve does not turn an upload in progress into a job', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('stubborn=', 'print=ready', `wait=${server.gate().path}`) };
     await server.api.running('infer', form, 'ready');

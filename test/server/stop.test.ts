@@ -37,8 +37,8 @@ const afterSignal = (code: string): readonly string[] => [
 
 const leftover = afterSignal('setInterval(()=>{},1000)');
 
-describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
-  test('Serve, asked to stop, has ended in ten seconds with an idle connection that is kept alive', async () => {
+describe.concurrent('exit of serve within ten seconds', () => {
+  test('When asked to stop, serve exits within ten seconds despite an idle keep-alive connection', async () => {
     await using server = await TestServer.start();
     await using connection = await RawConnection.open(server.url);
     connection.write('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
@@ -46,7 +46,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(5000);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with an upload that has half arrived', async () => {
+  test('When asked to stop, serve exits within ten seconds despite an upload that has half arrived', async () => {
     await using server = await TestServer.start();
     const body = multipart([filePart('inputs', 'a.nii')]);
     await using upload = await RawConnection.open(server.url);
@@ -56,7 +56,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(limit);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with a download that is not read', async () => {
+  test('When asked to stop, serve exits within ten seconds despite a download that is not read', async () => {
     await using server = await TestServer.start();
     const { id } = await server.api.run('infer', { ...least.infer, ...steps('fill=noise:30000000') });
     await using download = await RawConnection.open(server.url);
@@ -68,7 +68,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(await closed(server)).toBeLessThan(limit);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with a result that is being packed and left to the next server', async () => {
+  test('When asked to stop, serve exits within ten seconds and leaves a result that is being packed to the next server', async () => {
     await using server = await TestServer.start({ flags: ['--disk-per-job', '1TiB'] });
     const form = { ...least.infer, ...steps('zeros=sparse:200000000000', 'print=x') };
     const id = await server.api.running('infer', form, 'x');
@@ -82,7 +82,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     await server.api.kill(id);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with a handle that nothing closes, which it names', async () => {
+  test('When asked to stop, serve exits within ten seconds even if a handle stays open, and names it', async () => {
     await using server = await TestServer.start({ ownProcess: true, node: leftover });
     const { end, milliseconds } = await stopped(server);
     expect(end).toBe('SIGKILL');
@@ -91,7 +91,7 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
     expect(server.stderr).toMatch(/Stopping took too long; exiting now\. Still open: .*Timeout/);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with a thread that waits for the file system', async () => {
+  test('When asked to stop, serve exits within ten seconds despite a thread that waits for the file system', async () => {
     await using directory = await temporary();
     const pipe = path.join(directory.path, 'pipe');
     makeFifo(pipe);
@@ -103,8 +103,8 @@ describe.concurrent('serve, asked to stop, has ended in ten seconds', () => {
   });
 });
 
-describe('serve, asked to stop, has ended in ten seconds', () => {
-  test('Serve, asked to stop, has ended in ten seconds with a log stream that is not read', async () => {
+describe('exit of serve within ten seconds', () => {
+  test('When asked to stop, serve exits within ten seconds despite a log stream that is not read', async () => {
     await using server = await TestServer.start();
     const gate = server.gate();
     // Far more than the sockets of both sides take.
@@ -121,7 +121,7 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
     await server.scriptEnded(id);
   });
 
-  test('Serve, asked to stop, has ended in ten seconds with a job whose runner answers no signal', async () => {
+  test('When asked to stop, serve exits within ten seconds despite a job whose runner ignores every signal', async () => {
     await using server = await TestServer.start({ runners: true });
     const form = { ...least.infer, ...steps('print=x', `wait=${server.gate().path}`) };
     const id = await server.api.running('infer', form, 'x');
@@ -134,8 +134,8 @@ describe('serve, asked to stop, has ended in ten seconds', () => {
   });
 });
 
-describe('serve, asked to stop twice,', () => {
-  test('Serve, asked to stop twice, ends at once, and has said what becomes of its jobs', async () => {
+describe('serve when asked to stop twice', () => {
+  test('When asked to stop twice, serve exits at once, and has reported what becomes of its jobs', async () => {
     const flags = ['--on-exit', 'keep'];
     await using server = await TestServer.start({ ownProcess: true, node: leftover, flags });
     const { gate } = await server.heldJob();

@@ -45,7 +45,7 @@ describe.skipIf(whyNoAccounting() !== null)('with accounting', () => {
     expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
   });
 
-  test('With accounting jobs over a limit of submissions wait for it, and all run', async () => {
+  test('With accounting, jobs over the submission limit wait for it, and all of them run', async () => {
     manage('modify', 'user', 'root', 'set', 'MaxSubmitJobs=2');
     await using server = await slurm.serve({ flags: ['--slurm-account', 'imaging'] });
     const gate = server.gate();
@@ -75,13 +75,13 @@ describe.skipIf(whyNoAccounting() !== null)('with accounting', () => {
 describe.concurrent('without accounting', () => {
   const slurm = sharedCluster({ settings: [forgetting] });
 
-  test('The end of a job that squeue has forgotten is told as unknown, and the job is not run again', async () => {
+  test('The end of a job that squeue has forgotten is reported as unknown, and the job is not run again', async () => {
     await using server = await slurm.serve({ flags: ['--slurm-arg=--nodelist=n1'] });
     const error = await endUnseen(slurm, server, (_, node) => slurm.cluster.failNode(node));
     expect(error).toMatch(/Slurm/);
   }, 150_000);
 
-  test('An answer of sacct is used where there is one, as far as it is an end', async () => {
+  test('An answer of sacct is used, if there is one, insofar as it describes an end', async () => {
     // What a real one prints of a job that ran out of memory.
     using sacct = fakeProgram('sacct', 'echo "OUT_OF_MEMORY|n2"');
     const environment = slurm.environment(sacct.directory);

@@ -32,7 +32,7 @@ interface Devices {
   readonly devices_name: readonly string[];
 }
 
-test('The devices are those of the cluster, by node and type, and which are free', async () => {
+test('The devices are those of the cluster, listed by node and type, with those that are free', async () => {
   await using server = await slurm.serve();
   await using cli = await Cli.create();
   const env = { REMOTE_APP_SERVER: server.url };
@@ -110,7 +110,7 @@ test('A job whose GPUs no variable names is not started', async () => {
   });
 });
 
-test('Slurm takes what an app needs, and a word of the admin wins over it', async () => {
+test('Slurm gets what an app needs, and an option of the admin takes precedence', async () => {
   const directory = path.join(slurm.cluster.shared, 'lean');
   const about = { display_name: 'A', description: '', short_description: '', tta: 0, mc_dropout: 0 };
   const needs = { memory: '1.5GiB', cpus: 3 };

@@ -30,7 +30,7 @@ function expectFailed(view: JobView, log: string, sentence: RegExp): void {
   sentences.set(String(sentence), view.error ?? '');
 }
 
-test('A job that somebody cancels in Slurm reports that', async () => {
+test('A job that somebody cancels in Slurm reports the cancellation', async () => {
   await using server = await cancelled.serve();
   const running = await server.api.running('infer', endless, 'begun');
   cancelled.cluster.output(['scancel', (await cancelled.jobOf(running)).JobId ?? '']);
@@ -54,7 +54,7 @@ test('The time limit of a job is passed on to Slurm, with time for the service t
   expectFailed(view, log, /may run for 5s/);
 });
 
-test('A job that reaches the time limit of Slurm reports that', async () => {
+test('A job that reaches the time limit of Slurm reports the timeout', async () => {
   await using server = await timed.serve({ flags: ['--slurm-time', '1'] });
   const id = await server.api.running('infer', endless, 'begun');
   // As if its minute were over.
@@ -64,7 +64,7 @@ test('A job that reaches the time limit of Slurm reports that', async () => {
   expectFailed(view, log, /time limit/i);
 });
 
-test('A job that uses more memory than Slurm gave it reports that', async () => {
+test('A job that uses more memory than Slurm gave it reports a lack of memory', async () => {
   // Without control groups Slurm says FAILED of such a job; with them, what this says.
   using asWithControlGroups = fakeProgram('squeue', '"$real" "$@" | sed s/FAILED/OUT_OF_MEMORY/g');
   using alsoSacct = fakeProgram('scontrol', '"$real" "$@" | sed s/FAILED/OUT_OF_MEMORY/g');
@@ -77,7 +77,7 @@ test('A job that uses more memory than Slurm gave it reports that', async () => 
   expectFailed(view, log, /memory/i);
 });
 
-test('A job whose node fails reports that, with the name of the node', async () => {
+test('A job whose node fails reports the failure, with the name of the node', async () => {
   await using server = await failing.serve();
   const id = await server.api.running('infer', endless, 'begun');
   const { NodeList: node = '' } = await failing.jobOf(id);
@@ -88,7 +88,7 @@ test('A job whose node fails reports that, with the name of the node', async () 
   await failing.cluster.startNode(node);
 });
 
-test('A job that is preempted by one of a higher priority reports that', async () => {
+test('A job that is preempted by one of a higher priority reports the preemption', async () => {
   await using server = await crowded.serve({ flags: ['--slurm-partition', 'scavenge'] });
   const id = await server.api.running('infer', { ...endless, gpu: '0,1' }, 'begun');
   const release = await crowded.fill('--partition=urgent');

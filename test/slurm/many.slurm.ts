@@ -34,7 +34,7 @@ function mostAtOnce(spans: readonly (readonly [number, number])[]): number {
   return most;
 }
 
-test('200 jobs on two nodes of two GPUs: four run at once, all end, and squeue is asked once a second', async () => {
+test('With 200 jobs on two nodes of two GPUs, four run at once, all end, and squeue is queried once a second', async () => {
   const root = path.join(slurm.cluster.shared, 'many');
   const notes = path.join(root, 'notes');
   await plant(root, {

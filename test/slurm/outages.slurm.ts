@@ -28,7 +28,7 @@ test('A job that is submitted while slurmctld is down waits for it, says so, and
   expect(submitting.jobsOf(id).length).toBe(1);
 });
 
-test('A job that runs while slurmctld is down goes on, ends, and has its result', async () => {
+test('A running job continues while slurmctld is down, ends, and has its result', async () => {
   await using server = await running.serve();
   const gate = server.gate();
   const form = { inputs, ...steps('print=begun', `wait=${gate.path}`, 'print=over') };
@@ -47,7 +47,7 @@ test('A job that runs while slurmctld is down goes on, ends, and has its result'
   expect(await server.api.reaches(id, 'done')).toMatchObject({ error: null });
 });
 
-test('A kill while slurmctld is down ends the job, at the latest when slurmctld is back', async () => {
+test('A kill while slurmctld is down ends the job as soon as slurmctld is back, if not earlier', async () => {
   await using server = await killing.serve();
   const id = await server.api.running(
     'infer',
@@ -67,7 +67,7 @@ test('A kill while slurmctld is down ends the job, at the latest when slurmctld 
   expect(processesOfJob(id)).toEqual([]);
 });
 
-test('A slurmctld that hangs does not hold up the server, nor change the state of a job', async () => {
+test('A slurmctld that hangs neither blocks the server nor changes the state of a job', async () => {
   await using server = await hanging.serve();
   const gate = server.gate();
   const id = await server.api.running(
@@ -110,7 +110,7 @@ test('A job that slurmctld forgets in a crash ends and is reported as lost', asy
   expect(forgetful.jobsOf(id).every(({ JobState = '' }) => !/PENDING|RUNNING/.test(JobState))).toBe(true);
 });
 
-test('A job whose slurmd is killed goes on and ends well', async () => {
+test('A job whose slurmd is killed continues and ends successfully', async () => {
   await using server = await daemonless.serve();
   const gate = server.gate();
   const id = await server.api.running(

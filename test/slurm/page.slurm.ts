@@ -26,7 +26,7 @@ function blocks(section: string, language: string): string[] {
   return found.map(([, block = '']) => block);
 }
 
-test('Docs/slurm.md leads somebody without rights from nothing to a service, and over an upgrade', async () => {
+test('Docs/slurm.md leads a user without special rights from nothing to a service, and through an upgrade', async () => {
   await using cli = await Cli.create();
   const home = path.join(slurm.cluster.shared, 'home');
   const port = await freePort();
@@ -134,7 +134,7 @@ test('Docs/slurm.md leads somebody without rights from nothing to a service, and
   await stop(service);
 });
 
-test('Docs/slurm.md names every flag of Slurm, and no other', () => {
+test('Docs/slurm.md names every Slurm flag, and no others', () => {
   const flags = execFileSync(
     process.execPath,
     [fileURLToPath(new URL('../../bin/run.js', import.meta.url)), 'serve', '--help'],

@@ -30,7 +30,7 @@ test('A job that fills the shared disk says so, and the next one runs', async (c
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('A full disk refuses a submission, and loses no job that runs', async (context) => {
+test('A full disk refuses a submission, and does not lose a running job', async (context) => {
   if (disk === null) return context.skip('needs the right to mount');
   await using server = await slurm.serve({ dataDirectory: mkdtempSync(path.join(disk, 'data-')) });
   const gate = server.gate();
@@ -54,7 +54,7 @@ test('A full disk refuses a submission, and loses no job that runs', async (cont
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('A program that is missing on the node is named, and the node', async () => {
+test('A program that is missing on the node is named together with the node', async () => {
   const root = mkdtempSync(path.join(bare.cluster.shared, 'missing-'));
   const programs = path.join(root, 'programs');
   await plant(root, { 'app/app.json': JSON.stringify({ ...manifest, command: ['only-here'] }) });
@@ -74,7 +74,7 @@ test('A program that is missing on the node is named, and the node', async () =>
   expect(view).toMatchObject({ status: 'error', error: expect.stringMatching(/only-here[\s\S]*n[12]/) });
 });
 
-test('A node that lacks Node itself ends a job with a sentence that says what is missing, and where', async () => {
+test('A job on a node that lacks Node itself ends with an error that names what is missing, and where', async () => {
   const program = process.execPath;
   for (const name of ['n1', 'n2']) {
     expect(bare.cluster.onNode(name, ['mount', '--bind', '/dev/null', program]).status).toBe(0);

@@ -16,7 +16,7 @@ const check = async (cli: Cli, env: Record<string, string>, ...flags: string[]) 
   return cli.runProcess([...words, '--executor', 'slurm', ...flags], env);
 };
 
-test('A partition that does not exist is refused at the start and by --check, with those that there are', async () => {
+test('A partition that does not exist is refused at startup and by --check, with a list of the existing ones', async () => {
   await using cli = await Cli.create();
   const env = slurm.environment();
   const started = await check(cli, env, '--slurm-partition', 'nope');
@@ -30,14 +30,14 @@ test('A partition that does not exist is refused at the start and by --check, wi
   expect([well.code, well.stdout], well.stderr).toEqual([0, expect.stringMatching(/ok +.*Slurm/i)]);
 });
 
-test('A machine without Slurm is refused, with what to install', async () => {
+test('A machine without Slurm is refused, with advice on what to install', async () => {
   await using cli = await Cli.create();
   const { code, stderr } = await check(cli, { PATH: cli.directory });
   expect([code, stderr]).toEqual([2, expect.stringMatching(/sbatch|Slurm/)]);
   expect(stderr).not.toMatch(/ENOENT| at /);
 });
 
-test('A flag of Slurm without its executor is refused', async () => {
+test('A Slurm flag without the Slurm executor is refused', async () => {
   await using cli = await Cli.create();
   const words = [
     'serve',
@@ -63,7 +63,7 @@ cat >/dev/null
 ${said.map((line) => `echo '${line}' >&2`).join('\n')}
 exit 1`;
 
-test('A job that sbatch refuses ends with the words of Slurm, and the next one runs', async () => {
+test("A job that sbatch refuses ends with Slurm's message, and the next one runs", async () => {
   const words = 'Job violates accounting/QOS policy (job submit limit, user size and/or time limits)';
   using sbatch = fakeProgram(
     'sbatch',
@@ -80,7 +80,7 @@ test('A job that sbatch refuses ends with the words of Slurm, and the next one r
   expect((await server.api.run('infer', { inputs })).view.status).toBe('done');
 });
 
-test('A job that Slurm has no time to take now waits, and runs', async () => {
+test('A job that Slurm cannot accept at the moment waits, and runs later', async () => {
   const words = 'sbatch: error: Batch job submission failed: Resource temporarily unavailable';
   using sbatch = fakeProgram('sbatch', refusingOnce(words));
   await using server = await slurm.serve({ environment: slurm.environment(sbatch.directory) });

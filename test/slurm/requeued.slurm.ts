@@ -10,7 +10,7 @@ const endless = steps('print=begun', 'wait=/nonexistent/gate');
 
 const inputs = file('ct.nii');
 
-test('A job that is preempted where others are queued again ends, and is not run a second time', async () => {
+test('A job that is preempted on a cluster that requeues jobs ends, and is not run a second time', async () => {
   await using server = await slurm.serve({ flags: ['--slurm-partition', 'main'] });
   const id = await server.api.running('infer', { inputs, gpu: '0,1', ...endless }, 'begun');
   const release = await slurm.fill('--partition=urgent');
@@ -20,7 +20,7 @@ test('A job that is preempted where others are queued again ends, and is not run
   expect(slurm.jobsOf(id).map(({ JobState }) => JobState)).toEqual(['PREEMPTED']);
 });
 
-test('A job that the admin of the cluster queues again ends, and is not run a second time', async () => {
+test('A job that the admin of the cluster requeues ends, and is not run a second time', async () => {
   await using server = await slurm.serve();
   const id = await server.api.running('infer', { inputs, ...endless }, 'begun');
   const { JobId = '' } = await slurm.jobOf(id);

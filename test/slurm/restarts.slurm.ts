@@ -29,7 +29,7 @@ test.for([
   ],
   ['before Slurm took the job', 'kill -9 "$pid"'],
   ['and Slurm took the job a moment later', 'kill -9 "$pid"; sleep 0.3; exec "$real" "$@"'],
-] as const)('A server that is killed %s runs it once', async ([, end]) => {
+] as const)('A server that is killed %s runs the job once', async ([, end]) => {
   // The server dies once the client has its answer: a submission that was not answered is another test's.
   const script = `pid=$(cat "$0.pid" 2>/dev/null) && rm "$0.pid" || exec "$real" "$@"
 until [ -e "$0.answered" ]; do sleep 0.02; done
@@ -79,7 +79,7 @@ test('A server that is killed finds its jobs in every state, and runs none twice
   expect(full.jobs().map(({ JobId }) => JobId)).toEqual(before);
 });
 
-test('A server that stops in order leaves its jobs running, and the next one ends them', async () => {
+test('A server that stops gracefully leaves its jobs running, and the next one can kill them', async () => {
   await using server = await slurm.serve({ flags: ['--on-exit', 'keep'] });
   const id = await server.api.running(
     'infer',

@@ -12,7 +12,7 @@ const withoutGpus = sharedCluster({ nodes: cpuNodes });
 const inputs = file('ct.nii');
 
 describe('a job on a cluster', () => {
-  test('A job on a cluster gets one GPU if it asks for none, and its log says where it runs and with which, before its own lines', async () => {
+  test('A job on a cluster gets one GPU if it asks for none, and its log begins with the node and the GPU', async () => {
     await using server = await slurm.serve();
     const { id, log, view } = await server.api.run('infer', { inputs });
     expect(view).toMatchObject({ status: 'done', error: null, queue_position: null, waiting_for: null });
@@ -50,7 +50,7 @@ describe('a job on a cluster', () => {
     expect(await slurm.jobOf(id)).toMatchObject({ TresPerNode: 'gres:gpu:1' });
   });
 
-  test('A job on a cluster gets processors and no GPU for cpu=3', async () => {
+  test('A job on a cluster gets CPUs and no GPU for cpu=3', async () => {
     const dataDirectory = path.join(slurm.cluster.shared, 'long'.repeat(20));
     await using server = await slurm.serve({ dataDirectory });
     const { id, view } = await server.api.run('infer', { inputs, cpu: '3', ...steps('socket=') });
@@ -67,7 +67,7 @@ describe('a job on a cluster', () => {
     expect([told['CPUs/Task'], told.TresPerNode ?? null]).toEqual(['3', null]);
   });
 
-  test('A job on a cluster gets the CPU where the cluster has no GPU', async () => {
+  test('A job on a cluster runs on the CPU if the cluster has no GPU', async () => {
     await using server = await withoutGpus.serve();
     const { id, view } = await server.api.run('infer', { inputs });
     expect(view.status).toBe('done');
@@ -76,13 +76,13 @@ describe('a job on a cluster', () => {
     expect([status, detail]).toEqual([503, expect.stringMatching(/GPU/)]);
   });
 
-  test('A job on a cluster that fails says its exit code', async () => {
+  test('A job on a cluster that fails reports its exit code', async () => {
     await using server = await slurm.serve();
     const { view } = await server.api.run('infer', { inputs, ...steps('print=before', 'exit=7') });
     expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 7)' });
   });
 
-  test('A job on a cluster goes to the partition, with the limits and words that the admin names', async () => {
+  test('A job on a cluster is submitted to the partition with the limits and options that the admin sets', async () => {
     await using server = await slurm.serve({
       flags: [
         ...['--slurm-partition', 'short', '--slurm-time', '1', '--slurm-account', 'imaging'],
@@ -100,7 +100,7 @@ describe('a job on a cluster', () => {
     });
   });
 
-  test('A job on a cluster never gets a token of the server, nor is anything of a submission read by a shell', async () => {
+  test('A job on a cluster never gets a token of the server, and no submitted value is interpreted by a shell', async () => {
     const evil = '$(touch evil);`touch evil`" \'';
     await using server = await slurm.serve({
       token: 'a-secret-token',

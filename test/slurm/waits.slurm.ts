@@ -41,7 +41,7 @@ test("A waiting job reports Slurm's reason and its position until it runs", asyn
   }
 });
 
-test('A line of a job is there in less than a second', async () => {
+test('A line of a job arrives in less than a second', async () => {
   await using server = await slurm.serve();
   const step = 'date +%s%3N; for i in 1 2 3 4 5; do sleep 0.7; date +%s%3N; done';
   const { job_id: id } = await server.api.accepted('infer', { inputs, ...steps(`shell=${step}`) });

@@ -26,7 +26,7 @@ test.skipIf(lacks('root, and a checkout and a Node that other users can read'))(
   },
 );
 
-test('No profile is read from the working directory or from /tmp, where anybody may put one', async () => {
+test('No profile is read from the working directory or from /tmp, where anybody could put one', async () => {
   await using cli = await Cli.create();
   const shared = path.join(cli.directory, 'shared');
   for (const place of ['.config', 'shared/.config', 'home/.config']) {

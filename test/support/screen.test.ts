@@ -29,7 +29,7 @@ describe('the model of a terminal', () => {
     expect(inPieces.rows).toEqual(rows);
   });
 
-  test('The model keeps text in its row if that is asked for', () => {
+  test('The model can keep text in its row', () => {
     const screen = new Screen(10).write(`${esc}[?7l0123456789abc${esc}[?7h\r\nd`);
     expect([screen.rows, screen.wrapped]).toEqual([['012345678c', 'd'], []]);
   });

@@ -19,6 +19,6 @@ test('A build in a checkout without packages says what to do first', async () =>
   });
 });
 
-test('In one with packages says nothing', async () => {
+test('A build in a checkout with packages says nothing', async () => {
   expect(await run(process.execPath, [program])).toEqual({ stdout: '', stderr: '' });
 });

@@ -23,7 +23,7 @@ const page = source
   .replaceAll('\\(aq', "'");
 const { commands } = JSON.parse(read('oclif.manifest.json')) as Manifest;
 
-test('The manual page has every command, flag, variable and exit code, and nothing hidden', () => {
+test('The manual page has every command, flag, variable and exit code, and no hidden ones', () => {
   for (const [name, { flags }] of Object.entries(commands)) {
     if (name !== 'help') expect(page).toMatch(new RegExp(`^\\.SS ${name.replaceAll(':', ' ')}( |$)`, 'm'));
     for (const [flag, { hidden, env }] of Object.entries(flags)) {
@@ -36,7 +36,7 @@ test('The manual page has every command, flag, variable and exit code, and nothi
   expect(page).not.toContain('--values');
 });
 
-test('No text of the manual page is taken for a request of roff', () => {
+test('No text of the manual page is interpreted as a roff request', () => {
   const requests = new Set(source.split('\n').flatMap((line) => /^[.'](\S*)/.exec(line)?.[1] ?? []));
   expect([...requests].sort()).toEqual(['PP', 'SH', 'SS', 'TH', 'TP', '\\"', 'ad', 'br', 'fi', 'nf', 'nh']);
   // Whatever follows a backslash is an escape that the page means.

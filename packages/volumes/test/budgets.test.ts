@@ -167,7 +167,7 @@ describe('A header that would take long to parse', () => {
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('A pattern of names is only used if it is short and makes few names.', () => {
+  test('A file name pattern is used only if it is short and produces few names.', () => {
     const head = 'NDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = ';
     const namesOf = (words: string) => parseMetaHeader(Buffer.from(`${head}${words}\n`))?.dataFiles ?? [];
     expect(namesOf('a%02d.raw 1 3 1')).toEqual(['a01.raw', 'a02.raw', 'a03.raw']);

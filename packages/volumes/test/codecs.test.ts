@@ -89,7 +89,7 @@ describe('RLE', () => {
     await expect(decodeFrame(bytes, frame())).rejects.toThrow(damaged);
   });
 
-  test('RLE is refused as damaged if its bytes cannot become that many values.', async () => {
+  test('RLE is refused as damaged if its bytes do not give the expected number of values.', async () => {
     const bytes = segments([129, 7]);
     await expect(decodeFrame(bytes, frame({ columns: 66 * 64 + 1 }))).rejects.toThrow(damaged);
   });
@@ -111,7 +111,7 @@ describe('JPEG-LS', () => {
     });
   });
 
-  test('JPEG-LS of 12 bits is returned as values of 16 bits.', async () => {
+  test('12-bit JPEG-LS is returned as 16-bit values.', async () => {
     const of = { ...colour, samples: 1 as const, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
     // Whatever stands before the frame, and fill bytes.
@@ -140,7 +140,7 @@ describe('JPEG-LS', () => {
     20_000,
   );
 
-  test('JPEG-LS under the transfer syntax of another compression is refused.', async () => {
+  test('JPEG-LS with the transfer syntax of another compression is refused.', async () => {
     const of = (last: string) => decodeFrame(bytesOf(grey), { ...colour, samples: 1, syntax: syntax(last) });
     await expect(of('4.70')).rejects.toThrow(damaged);
     await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
@@ -212,6 +212,6 @@ test.each([
   [syntax('4.204'), 'HTJ2K as a stream (JPIP)'],
   [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
-])('The transfer syntax %s is refused by its name.', (unknown, name) => {
+])('The unsupported transfer syntax %s is refused by name.', (unknown, name) => {
   expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
 });

@@ -126,7 +126,7 @@ describe('A header with impossible sizes', () => {
     expect(await refusalOfFile('a.mha', meta(sizes, local), bytes)).toContain('a.mha is damaged');
   });
 
-  test('A header whose voxels begin nowhere is refused.', async () => {
+  test('A header with an invalid voxel offset is refused.', async () => {
     expect(await refusalOfNifti({ start: 1e30 })).toContain('a.nii is damaged');
     expect(
       await refusalOfFile('a.nrrd', nrrd('3 2 4', 'encoding: raw', 'byte skip: x', ''), bytes),
@@ -184,7 +184,7 @@ test('A data file that is missing, short, or outside the folder of its header is
   expect(await refusalOf(openVolume(path.join(directory, 'a.hdr')))).toContain('and 40 are there');
 });
 
-test('A refusal says what a file holds that is not read, and what to do.', async () => {
+test('A refusal names the unsupported content of a file and says what to do.', async () => {
   expect(await refusalOfNifti({ code: 32 })).toContain('a.nii holds complex numbers: convert it');
   expect(await refusalOfNifti({ code: 1536 })).toContain('holds numbers of 128 bits: convert it');
   expect(await refusalOfNifti({ code: 9999 })).toContain('values of an unknown type (9999)');

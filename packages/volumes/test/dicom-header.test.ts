@@ -54,7 +54,7 @@ test('The header of a file is read in every encoding.', async () => {
   expect(dicom).toEqual(header);
 });
 
-test('What a header lacks is null, and the SOP class may come from the file meta information.', async () => {
+test('Missing header fields are null, and the SOP class may come from the file meta information.', async () => {
   const empty = [0x00080016, 0x00080018, 0x0020000e].map((tag) => element(tag, 'UI', ''));
   const odd = [element(0x00200032, 'DS', '1\\2'), element(0x00200037, 'DS', '1\\0\\0')];
   expect(await headerWith([...empty, ...odd, element(0x00080060, 'CS', '')])).toEqual({
@@ -110,19 +110,19 @@ test.each([
   ['\\ISO 2022 IR 58', '1b242941cdf5', '王'],
   ['ISO 2022 IR 100', '4dfc', 'Mü'],
   ['unknown', '4dfc', 'Mü'],
-])('A text in the character set %j is decoded.', async (characterSet, hex, text) => {
+])('Text in the character set %j is decoded.', async (characterSet, hex, text) => {
   const bytes = Buffer.from(hex, 'hex');
   const padded = bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.from(' ')]);
   const more = [element(0x00080005, 'CS', characterSet), element(0x0008103e, 'LO', padded)];
   expect((await headerWith(more)).description).toBe(text);
 });
 
-test('A text is read up to 1024 bytes.', async () => {
+test('Text values are read up to 1024 bytes.', async () => {
   const { description } = await headerWith([element(0x0008103e, 'LO', Buffer.alloc(1026, 'x'))]);
   expect(description).toBe('x'.repeat(1024));
 });
 
-test('A text that is only partly a number is not read as one.', async () => {
+test('Partly numeric text is not read as a number.', async () => {
   const numberIn = async (words: string) =>
     (await headerWith([element(0x00200011, 'IS', words)])).seriesNumber;
   expect([await numberIn('1.5\\ -2 '), await numberIn('+.5e-1')]).toEqual([1.5, 0.05]);
@@ -174,7 +174,7 @@ describe('A file without a preamble', () => {
     ],
     ['nothing behind it', uid('1.2.840.10'), false],
     ['fewer than 16 bytes', image.subarray(0, 15), false],
-  ])('A file without a preamble that begins with %s is recognised as DICOM or not.', (_, bytes, is) => {
+  ])('A file without a preamble that begins with %s is classified correctly.', (_, bytes, is) => {
     expect(isDicomStart(bytes)).toBe(is);
   });
 

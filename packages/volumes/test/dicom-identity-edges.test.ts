@@ -15,7 +15,7 @@ const look = async (content: Buffer) =>
   identityIn(await write(await workspace(), 'scan', content), async () => {});
 const attributesOf = async (more: readonly Element[]) => (await look(dicomFile(slice(more))))?.attributes;
 
-describe('behind a file', () => {
+describe('data appended to a file', () => {
   const plain = dicomFile(slice([]));
   const bytes = (...parts: (string | Buffer)[]) =>
     Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part, 'hex') : part)));
@@ -45,7 +45,7 @@ describe('behind a file', () => {
       `e07f10004f420000${openEnd}0800920053480000feffdde000000000`,
     ],
     ['zeros, and something else', '00000000000000000000000000000001'],
-  ])('%s makes it known not to be whole', async ([, hex]) => {
+  ])('A file is reported as incomplete with this data at its end: %s', async ([, hex]) => {
     expect(await behind(canary, hex)).toEqual({ attributes: [physicianName], isWhole: false });
   });
 
@@ -57,7 +57,7 @@ describe('behind a file', () => {
       '0800401153510000ffffffff' + 'feff00e0ffffffff' + 'feff0de000000000' + 'feffdde000000000',
     ],
     ['compressed pixels', 'e07f10004f420000ffffffff' + 'feff00e002000000' + 'ffff' + 'feffdde000000000'],
-  ])('%s are read to their end', async ([, hex]) => {
+  ])('Appended data is read to the end: %s', async ([, hex]) => {
     expect(await behind(canary, hex)).toEqual({ attributes: [physicianName], isWhole: true });
   });
 
@@ -69,14 +69,14 @@ describe('behind a file', () => {
     ['002900ff', []],
     ['00290100', ['private attribute (0029,0100)']],
     ['00280100', []],
-  ] as const)('An attribute %s is private or not', async ([tag, found]) => {
+  ] as const)('Attribute %s is classified as private or not', async ([tag, found]) => {
     const [group = '', number = ''] = [tag.slice(0, 4), tag.slice(4)].map(
       (part) => part.slice(2) + part.slice(0, 2),
     );
     expect((await behind(`${group}${number}4c4f0200`, Buffer.from('ab')))?.attributes).toEqual(found);
   });
 
-  test('A value is one where any of its bytes says something, or there are more than 256', async () => {
+  test('A value counts if any of its bytes is meaningful or it is longer than 256 bytes', async () => {
     const name = (value: Buffer) => {
       const length = Buffer.alloc(2);
       length.writeUInt16LE(value.length);
@@ -87,7 +87,7 @@ describe('behind a file', () => {
     expect(found.map((each) => each?.attributes.length)).toEqual([0, 1, 1]);
   });
 
-  test('An attribute of undefined length is one unless it ends at once', async () => {
+  test('An attribute of undefined length counts unless it is empty', async () => {
     const items = '29001010' + '53510000ffffffff';
     expect((await behind(items, 'feffdde000000000'))?.attributes).toEqual([]);
     expect((await behind(items, 'feff00e000000000', 'feffdde000000000'))?.attributes).toEqual([
@@ -105,7 +105,7 @@ test('Only the data set itself can say that the identity was removed.', async ()
   expect(await attributesOf([element(0x00120062, 'CS', 'YES '), ...codes])).toEqual([]);
 });
 
-test('The order of bytes is that of the first element, whatever the file says of itself.', async () => {
+test('The byte order is that of the first element, whatever the file declares.', async () => {
   const file = dicomFile(slice([physician]), { isBig: true });
   const declared = Buffer.from('1.2.840.10008.1.2.2\0');
   const at = file.indexOf(declared);
@@ -113,7 +113,7 @@ test('The order of bytes is that of the first element, whatever the file says of
   expect(await look(file)).toEqual({ attributes: ['ReferringPhysicianName (0008,0090)'], isWhole: true });
 });
 
-test('Deflated bytes that are damaged are known not to be whole.', async () => {
+test('Damaged deflated data is reported as incomplete.', async () => {
   const file = dicomFile(slice([physician]), { isDeflated: true });
   expect(await look(file.subarray(0, -5))).toEqual({ attributes: [], isWhole: false });
 });

@@ -44,11 +44,11 @@ const found = async (more: readonly Element[], encoding: Encoding = {}) =>
   (await look(dicomFile(slice(more), encoding)))?.attributes;
 
 describe('a DICOM file', () => {
-  test('A DICOM file without anything that tells who somebody is has no such attribute', async () => {
+  test('A DICOM file without identifying information has no identifying attributes', async () => {
     expect(await look(dicomFile(slice([removed, ...codes])))).toEqual({ attributes: [], isWhole: true });
   });
 
-  test('A DICOM file is named by its attributes, in the order of their tags, and not by their values', async () => {
+  test('The identifying attributes of a DICOM file are listed by name in tag order, without their values', async () => {
     expect(await found([physician, institution, ...codes])).toEqual([
       'InstitutionName (0008,0080)',
       'ReferringPhysicianName (0008,0090)',
@@ -57,20 +57,20 @@ describe('a DICOM file', () => {
     ]);
   });
 
-  test('A DICOM file may have codes for the name and the number of a patient only where it says that the identity was removed', async () => {
+  test('A DICOM file may contain a coded patient name and ID only if it declares its identity removed', async () => {
     const birth = element(0x00100030, 'DA', '19700101');
     expect(await found([removed, ...codes, birth])).toEqual(['PatientBirthDate (0010,0030)']);
     expect(await found([element(0x00120062, 'CS', 'NO'), ...codes])).toHaveLength(2);
   });
 
   test.for(['', '  ', '\0\0', '^^^^', '^ ='])(
-    'A DICOM file may have attributes without a value: %j',
+    'An attribute without a value is not reported as identifying: %j',
     async (value) => {
       expect(await found([element(0x00080090, 'PN', value)])).toEqual([]);
     },
   );
 
-  test('A DICOM file with a private attribute is named by its tag; whose attributes they are is not private', async () => {
+  test('A private attribute is listed by its tag, but its private creator is not', async () => {
     const creator = element(0x00290010, 'LO', 'SIEMENS CSA HEADER');
     expect(await found([creator, element(0x00291010, 'LO', '')])).toEqual([]);
     expect(await found([creator, element(0x00291010, 'OB', Buffer.from('Canary'))])).toEqual([
@@ -87,7 +87,7 @@ describe('a DICOM file', () => {
     ['without a preamble', { hasPreamble: false }],
     ['without the group that describes it', { hasPreamble: false, hasMeta: false }],
     ['with a preamble alone', { hasMeta: false, isImplicit: true }],
-  ] as const)('A DICOM file is looked at in sequences of any depth: %s', async ([, encoding]) => {
+  ] as const)('Identifying attributes are found in sequences of any depth: %s', async ([, encoding]) => {
     const inner = element(0x00400275, 'SQ', [[element(0x00401001, 'SH', 'ORDER1')], [physician]]);
     const nested = element(0x00081140, 'SQ', [[], [element(0x00081140, 'SQ', [[inner]])]]);
     expect(await found([removed, nested], encoding)).toEqual([
@@ -96,7 +96,7 @@ describe('a DICOM file', () => {
     ]);
   });
 
-  test('A DICOM file is looked at in sequences and items of undefined length, and those of unknown VR with either', async () => {
+  test('Identifying attributes are found in sequences and items of undefined length, and in those of unknown VR in either encoding', async () => {
     const name = Buffer.from('08009000504e0600', 'hex');
     const explicit = Buffer.concat([name, Buffer.from('Canary')]);
     const implicit = Buffer.concat([Buffer.from('0800900006000000', 'hex'), Buffer.from('Canary')]);
@@ -112,7 +112,7 @@ describe('a DICOM file', () => {
   });
 
   test.for([{}, { isCompressed: true }] as const)(
-    'A DICOM file is looked at behind its pixels: %j',
+    'Identifying attributes are found after the pixels: %j',
     async (encoding) => {
       const behind = element(0x7fe11010, 'OB', Buffer.from('Canary'));
       const file = dicomFile(slice([]), encoding);
@@ -124,14 +124,14 @@ describe('a DICOM file', () => {
     },
   );
 
-  test('A DICOM file may have zeros behind its data set, and nothing else', async () => {
+  test('Only zeros may follow the data set of a DICOM file', async () => {
     const file = dicomFile(slice([removed]));
     expect(await look(Buffer.concat([file, Buffer.alloc(1001)]))).toEqual({ attributes: [], isWhole: true });
     const text = Buffer.concat([file, Buffer.alloc(64), Buffer.from('Canary, Ada, 1970')]);
     expect(await look(text)).toEqual({ attributes: [], isWhole: false });
   });
 
-  test('A DICOM file packed with gzip is looked at as it is; another packed file is none', async () => {
+  test('A gzip-compressed DICOM file is inspected like any other, and other compressed files are not treated as DICOM', async () => {
     expect((await look(gzipSync(dicomFile(slice([physician])))))?.attributes).toHaveLength(1);
     expect(await look(gzipSync(Buffer.from('Canary'.repeat(1000))))).toBeNull();
     expect(await look(gzipSync(dicomFile(slice([removed]))).subarray(0, -20))).toEqual({
@@ -140,7 +140,7 @@ describe('a DICOM file', () => {
     });
   });
 
-  test('A DICOM file that is cut short, or nested without an end, is known not to be whole', async () => {
+  test('A DICOM file that is truncated or nested without an end is reported as incomplete', async () => {
     const file = dicomFile(slice([physician]));
     expect(await look(file.subarray(0, -10))).toEqual({
       attributes: ['ReferringPhysicianName (0008,0090)'],
@@ -151,7 +151,7 @@ describe('a DICOM file', () => {
     expect(await look(dicomFile(slice(deep)))).toMatchObject({ isWhole: false });
   });
 
-  test('A DICOM file with more elements than are read is known not to be whole, and lets other work run', async () => {
+  test('A DICOM file with too many elements to read is reported as incomplete, and other work runs meanwhile', async () => {
     const empty = Buffer.from('1800500000000000', 'hex');
     const items = Buffer.alloc(8 * 600_000, empty);
     Buffer.from('feff00e0', 'hex').copy(items);
@@ -163,7 +163,7 @@ describe('a DICOM file', () => {
   });
 });
 
-test('A file that is not DICOM is not looked at.', async () => {
+test('A file that is not DICOM is not inspected.', async () => {
   expect(await look(Buffer.from('PatientName (0010,0010): Canary'))).toBeNull();
   expect(await look(Buffer.alloc(0))).toBeNull();
 });
@@ -199,7 +199,7 @@ json.dump({'files': files, 'unknown': unknown}, sys.stdout)
 `;
 
 test.skipIf(pydicom === null)(
-  'Real files say what pydicom finds, with the names of the standard',
+  'The attributes found in real files match those found by pydicom, with their standard names',
   async () => {
     const input = JSON.stringify([...identifying]);
     const { stdout } = spawnSync('/usr/bin/python3', ['-c', program, pydicom ?? ''], {

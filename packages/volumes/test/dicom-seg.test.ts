@@ -18,7 +18,7 @@ test.each<[string, Encoding]>([
   ['explicit', {}],
   ['implicit', { isImplicit: true }],
   ['deflated', { isDeflated: true }],
-])('Segments become one volume of labels, in which the highest number wins (%s).', async (_, encoding) => {
+])('Segments become one label volume, in which the highest number wins (%s).', async (_, encoding) => {
   const frames: SegmentFrame[] = [
     { z: 30, segment: 3, values: where(0, 7) },
     { z: 33, segment: 1, values: where(14) },
@@ -43,7 +43,7 @@ test.each<[string, Encoding]>([
   expect(await slicesOf(file, [1])).toEqual([labels({ 14: 1 })]);
 });
 
-test('Slices without a segment are empty, at the smallest distance that fits all frames.', async () => {
+test('Slices without a segment are empty, and the spacing is the smallest distance that fits all frames.', async () => {
   const frames = [0, 4, 10].map((z) => ({ z, segment: 1, values: where(z) }));
   const file = await write(frames);
   expect((await openVolume(file)).size).toEqual([columns, rows, 6]);
@@ -64,7 +64,7 @@ test('A single slice has the thickness that the file gives.', async () => {
   expect(await slicesOf(file)).toEqual([labels({ 2: 4 })]);
 });
 
-test('A fraction of more than half belongs to the segment.', async () => {
+test('A voxel with a fraction above one half belongs to the segment.', async () => {
   const values = where().map((_, at) => [0, 50, 51, 100][at % 4] ?? 0);
   const more = [element(0x0062000e, 'US', [100])];
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL', more });
@@ -133,7 +133,7 @@ test('Segment numbers over 255 are read as 16-bit values.', async () => {
   ).toBeUndefined();
 });
 
-test('A fraction of more than 127 belongs to the segment if the file gives no largest value.', async () => {
+test('A voxel with a fraction above 127 belongs to the segment if the file gives no maximum value.', async () => {
   const values = where().map((_, at) => [0, 127, 128, 255][at % 4] ?? 0);
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL' });
   expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 127 ? 3 : 0))]);

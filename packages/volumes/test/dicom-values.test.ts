@@ -51,7 +51,7 @@ test('Values in a table (Modality LUT) are refused, because they are not read.',
   );
 });
 
-describe('A text that is only partly a number', () => {
+describe('Partly numeric text', () => {
   const tags: readonly (readonly [string, number, string])[] = [
     ['pixel spacing', 0x00280030, '1,25\\1,25'],
     ['position (Image Position Patient)', 0x00200032, '0\\0\\1,5'],
@@ -75,7 +75,7 @@ describe('A text that is only partly a number', () => {
     expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is not a number`);
   });
 
-  test('A text that is not a number is refused in functional groups too.', async () => {
+  test('Text that is not a number is refused in functional groups too.', async () => {
     const frames: Frame[] = [0, 2].map((z) => ({
       more: [
         element(0x00209113, 'SQ', [[element(0x00200032, 'DS', z === 0 ? '0\\0\\0' : '0\\0\\2,0')]]),
@@ -259,13 +259,13 @@ describe('Rounded positions', () => {
     [0.081, 2],
     [0.45, 1],
     [1.25, 1],
-  ])('Slices of %s mm are even with positions of %i decimals.', async (step, digits) => {
+  ])('Slices %s mm apart are evenly spaced with positions of %i decimals.', async (step, digits) => {
     const volume = await openVolume(await rounded(straight(step), digits));
     expect(volume.size[2]).toBe(12);
     expect(Math.abs(volume.affine[2][2] / step - 1)).toBeLessThan(0.02);
   });
 
-  test('Positions rounded to whole millimetres are even if the file gives the same distance.', async () => {
+  test('Positions rounded to whole millimetres are evenly spaced if the file gives the same distance.', async () => {
     const more = [element(0x00180088, 'DS', '1.5')];
     const volume = await openVolume(await rounded(straight(1.5), 0, more));
     expect(Math.abs(volume.affine[2][2] / 1.5 - 1)).toBeLessThan(0.05);
@@ -283,7 +283,7 @@ describe('Rounded positions', () => {
     );
   });
 
-  test('Rounded positions of an oblique series are not a tilted gantry, and a tilted gantry is kept.', async () => {
+  test('Rounded positions of an oblique series are not mistaken for a tilted gantry, and a real tilt is kept.', async () => {
     const [c, s] = [Math.cos(0.3), Math.sin(0.3)];
     const orientation = element(
       0x00200037,
@@ -323,16 +323,19 @@ describe('A nuclear medicine volume', () => {
   test.each([
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
-  ])('Nuclear medicine in steps of %i mm lies where its detector says.', async (spacing, values, lowest) => {
-    const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
-    const volume = await openVolume(file);
-    expect(volume.affine.map((row) => row.slice(2))).toEqual([
-      [0, -1],
-      [0, -2],
-      [3, lowest],
-    ]);
-    expect(await firstValues(file)).toEqual([values]);
-  });
+  ])(
+    'A nuclear medicine volume with steps of %i mm lies where its detector says.',
+    async (spacing, values, lowest) => {
+      const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
+      const volume = await openVolume(file);
+      expect(volume.affine.map((row) => row.slice(2))).toEqual([
+        [0, -1],
+        [0, -2],
+        [3, lowest],
+      ]);
+      expect(await firstValues(file)).toEqual([values]);
+    },
+  );
 
   test('A gated nuclear medicine file has a volume for each time slot.', async () => {
     const gates = [shorts(0x00540070, [2, 1, 1, 2]), element(0x00180088, 'DS', '3')];

@@ -86,7 +86,7 @@ test('Elements whose numbers have no text need bytes.', () => {
   expect(() => encodeElements([['00080001', 'UV', 258]])).toThrow('needs bytes');
 });
 
-test('A value that is too long for a length of two bytes is refused.', () => {
+test('A value too long for a two-byte length is refused.', () => {
   expect(() => elementStart('00080060', 'CS', 0x10000)).toThrow('too long');
 });
 
@@ -99,7 +99,7 @@ const structures: readonly DicomElement[] = [
   ['00280010', 'US', 512],
 ];
 
-test('Implicit elements hold texts of any length, in sequences too.', () => {
+test('Implicit elements hold text of any length, even in sequences.', () => {
   const bytes = Buffer.concat([
     fileStart({ syntax: syntaxes.implicit, sopClass: '1.2.3', sopInstance: '2.25.1' }),
     encodeElements(structures, syntaxes.implicit),
@@ -115,6 +115,6 @@ test('Implicit elements hold texts of any length, in sequences too.', () => {
   expect(Object.keys(second?.dataSet?.elements ?? {})).toEqual([]);
 });
 
-test('An explicit element refuses a text that is longer than its length can say.', () => {
+test('An explicit element refuses text longer than its length field allows.', () => {
   expect(() => encodeElements(structures)).toThrow(/30060050 \(DS\) of \d+ bytes is too long/);
 });

@@ -98,7 +98,7 @@ describe('A series', () => {
     await expectSeries(await writeSeries((k) => (k % 2 === 1 ? [{}, encoding] : [{}])));
   });
 
-  test('A series lies where its positions say, whatever the names of its files and its orientation.', async () => {
+  test('A series is placed by its positions, whatever its file names and orientation.', async () => {
     const directory = await writeSeries((k) => [
       { position: [7, 20 - 4 * k, 9], orientation: [0, 0, -1, 1, 0, 0] },
     ]);
@@ -120,7 +120,7 @@ describe('A series', () => {
     expect(await valuesOf(await openDicom(directory))).toEqual(expected);
   });
 
-  test('Only the slices that are asked for are read.', async () => {
+  test('Only the requested slices are read.', async () => {
     const volume = await openDicom(await writeSeries());
     // The others are gone: they cannot have been read.
     for (const k of [0, 2, 4]) await rm(path.join(volume.path, nameOf(k)));
@@ -189,7 +189,7 @@ describe('An enhanced file', () => {
     ['explicit', {}],
     ['implicit', { isImplicit: true }],
     ['big endian', { isBig: true }],
-  ])('The frames of an enhanced file lie where their positions say (%s).', async (_, encoding) => {
+  ])('The frames of an enhanced file are placed by their positions (%s).', async (_, encoding) => {
     await expectSeries(await writeFileOf(enhanced(), encoding));
   });
 
@@ -204,7 +204,7 @@ describe('An enhanced file', () => {
     await expectSeries(await writeFileOf({ ...enhanced(), more }));
   });
 
-  test('An enhanced file without positions is refused, not read with 1 mm.', async () => {
+  test('An enhanced file without positions is refused rather than read with 1 mm spacing.', async () => {
     const file = await writeFileOf(enhanced(undefined, false), {}, 'lost.dcm');
     expect(await refusalOf(file)).toContain('frame 1 of lost.dcm has no position');
   });
@@ -236,7 +236,7 @@ describe('Pixels', () => {
       );
   });
 
-  test('Pixels of 12 bits keep their sign, without the unused bits.', async () => {
+  test('12-bit pixels keep their sign and drop the unused bits.', async () => {
     const values = ramp((list) => Int16Array.from(list), 170, -2048);
     const dirty = Uint16Array.from(values, (value, at) => (value & 0xfff) | ((at % 16) << 12));
     const low = await writeFileOf({ ...placed, pixels: dirty, more: stored(12, 11, true) });
@@ -334,7 +334,7 @@ const [unreadable, noImage] = [
   'which cannot be read here: convert it to NIfTI.',
   'holds no image or is cut short',
 ];
-describe('A file is refused', () => {
+describe('Refused files', () => {
   /** Rows and columns, frames, bits, samples and colours. */
   const more = (given: {
     rows?: number;
@@ -374,7 +374,7 @@ describe('A file is refused', () => {
   });
 });
 
-test('The frames of a dose lie along the normal at their offsets, and have the scale of the dose.', async () => {
+test('The frames of a dose are placed along the normal at their offsets, and use the scale of the dose.', async () => {
   const more = [
     element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.481.2'),
     element(0x00280008, 'IS', '3'),
@@ -586,14 +586,14 @@ describe('A series', () => {
     );
   });
 
-  test('A series is refused if a slice lies beside the others.', async () => {
+  test('A series is refused if a slice is offset from the others.', async () => {
     const directory = await writeSeries((k) => [{ position: [-100, k === 3 ? -89.5 : -90, -80 + 3 * k] }]);
     expect(await refusalOf(directory)).toContain(
       'slice_3.dcm lies beside the line from series/slice_0.dcm to',
     );
   });
 
-  test('A series is refused if a slice lies too near to the one before.', async () => {
+  test('A series is refused if a slice is too close to the previous one.', async () => {
     const directory = await writeSeries((k) => [
       { position: [-100, -90, -80.25 + 3 * k - (k === count - 1 ? 1.5 : 0)] },
     ]);

@@ -168,7 +168,7 @@ describe('A NIfTI volume', () => {
   const rounded = (rows: readonly (readonly number[])[]) =>
     rows.map((row) => row.map((value) => Math.round(value * 1e5) / 1e5 + 0));
 
-  test.each([false, true])('A NIfTI volume lies where its sform says (NIfTI-2: %s).', async (isSecond) => {
+  test.each([false, true])('A NIfTI volume is placed by its sform (NIfTI-2: %s).', async (isSecond) => {
     const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
     expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
     expect(hasOrientation).toBe(true);
@@ -189,7 +189,7 @@ describe('A NIfTI volume', () => {
     expect(rounded(affine)[0]).toEqual([0, -3, 0, 11]);
   });
 
-  test('A NIfTI volume without both forms is centred, and has no orientation.', async () => {
+  test('A NIfTI volume with neither an sform nor a qform is centred and has no orientation.', async () => {
     const { affine, hasOrientation } = await open({ size, pixelSizes });
     expect(affine).toEqual(straight([-2, 3, 4], [2, -1.5, -6]));
     expect(hasOrientation).toBe(false);
@@ -240,7 +240,7 @@ test.each([
   [0, 5],
   [Number.NaN, 0],
   [1, Number.NaN],
-])('A slope of %d with an intercept of %d scales nothing.', async (slope, intercept) => {
+])('A slope of %d with an intercept of %d leaves the values unscaled.', async (slope, intercept) => {
   const header = niftiHeader({ size, slope, intercept });
   const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), 'int16'));
   expect((await readVolume(file)).data).toEqual(Int16Array.from(counting(count)));
@@ -329,24 +329,27 @@ describe('Several volumes in a file', () => {
     ],
   };
 
-  test.each(Object.keys(layouts))('Volumes of one file are read alone or together (%s).', async (layout) => {
-    const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
-    const file = await write(await workspace(), name, ...parts);
-    const volume = await openVolume(file);
-    expect(volume).toMatchObject({ size, components: 1, frames });
-    expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
-    for (const frame of counting(frames)) {
-      const one = await readVolume(file, { frame });
-      expect([one.frames, one.data]).toEqual([
-        1,
-        Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
-      ]);
-    }
-    for await (const { values } of volume.slices({ frame: 1, only: [3] }))
-      expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
-    const refusal = await refusalOf(readVolume(file, { frame: 3 }));
-    expect(refusal).toBe(`${name} holds 3 volumes: there is no volume 4.`);
-  });
+  test.each(Object.keys(layouts))(
+    'Volumes of one file are read separately or together (%s).',
+    async (layout) => {
+      const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
+      const file = await write(await workspace(), name, ...parts);
+      const volume = await openVolume(file);
+      expect(volume).toMatchObject({ size, components: 1, frames });
+      expect((await readVolume(file)).data).toEqual(Int16Array.from(planar));
+      for (const frame of counting(frames)) {
+        const one = await readVolume(file, { frame });
+        expect([one.frames, one.data]).toEqual([
+          1,
+          Int16Array.from(planar.slice(frame * count, (frame + 1) * count)),
+        ]);
+      }
+      for await (const { values } of volume.slices({ frame: 1, only: [3] }))
+        expect(Array.from(values)).toEqual(planar.slice(count + 18, count + 24));
+      const refusal = await refusalOf(readVolume(file, { frame: 3 }));
+      expect(refusal).toBe(`${name} holds 3 volumes: there is no volume 4.`);
+    },
+  );
 });
 
 test.each([
@@ -377,7 +380,7 @@ test.each([
   ['left-anterior-superior', [-1, 1, 1]],
   ['LPS', [-1, -1, 1]],
   ['left-posterior-superior', [-1, -1, 1]],
-])('NRRD in the space %s lies where it says.', async (space, [x = 1, y = 1, z = 1]) => {
+])('NRRD in the space %s is placed correctly.', async (space, [x = 1, y = 1, z = 1]) => {
   const header = nrrd('type: short', 'endian: little', 'encoding: raw').replace(
     'left-posterior-superior',
     space,
@@ -437,7 +440,7 @@ test('The matrix of an oblique MetaImage has the axes one after another, in LPS+
   });
 });
 
-test('An MGH volume lies around its centre.', async () => {
+test('An MGH volume is placed by its centre.', async () => {
   const axes = [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const header = mghHeader({ size: [3, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   const file = await write(await workspace(), 'a.mgh', header, bytesOf(counting(count), 'int16', true));
@@ -504,7 +507,7 @@ describe('Voxels in several files', () => {
       expect((await readVolume(await write(directory, name, text))).data).toEqual(values);
   });
 
-  test('Data files are found beside their header after the directory was moved.', async () => {
+  test('Data files are found next to their header after the directory is moved.', async () => {
     const directory = await workspace();
     await write(directory, 'old/a.raw', bytes);
     await write(directory, 'old/a.mhd', inMeta, 'ElementDataFile = a.raw\n');

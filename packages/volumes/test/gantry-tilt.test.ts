@@ -53,18 +53,21 @@ async function segmentation(source: SourceSeries, mask: Awaited<ReturnType<typeo
 const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted gantry, each 1\.50 mm/;
 
 describe('A series of a tilted gantry', () => {
-  test.each([false, true])('A tilted series lies as its images say (enhanced: %s).', async (isEnhanced) => {
-    const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
-    for (const [k, images] of source.slices.entries()) {
-      const [right, front, up] = placeOf(source, 0, 0, k);
-      expect([-right, -front, up]).toEqual(
-        (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
-      );
-    }
-    expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
-    expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
-    expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
-  });
+  test.each([false, true])(
+    'A tilted series is placed by the positions of its images (enhanced: %s).',
+    async (isEnhanced) => {
+      const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
+      for (const [k, images] of source.slices.entries()) {
+        const [right, front, up] = placeOf(source, 0, 0, k);
+        expect([-right, -front, up]).toEqual(
+          (images[0]?.position ?? []).map((each) => expect.closeTo(each, 5)),
+        );
+      }
+      expect(voxelVolumeOf(source)).toBeCloseTo((0.75 * betweenRows * between) / 1000, 9);
+      expect(shearOf(source)).toBeCloseTo((Math.atan(1.1 / between) * 180) / Math.PI, 4);
+      expect(shearOf(await writeSeries({ orientation: oblique }))).toBeCloseTo(0, 3);
+    },
+  );
 
   test('Segments of a tilted series lie in the planes of its images.', async () => {
     const source = await tilted();
@@ -96,7 +99,7 @@ describe('A series of a tilted gantry', () => {
 });
 
 describe('A label map of a tilted series', () => {
-  test('A label map with the straight slices of ITK is matched by slice number, or refused if that is asked for.', async () => {
+  test('A label map with the straight slices of ITK is matched by slice number, or refused on request.', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     const mask = await writeMask('mask.nii.gz', { size, affine, data: labels });
@@ -121,7 +124,7 @@ describe('A label map of a tilted series', () => {
     expect(data).toEqual(labels);
   });
 
-  test('A label map with the straight slices of ITK is matched with its axes in another order too.', async () => {
+  test('A label map with the straight slices of ITK is matched even if its axes are in another order.', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     // From the last row to the first, slices before rows.
@@ -179,7 +182,7 @@ describe('A label map of a tilted series', () => {
         data: new Uint8Array(8 * labels.length),
       }),
     ],
-  ])('A label map beside a tilted series, that nobody can place is refused: %s', async (_, maskOf) => {
+  ])('A label map next to a tilted series is refused if it cannot be placed: %s', async (_, maskOf) => {
     const source = await tilted();
     const mask = await writeMask('mask.nii.gz', maskOf(source));
     const file = path.join(await workspace(), 'out');
@@ -187,7 +190,7 @@ describe('A label map of a tilted series', () => {
     await expect(writeRtStruct(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
   });
 
-  test('A label map on straight slices of the whole resampled series comes back to the right voxels.', async () => {
+  test('A label map on straight slices of the whole resampled series is mapped back to the right voxels.', async () => {
     const source = await tilted();
     // Each slice is a row further, so that straight columns of rows hold all of them.
     const more = rows + count - 1;

@@ -27,7 +27,7 @@ test.each([
   ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
   ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
   ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
-] as const)('Two grids are the same or not if the other one is %s.', (_, other, isSame) => {
+] as const)('Two grids are compared correctly if the other one is %s.', (_, other, isSame) => {
   expect(isSameGeometry(grid(0), other)).toBe(isSame);
   expect(isSameGeometry(other, grid(0))).toBe(isSame);
 });
@@ -53,7 +53,7 @@ test('The positions, the spacing and the volume of voxels follow from the affine
   expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
 });
 
-test('The inverse affine leads from positions to voxels, and a flat grid has none.', () => {
+test('The inverse affine maps positions to voxels, and a flat grid has none.', () => {
   const inverse = inverseOf(sheared);
   if (!inverse) throw new Error('There is no inverse.');
   const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);

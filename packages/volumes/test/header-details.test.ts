@@ -84,7 +84,7 @@ describe('NRRD', () => {
     }
   });
 
-  test('NRRD is placed by spacings, and may be in micrometres.', async () => {
+  test('NRRD is placed by its spacings, which may be in micrometres.', async () => {
     const spaced = await opened(
       'a.nrrd',
       nrrd(...three, 'spacings: 2 NaN -1', 'space origin: (1,2,3)'),
@@ -201,7 +201,7 @@ describe('MetaImage', () => {
     expect(await facts(...more)).toEqual(found);
   });
 
-  test('MetaImage fields have other names too, and two axes are a plane without an orientation.', async () => {
+  test('MetaImage fields may have alternative names, and two axes make a plane without an orientation.', async () => {
     const named = await opened(
       'a.mha',
       meta('ElementSize = 2 3 4', 'Origin = 1 2 3', 'ElementByteOrderMSB = true'),

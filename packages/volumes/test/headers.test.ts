@@ -71,11 +71,11 @@ test.each([
   ['b+tlrc.BRIK.gz', [], ['b+tlrc.HEAD', 'b+tlrc.head']],
   ['b.HEAD', [], []],
   ['a.nii', [], []],
-])('The names that the other file of %s may have are known.', (name, voxels, headers) => {
+])('The possible names of the file that accompanies %s are known.', (name, voxels, headers) => {
   expect([voxelNamesOf(name), headerNamesOf(name)]).toEqual([voxels, headers]);
 });
 
-test('Both files of a pair have the same stem, and names tell which one has the voxels.', () => {
+test('Both files of a pair have the same stem, and their names tell which one holds the voxels.', () => {
   const names = ['a.hdr', 'A.IMG.gz', 'a.b.par', 'a.rec', 'b+acpc.head', 'b+acpc.brik.bz2', 'a.nii', 'hdr'];
   expect(names.map(pairStem)).toEqual(['a', 'A', 'a.b', 'a', 'b+acpc', 'b+acpc', null, null]);
   expect(names.map(isPairVoxels)).toEqual([false, true, false, true, false, true, false, false]);
@@ -117,7 +117,7 @@ describe('The data files of a header', () => {
   });
 });
 
-describe('A header of text', () => {
+describe('A text header', () => {
   test('A MetaImage header is parsed with its fields, its end and its data files.', () => {
     const text = 'NDims = 3\r\nno mark\n Offset: 1 2\nElementDataFile = LIST 2D\nü.raw\n\n b.raw \nc.raw';
     const found = parseMetaHeader(Buffer.from(text));
@@ -175,7 +175,7 @@ describe('A header of text', () => {
     ['a%d.raw 1 2 0', []],
     ['a%d.raw 1 100001', []],
     ['lists.raw', ['lists.raw']],
-  ])('The words %j name data files.', (words, files) => {
+  ])('The data files named by the words %j are found.', (words, files) => {
     expect(parseMetaHeader(Buffer.from(`ElementDataFile = ${words}`))?.dataFiles).toEqual(files);
   });
 });
@@ -226,7 +226,7 @@ describe('The data layout', () => {
     ['b+orig.HEAD', afni('0 6'), layout(24 * 4, 0, null)],
     ['b+orig.head', afni('1 9'), null],
     ['a.nii', 'any', null],
-  ])('The data layout of %s is what its header says (%#).', (name, content, found) => {
+  ])('The data layout of %s matches its header (%#).', (name, content, found) => {
     expect(dataLayoutOf(`dir/${name}`, reading(content))).toEqual(found);
   });
 

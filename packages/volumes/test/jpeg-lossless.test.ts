@@ -176,7 +176,7 @@ test.each<Way>([
   expect(decodeLosslessJpeg(encoded(image, way)).data).toEqual(Uint16Array.from(image.values));
 });
 
-test('Low bits that were left out are zero.', () => {
+test('Low bits that were left out are read as zero.', () => {
   const image = imageOf(12, 1);
   for (const shift of [1, 3])
     expect(decodeLosslessJpeg(encoded(image, { predictor: 5, restart: 2, shift }))).toEqual({

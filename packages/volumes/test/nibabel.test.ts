@@ -196,27 +196,30 @@ import sys
 print(json.dumps([seen(file) for file in sys.argv[1:]]))
 `;
 
-test.skipIf(!nibabel)('Copies of these files, in 48 orientations, are the same for nibabel.', async () => {
-  const directory = await workspace();
-  const { directory: origin, names } = made;
-  const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
-  const copies: string[] = [];
-  for (const [at, file] of files.entries()) {
-    const copy = path.join(directory, `${at}.nii${at % 2 === 0 ? '.gz' : ''}`);
-    await writeNifti(copy, await readVolume(file));
-    copies.push(copy);
-  }
-  const written: Seen[] = JSON.parse(await python(look + lookAgain, ...copies));
-  for (const [at, copy] of copies.entries()) {
-    const { affine, ...rest } = inNibabel(files[at] ?? '');
-    const max = Math.max(...rest.sums.flat().map(Math.abs));
-    expect(written[at], copy).toEqual({
-      ...rest,
-      affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
-      sums: rest.sums.map((pair) => pair.map((value) => near(value, max))),
-    });
-  }
-});
+test.skipIf(!nibabel)(
+  'Nibabel reads copies of these files in 48 orientations as the originals.',
+  async () => {
+    const directory = await workspace();
+    const { directory: origin, names } = made;
+    const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
+    const copies: string[] = [];
+    for (const [at, file] of files.entries()) {
+      const copy = path.join(directory, `${at}.nii${at % 2 === 0 ? '.gz' : ''}`);
+      await writeNifti(copy, await readVolume(file));
+      copies.push(copy);
+    }
+    const written: Seen[] = JSON.parse(await python(look + lookAgain, ...copies));
+    for (const [at, copy] of copies.entries()) {
+      const { affine, ...rest } = inNibabel(files[at] ?? '');
+      const max = Math.max(...rest.sums.flat().map(Math.abs));
+      expect(written[at], copy).toEqual({
+        ...rest,
+        affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
+        sums: rest.sums.map((pair) => pair.map((value) => near(value, max))),
+      });
+    }
+  },
+);
 
 const forms = `
 import sys
@@ -229,7 +232,7 @@ for file in sys.argv[1:]:
 print('alike')
 `;
 
-test.skipIf(!nibabel)('The sform and the qform of a written file are the same for nibabel.', async () => {
+test.skipIf(!nibabel)('Nibabel reads the same sform and qform from a written file.', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const copies: string[] = [];

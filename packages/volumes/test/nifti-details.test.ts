@@ -79,7 +79,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
   });
 
-  test('The voxels of a pair may be in the name of the header with .img, and a missing file is named.', async () => {
+  test('The voxels of a pair may be in a file whose name is that of the header plus .img, and a missing file is named.', async () => {
     const directory = await workspace();
     const header = await write(directory, 'a', niftiHeader({ size, magic: 'ni1' }));
     expect(await refusalOf(openVolume(header))).toBe(
@@ -139,7 +139,7 @@ test('A volume in memory keeps its unit and whether it is inverted.', async () =
   expect('isInverted' in plain || 'unit' in plain).toBe(false);
 });
 
-test('A contradiction of sform and qform in left and right is reported, and the sform is used.', async () => {
+test('A left-right conflict between sform and qform is reported, and the sform is used.', async () => {
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   const read = async (qform: readonly number[], rows = sform) => {
     const header = niftiHeader({ size: [3, 2, 4], sform: rows, qform });
@@ -161,7 +161,7 @@ test('A contradiction of sform and qform in left and right is reported, and the 
   ).toBeUndefined();
 });
 
-test('What is written for a volume whose qform is another than its sform has both, with their codes.', async () => {
+test('A volume whose qform differs from its sform is written with both and their codes.', async () => {
   const directory = await workspace();
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   // A quarter turn around the third axis, at another place.
@@ -205,7 +205,7 @@ test('A time series is written into the fourth dimension with its seconds, and v
   expect([vectorDim, vectorIntent, vectors.hasVectors]).toEqual([[5, 3, 2, 4, 1, 5], 1007, true]);
 });
 
-test('What readers of a NIfTI file have to guess is known from its first bytes.', () => {
+test('Facts that readers of a NIfTI file have to guess are detected from its first bytes.', () => {
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   expect(guessesOnNifti(niftiHeader({ size, sform }))).toEqual([]);
   expect(guessesOnNifti(gzip(niftiHeader({ size, sform, units: 8 })))).toEqual([

@@ -93,7 +93,7 @@ describe('A label map on a grid', () => {
     expect(labelReader(volume(grid, counted(24)))(Float64Array.from(values))).toEqual(labels);
   });
 
-  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])('%d is no label.', (value) => {
+  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])('%d is not a label.', (value) => {
     expect(() => labelReader(volume(grid, counted(24)))(Float64Array.of(0, value))).toThrow(
       new VolumeError(
         `mask.nii has the value ${value}, which is not a label: labels are whole numbers from 0 to 65535.`,

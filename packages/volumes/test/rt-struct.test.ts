@@ -147,7 +147,7 @@ test('Regions have numbers, names, colours and codes.', async () => {
   ]);
 });
 
-test('A structure set lies in the study of its series, and refers to all images.', async () => {
+test('A structure set belongs to the study of its series, and refers to all images.', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const tags = ['00080060', '0020000d', '00100010', '00100020', '00080050', '00200052', '300e0002'];
@@ -263,7 +263,7 @@ test('A scan that is mistaken for a label map is refused before its contours fil
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('A label map without labels, or on another grid if that is refused, writes no structure set.', async () => {
+test('No structure set is written for a label map without labels, or for one on another grid if that is refused.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'structures.dcm');

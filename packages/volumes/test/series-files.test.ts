@@ -293,7 +293,7 @@ describe('A segmentation of 3D Slicer', () => {
   });
 
   test.each([300, 256, 255])(
-    'Layers of a 3D Slicer segmentation that follow each other are read slice by slice, with values up to %i.',
+    'Consecutive layers of a 3D Slicer segmentation are read slice by slice, with values up to %i.',
     async (wide) => {
       const text = header(
         '2 1 2 2',

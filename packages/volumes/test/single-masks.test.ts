@@ -65,7 +65,7 @@ test('Masks that do not overlap give the same segmentation as one label map of a
   expect(await segmentation(joined.layers, source)).toEqual(await segmentation(whole, source));
 });
 
-test('Overlapping masks lie in as many layers as needed, even if three share a voxel.', async () => {
+test('Overlapping masks are split into as many layers as needed, even if three share a voxel.', async () => {
   const source = await writeSeries();
   const from = (start: number, end: number) =>
     Uint8Array.from({ length: count }, (_, at) => Number(at >= start && at < end));

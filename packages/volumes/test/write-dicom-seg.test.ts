@@ -92,7 +92,7 @@ test('Segments have consecutive numbers, names, colours and codes, and absent la
   ]);
 });
 
-test('A segmentation lies in the study of its series, and refers to all images and to those of each frame.', async () => {
+test('A segmentation belongs to the study of its series, and refers to all images and to those of each frame.', async () => {
   const source = await writeSeries();
   const { set } = await segment(await maskOn(source), source);
   expect(
@@ -284,7 +284,7 @@ test('A label map on another grid gives the nearest labels, or is refused.', asy
   );
 });
 
-test('A label map of a part of the scan is placed where it lies, also if it reaches beyond the scan.', async () => {
+test('A label map of part of the scan is placed correctly, even if it extends beyond the scan.', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   const moved = (slices: number) =>
@@ -361,7 +361,7 @@ test('Overlapping segments of several layers have frames of their own, and numbe
   await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
 });
 
-test('A label map without labels, or with fractions, writes no segmentation.', async () => {
+test('No segmentation is written for a label map without labels or with fractions.', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');

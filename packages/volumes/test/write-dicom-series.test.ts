@@ -101,7 +101,7 @@ test('The same content gives the same series, and other content another one.', a
   expect(other?.string('x0020000e')).not.toBe(first.written.seriesUid);
 });
 
-test('A volume on another grid, or of a series that is neither CT nor MR, is refused and leaves nothing.', async () => {
+test('A volume on another grid, or of a series that is neither CT nor MR, is refused, and no file is left.', async () => {
   const source = await writeSeries();
   const moved = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 2]) as unknown as Affine;
   await expect(derive(source, values, { affine: moved })).rejects.toThrow(/lies on another grid than/);
@@ -162,7 +162,7 @@ describe('The values of a derived series', () => {
   });
 });
 
-test('A derived series that cannot be written leaves nothing.', async () => {
+test('A derived series that cannot be written leaves no files.', async () => {
   const source = await writeSeries();
   const place = await workspace();
   const target = path.join(place, 'taken');

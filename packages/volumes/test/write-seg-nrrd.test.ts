@@ -121,7 +121,7 @@ test('A mask is placed correctly on the grid of a scan with all 48 orders of its
   }
 });
 
-test('A mask of a part of a scan is placed where it lies, and other slices are empty.', async () => {
+test('A mask of part of a scan is placed correctly, and the other slices are empty.', async () => {
   const inSlice = size[0] * size[1];
   const moved = affine.map(([i, j, k, offset]) => [i, j, k, offset + k]) as unknown as Affine;
   for (const isBack of [false, true]) {
@@ -163,7 +163,7 @@ test('Values over 255 are kept, and names lose the separators of the header.', a
   expect((await voxelsOf(least.read)).get(256)).toEqual(voxelsOfLabel(5));
 });
 
-test('A mask without labels, or on another grid if that is refused, writes no segmentation.', async () => {
+test('No segmentation is written for a mask without labels, or for one on another grid if that is refused.', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a.seg.nrrd');
   const empty = await maskOf(new Uint8Array(labels.length));

@@ -103,7 +103,7 @@ test('Several frames become the components of vectors, as ITK writes them.', asy
   expect(bytes.readInt16LE(68)).toBe(1007);
 });
 
-test('A volume without an orientation is written without one, unless its position is another.', async () => {
+test('A volume without an orientation is written without one, unless its position is not the default.', async () => {
   const directory = await workspace();
   const voxels = bytesOf(counting(24), 'int16');
   const file = await write(directory, 'a.nii', niftiHeader({ size, pixelSizes: [1, 2, 3, 4] }), voxels);
@@ -120,20 +120,23 @@ test.each([
   ['not perpendicular', 0.3, 0],
   // As those of DICOM whose positions are rounded: ITK reads no volume whose axes are not perpendicular in either form.
   ['not quite perpendicular', 0.001, 1],
-])('Axes that are %s are written exactly, and as a rotation if that is the same.', async (_, shear, code) => {
-  const file = path.join(await workspace(), 'a.nii');
-  const sheared: Affine = [
-    [1, shear, 0, 0],
-    [0, 1, 0, 0],
-    [0, 0, 1, 0],
-  ];
-  await writeNifti(file, { size: [30, 20, 4], affine: sheared, data: new Uint8Array(2400) });
-  expect((await readVolume(file)).affine).toEqual(near(sheared));
-  const bytes = await readFile(file);
-  expect(bytes.readInt16LE(252)).toBe(code);
-  const quaternion = [0, 1, 2].map((at) => bytes.readFloatLE(256 + 4 * at));
-  if (code === 1) expect(quaternion).toEqual([0, 0, -shear / 4].map((each) => expect.closeTo(each, 5)));
-});
+])(
+  'Axes that are %s are written exactly, and as a rotation if one is equivalent.',
+  async (_, shear, code) => {
+    const file = path.join(await workspace(), 'a.nii');
+    const sheared: Affine = [
+      [1, shear, 0, 0],
+      [0, 1, 0, 0],
+      [0, 0, 1, 0],
+    ];
+    await writeNifti(file, { size: [30, 20, 4], affine: sheared, data: new Uint8Array(2400) });
+    expect((await readVolume(file)).affine).toEqual(near(sheared));
+    const bytes = await readFile(file);
+    expect(bytes.readInt16LE(252)).toBe(code);
+    const quaternion = [0, 1, 2].map((at) => bytes.readFloatLE(256 + 4 * at));
+    if (code === 1) expect(quaternion).toEqual([0, 0, -shear / 4].map((each) => expect.closeTo(each, 5)));
+  },
+);
 
 test.each<[string, Partial<WritableVolume>, string]>([
   [
@@ -163,16 +166,19 @@ test.each<[string, Partial<WritableVolume>, string]>([
   expect(await readdir(directory)).toEqual([]);
 });
 
-test.each(endings)('A %s file that cannot be completed leaves what was there before.', async (ending) => {
-  const directory = await workspace();
-  const name = `a${ending}`;
-  // A directory cannot be replaced by a file: the last step fails.
-  await mkdir(path.join(directory, name));
-  await writeFile(path.join(directory, name, 'kept'), 'kept');
-  const writing = writeVolume(path.join(directory, name), { size, affine, data: new Uint8Array(24) });
-  await expect(writing).rejects.toMatchObject({ syscall: 'rename' });
-  expect((await readdir(directory, { recursive: true })).sort()).toEqual([name, path.join(name, 'kept')]);
-});
+test.each(endings)(
+  'A %s file that cannot be completed leaves the previous file in place.',
+  async (ending) => {
+    const directory = await workspace();
+    const name = `a${ending}`;
+    // A directory cannot be replaced by a file: the last step fails.
+    await mkdir(path.join(directory, name));
+    await writeFile(path.join(directory, name, 'kept'), 'kept');
+    const writing = writeVolume(path.join(directory, name), { size, affine, data: new Uint8Array(24) });
+    await expect(writing).rejects.toMatchObject({ syscall: 'rename' });
+    expect((await readdir(directory, { recursive: true })).sort()).toEqual([name, path.join(name, 'kept')]);
+  },
+);
 
 test.each(endings)('The same volume gives the same bytes of %s.', async (ending) => {
   const directory = await workspace();

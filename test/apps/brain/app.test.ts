@@ -30,7 +30,7 @@ async function plant(name: string, volume: Pick<Volume, 'size' | 'affine' | 'dat
   return name;
 }
 
-test('A head MR series has a mask of plausible size, and a brain without all else, in its geometry', async () => {
+test('A head MR series yields a mask of plausible size and an extracted brain, in the same geometry', async () => {
   expect(cold.stderr).toBe('');
   expect((await readdir(at('Cold'))).sort()).toEqual([
     'measurements.json',
@@ -51,13 +51,13 @@ test('A head MR series has a mask of plausible size, and a brain without all els
   expect(Buffer.compare(Buffer.from(inside.data.buffer), Buffer.from(expected.buffer))).toBe(0);
 });
 
-test('A job says once what the networks were trained on and are not for, and how many threads compute', () => {
+test('A job says once what the networks were trained on, what they are not meant for, and how many threads are used', () => {
   expect(cold.stdout.split(description)).toHaveLength(2);
   expect(description).toContain('not for clinical use');
   expect(cold.stdout).toContain('On the CPU with 2 threads');
 });
 
-test('A worker runs job after job, with the result of one that is started for it', async () => {
+test('A worker runs job after job, with the same results as one started for a single job', async () => {
   const words = [process.execPath, path.join(APP, 'main.mjs'), 'resident', APP, '--gpu', '0'];
   await using worker = new ResidentWorker(words);
   expect(await worker.answer()).toEqual({ ready: true });
@@ -84,7 +84,7 @@ test('A worker runs job after job, with the result of one that is started for it
   expect(cases[0].max).toBeGreaterThan(0.1);
 });
 
-test('A file of several volumes is read by its first, which is said; a bad one is told at the end', async () => {
+test('Only the first volume of a multi-volume file is read, with a note, and a bad file is reported at the end', async () => {
   const { readScan, eachCase, requireAll } = await load('lib/cases.mjs');
   const size = [4, 4, 4] as const;
   const affine = straight();
@@ -99,7 +99,7 @@ test('A file of several volumes is read by its first, which is said; a bad one i
   expect(() => requireAll(done)).toThrow(/^bad\.nii cannot be read .* 2 of 3 cases are computed: /);
 });
 
-test('Evaluation compares masks and brains without all else, and measures the distance of their surfaces', async () => {
+test('Evaluation compares masks and extracted brains, and measures surface distances', async () => {
   const scan = ball([20, 24, 16], straight([2, 2, 2]));
   const bright = scan.data.map((value) => (value > 50 ? value : 0));
   const shifted = bright.map((_, index) => (index % 20 === 0 ? 0 : Number(bright[index - 1])));
@@ -120,7 +120,7 @@ test('Evaluation compares masks and brains without all else, and measures the di
   expect(aggregate.all.dice).toMatchObject({ count: 2, max: 1 });
 });
 
-test('Evaluation refuses slices of a tilted gantry, along which it cannot measure distances', async () => {
+test('Evaluation refuses slices of a tilted gantry because it cannot measure distances along them', async () => {
   const mask = ball(
     [20, 24, 16],
     [
@@ -143,7 +143,7 @@ const usage: [string[], string][] = [
   [['infer', APP, '--inputs', 'a', '--cpu', '0'], "--cpu needs an integer of 1 or more, not '0'."],
 ];
 
-test.each(usage)('The command line %j is wrong', (words, sentence) => {
+test.each(usage)('The command line %j is rejected', (words, sentence) => {
   expect(() => parseArguments(words)).toThrow(sentence);
 });
 
@@ -158,7 +158,7 @@ test.each([
   expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining(sentence) });
 });
 
-test('One sentence names a file that cannot be used, also for the person who has sent it', async () => {
+test('One sentence names a file that cannot be used, and the person who sent it gets the same sentence', async () => {
   await writeFile(at('text.nii.gz'), 'hello');
   const scan = ball([4, 4, 4], straight());
   await plant('flat.nii', { ...scan, data: new Uint8Array(64) });
@@ -181,7 +181,7 @@ test('One sentence names a file that cannot be used, also for the person who has
   }
 });
 
-test('The networks are those that source.json names, with the licence of their package beside them', async () => {
+test('The networks are those that source.json names, and come with the licence of their package', async () => {
   const {
     files,
     licence,
@@ -199,7 +199,7 @@ test('The networks are those that source.json names, with the licence of their p
   expect(await readFile(path.join(APP, 'model/LICENSE'), 'utf8')).toMatch(/^MIT License\n\nCopyright /);
 });
 
-test('Its package.json names every package that it imports, and its helper is the one that `init` writes', async () => {
+test('The package.json of the app names every package that it imports, and its helper is the one that `init` writes', async () => {
   const names = await readdir(APP, { recursive: true });
   const programs = names.filter((name) => name.endsWith('.mjs') && !name.includes('node_modules'));
   const texts = await Promise.all(programs.map((name) => readFile(path.join(APP, name), 'utf8')));

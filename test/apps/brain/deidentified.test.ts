@@ -15,7 +15,7 @@ const server = sharedServer();
 const bytesOf = ({ buffer, byteOffset, byteLength }: Voxels): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength);
 
-test('A series that was sent de-identified is the same scan to the app: voxels, affine, all it reads', async () => {
+test('A series sent de-identified is the same scan to the app: voxels, affine and everything else it reads', async () => {
   await using cli = await Cli.create();
   await using tap = await WireTap.before(server.url);
   const sent = await cli.run(['infer', SERIES, '--deidentify', '--detach', '--server', tap.url]);

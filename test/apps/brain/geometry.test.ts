@@ -44,7 +44,7 @@ test('A brain is the largest bright region, with its hole closed', async () => {
   expect(mask[hole]).toBe(1);
 });
 
-test('An array is read along the axes of the body, whichever of 48 ways it runs, also where it is oblique', () => {
+test('An array is read along the body axes in any of 48 orientations, even if it is oblique', () => {
   const scan = ball([5, 7, 6], oblique);
   const expected = inOrder(scan);
   for (const orientation of orientations)
@@ -58,20 +58,20 @@ function inOrder(scan: Scan): number[] {
   return xs.flatMap((x) => ys.flatMap((y) => zs.map((z) => Number(scan.data[x + y + z]))));
 }
 
-test('A mask lies where the brain is, in an oblique array that runs another way', async () => {
+test('A mask lies where the brain is, even in an oblique array with another orientation', async () => {
   const scan = ball([40, 48, 30], oblique);
   const orientation = { axes: [2, 0, 1], flipped: [true, false, true] };
   const expected = reoriented({ ...scan, data: await maskOf(scan) }, orientation).data as Uint8Array;
   expect(Buffer.compare(await maskOf(reoriented(scan, orientation)), expected)).toBe(0);
 });
 
-test('A mirrored scan has another mask: left and right are told apart', async () => {
+test('A mirrored scan has a different mask, so left and right are distinguished', async () => {
   const mirrored = reoriented(usual, { axes: [0, 1, 2], flipped: [true, false, false] });
   const claimed = await maskOf({ ...mirrored, affine: usual.affine });
   expect(Buffer.compare(claimed, await usualMask)).not.toBe(0);
 });
 
-test('Axes of a sheared volume go to those of the body that they run most nearly along', () => {
+test('Axes of a sheared volume are assigned to the closest body axes', () => {
   const sheared: Affine = [
     [0.2, 0.1, -2, 0],
     [1, 0.3, 0.2, 0],
@@ -98,7 +98,7 @@ test('Test-time augmentation averages passes that are flipped back', async () =>
 
 const bytes = (values: Float32Array | undefined): Buffer => Buffer.from(values?.buffer ?? new ArrayBuffer(0));
 
-test('A volume without contrast, and one without a brain, are refused with their name', async () => {
+test('A volume without contrast or without a brain is refused by name', async () => {
   const flat = { ...ball([16, 16, 16], plain), data: new Int16Array(16 ** 3) };
   await expect(maskOf(flat)).rejects.toThrow('scan has the same value nearly everywhere');
   const blind = { ...brightness, runBox: (cube: Float32Array) => new Float32Array(cube.length) };
@@ -106,7 +106,7 @@ test('A volume without contrast, and one without a brain, are refused with their
   await expect(findBrain(scan, 'scan', blind, options)).rejects.toThrow('No brain was found in scan');
 });
 
-test('Values that are no numbers count as 0, and infinite ones as the largest', async () => {
+test('Values that are not numbers count as 0, and infinite values as the largest', async () => {
   const holed = Float32Array.from(usual.data);
   // A corner that is nearly black anyway.
   holed[0] = Number.NaN;

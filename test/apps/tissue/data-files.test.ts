@@ -45,7 +45,7 @@ test.each([
   expect(await inferAll(cwd)).toEqual([header.replace('.nhdr', '.nii.gz')]);
 });
 
-test('A volume that a header does not name is a case of its own', async () => {
+test('A volume that no header names is a case of its own', async () => {
   const cwd = await workspace();
   await writeNamed(cwd, 'one.mhd', 'img.raw');
   await writeImage(path.join(cwd, 'img.nii'), voxels);

@@ -88,7 +88,7 @@ test('A cube moved by one voxel of 2 mm has the metrics worked out by hand', asy
   expect(masked.cases[0]?.labels[1]?.dice).toBeCloseTo(2 / 3, 12);
 });
 
-test('A label that only one volume has scores 0 and has no distance', async () => {
+test('A label that only one volume contains scores 0 and has no distance', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'a.mha'), cube(1, 4));
   await writeImage(path.join(cwd, 'b.mha'), cube(1, 3));

@@ -27,7 +27,7 @@ test('Labels keep the exact geometry and the format of a MetaImage', async () =>
   expect(labels).toMatchObject({ format: 'MetaImage', frames: 1, data: expect.any(Uint8Array) });
 });
 
-test('Every case of the group is labelled, in NIfTI, with a bar that is redrawn in place', async () => {
+test('Every case of the group is labelled in NIfTI, with a progress bar that is redrawn in place', async () => {
   const cwd = shared();
   await mkdir(path.join(cwd, 'again'));
   await copyFile(path.join(cwd, 'image/head_001.nii.gz'), path.join(cwd, 'again/head_001.nii.gz'));

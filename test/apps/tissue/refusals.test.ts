@@ -26,7 +26,7 @@ const USAGE: [string[], string][] = [
   [['fine-tune', 'N', '--dataset', 'd', '--lr', '-1'], "--lr needs a number above 0, not '-1'."],
 ];
 
-test.each(USAGE)('The command line %j is wrong', async (args, sentence) => {
+test.each(USAGE)('The command line %j is rejected', async (args, sentence) => {
   const fault = await operate(args, await workspace()).then(
     () => undefined,
     (cause) => cause,
@@ -35,12 +35,15 @@ test.each(USAGE)('The command line %j is wrong', async (args, sentence) => {
   expect(fault.message).not.toContain('\n');
 });
 
-test.each([...USAGE.slice(0, 1), ...USAGE.slice(-1)])('Exit code 2 tells so: %j', async (args, sentence) => {
-  const run = await tissue(args, await workspace());
-  expect(run.code).toBe(2);
-  expect(run.stderr).toContain(sentence);
-  expect(run.stderr).toMatch(/^[^\n]+\n$/);
-});
+test.each([...USAGE.slice(0, 1), ...USAGE.slice(-1)])(
+  'A usage error exits with code 2: %j',
+  async (args, sentence) => {
+    const run = await tissue(args, await workspace());
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain(sentence);
+    expect(run.stderr).toMatch(/^[^\n]+\n$/);
+  },
+);
 
 test('One sentence names a file that cannot be used', async () => {
   const cwd = await workspace();
@@ -66,7 +69,7 @@ test('One sentence names a file that cannot be used', async () => {
   expect(await refusalOfProgram('vector.nii.gz', cwd)).toBe(sentences['vector.nii.gz']);
 });
 
-test('A file that cannot be used does not keep the others from being computed', async () => {
+test('An unusable file does not prevent the others from being computed', async () => {
   const cwd = await workspace();
   await writeFile(path.join(cwd, 'text.nii.gz'), 'hello');
   await writeImage(path.join(cwd, 'good.nii.gz'), new Float32Array(64).fill(1));
@@ -89,7 +92,7 @@ test('Slices of a tilted gantry are refused', async () => {
   expect(await refusalOf(['series'], cwd)).toContain('series has slices that are tilted by 22 degrees');
 });
 
-test('The operation uncertainty refuses an image that is not a stack, and says how to make one', async () => {
+test('The uncertainty operation refuses an image that is not a stack, and says how to make one', async () => {
   const cwd = await workspace();
   await writeImage(path.join(cwd, 'flat.nii.gz'), new Float32Array(64));
   const run = await tissue(['uncertainty', '--output', 'U', '--inputs', 'flat.nii.gz'], cwd);

@@ -44,7 +44,7 @@ async function contentOf(directory: string): Promise<Record<string, string>> {
 const timeless = (log: string): string => log.replaceAll(/[\d.]+ s\b/g, 'TIME');
 
 test.each(Object.keys(operations))(
-  'The operation %s writes and prints in a worker what it does in one that is started for it',
+  'The operation %s writes and prints the same in a resident worker as in a process of its own',
   async (operation) => {
     const cwd = shared();
     const words = operations[operation] ?? [];

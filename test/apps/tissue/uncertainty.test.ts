@@ -42,7 +42,7 @@ test('Identical members have uncertainty 0 everywhere', async () => {
   });
 });
 
-test('The operation pipeline writes a folder for each operation that was asked for, and no other', async () => {
+test('The pipeline operation writes a folder for each requested operation, and no other', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '24', '--cases', '2'], cwd);
   const inputs = ['--inputs', 'image/head_001.nii.gz', 'image/head_002.nii.gz'];
@@ -85,7 +85,7 @@ test('The operation pipeline writes a folder for each operation that was asked f
   expect(await readdir(path.join(cwd, 'Bare'))).toEqual(['Predictions']);
 });
 
-test('The operation pipeline says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
+test('The pipeline operation says that a single prediction has no uncertainty, and writes an uncertainty of 0', async () => {
   const cwd = await workspace();
   await phantom(['--out', '.', '--size', '16', '--cases', '1'], cwd);
   const log = await operate(

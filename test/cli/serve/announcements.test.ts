@@ -34,14 +34,14 @@ function saidOf(facts: object, { isWritten = true, format = 'text' as 'text' | '
 
 const usual = ['Serving 1 app: tissue.', 'Jobs are kept in /data.'];
 
-test('A start names twenty apps, and counts the others', () => {
+test('The startup message names twenty apps, and counts the others', () => {
   const apps = Array.from({ length: 22 }, (_, at) => `app${at + 1}`);
   expect(saidOf({ apps: apps.slice(0, 20) }).log[0]).toMatch(/^Serving 20 apps: app1, .*, app20\.$/);
   expect(saidOf({ apps }).log[0]).toMatch(/^Serving 22 apps: app1, .*, app20 and 2 more\.$/);
   expect(saidOf({ apps: [] }).log[0]).toBe('No app is allowed: give at least one with --apps.');
 });
 
-test('It says which cluster runs the jobs', () => {
+test('The startup message says which cluster runs the jobs', () => {
   const found = (size: object | null, problem: string | null = null) =>
     saidOf({ cluster: { version: 'slurm 24.05', size, problem } }).log.slice(usual.length);
   expect(found({ nodes: 2, gpus: 8 })).toEqual([
@@ -58,7 +58,7 @@ test('It says which cluster runs the jobs', () => {
   ]);
 });
 
-test('A server that asks nobody for a token says so, loudly where others can reach it', () => {
+test('A server that requires no token says so, more loudly if others can reach it', () => {
   const said = (settings: object, isAsked = false) => {
     const log = kept();
     const open = { token: null, tokensFile: null, tokenVariables: ['SERVICE_API_TOKEN', 'MINE'] };

@@ -18,7 +18,7 @@ function logged() {
 const job = { id: 'aa01bc23de45', app: 'tissue', operation: 'infer', owner: 'ana' };
 const known = { job_id: job.id, app: 'tissue', operation: 'infer', owner: 'ana' };
 
-test('The end of a job says how and why, but not what an app says of the names of files', () => {
+test('The log says how and why a job ended, but not what an app says about file names', () => {
   const end = { ...job, state: 'done', error: null, isRefused: false, gpus: [1], seconds: 65, bytes: 4096 };
   const failed = { ...end, state: 'error', error: 'exit code 1', bytes: null };
   for (const [ended, text, told] of [
@@ -44,7 +44,7 @@ test('The end of a job says how and why, but not what an app says of the names o
   }
 });
 
-test('What happens to the server itself is told', () => {
+test('Events of the server itself are logged', () => {
   const { events, lines } = logged();
   events.tell('uploaded', { owner: 'ana', bytes: 1024 });
   events.tell('apps', { added: ['a', 'b'], removed: [] });
@@ -76,7 +76,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('Of many refused requests twenty are told in ten seconds, and the others counted', () => {
+test('Of many refused requests, twenty are logged every ten seconds and the others are counted', () => {
   const { events, lines } = logged();
   const told = (level: string) => lines.filter((line) => line[0] === level);
   for (let count = 0; count < 23; count += 1) events.tell('refused', refused);

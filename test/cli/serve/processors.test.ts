@@ -38,7 +38,7 @@ test.for([
     },
     Number.POSITIVE_INFINITY,
   ],
-] as const)('A quota of the processor time is found: %s', async ([, files, quota]) => {
+] as const)('A processor quota is found: %s', async ([, files, quota]) => {
   await using root = await temporary();
   await plant(root.path, files);
   const usable = Math.max(1, Math.floor(Math.min(quota, availableParallelism())));

@@ -80,7 +80,7 @@ describe('output that never blocks or throws', () => {
     expect([output.write('one\n'), output.write('two\n')]).toEqual([false, false]);
   });
 
-  test('Output that never blocks or throws does not wait for a pipe that nobody reads, and continues when somebody reads it', () => {
+  test('Output that never blocks or throws does not wait for a pipe without a reader, and continues once there is one', () => {
     const { file, writer, read } = pipe();
     fill(file);
     const output = new DirectOutput(writer);
@@ -143,7 +143,7 @@ describe("the server's log", () => {
   });
 });
 
-describe('in the journal of systemd', () => {
+describe('the systemd journal', () => {
   const written = (settings: LogSettings, journal: (place: string) => string) => {
     const file = path.join(scratch(), 'log');
     const descriptor = open(file, 'a');
@@ -157,19 +157,19 @@ describe('in the journal of systemd', () => {
     return readFileSync(file, 'utf8').trimEnd().split('\n');
   };
 
-  test('Each line has its level, and no time of its own', () => {
+  test('Each line in the journal has its level, and no timestamp of its own', () => {
     const lines = written({ format: 'text', level: 'debug' }, (place) => place);
     expect(lines.slice(0, 4)).toEqual(['<6>one', '<4>WARNING: two', '<7>three', '<3>four: Error: five']);
     expect(lines.slice(4).every((line) => line.startsWith('<3>    '))).toBe(true);
   });
 
-  test('A line of JSON is one behind its level', () => {
+  test('A JSON line in the journal follows its level prefix', () => {
     const lines = written({ format: 'json', level: 'warn' }, (place) => place);
     expect(lines.map((line) => line.slice(0, 3))).toEqual(['<4>', '<3>']);
     expect(JSON.parse(lines[0]?.slice(3) ?? '')).toMatchObject({ level: 'warn', message: 'two' });
   });
 
-  test('In the journal of systemd and only there', () => {
+  test('Level prefixes are written only in the journal', () => {
     expect(written({ format: 'text', level: 'error' }, () => '1:1')[0]).toMatch(
       /^\d{4}-.* four: Error: five$/,
     );

@@ -17,7 +17,7 @@ async function settings(argv: readonly string[], environment: NodeJS.ProcessEnv 
   return serverSettings(flags as unknown as ServeFlags, place, environment);
 }
 
-test('Without flags a server is for this machine, for a week, and for everybody on it', async () => {
+test('Without flags, a server listens only on this machine, keeps jobs for a week at most, and requires no token', async () => {
   expect(await settings([], { USER: 'me' })).toEqual({
     version: '1.2.3',
     environment: { USER: 'me' },
@@ -108,7 +108,7 @@ test('Each flag has its own setting, in base units and with absolute paths', asy
   expect((await settings(['--auth=off'], { SERVICE_API_TOKEN: 'x' })).token).toBeNull();
 });
 
-test('A program is one word where a file has that name', async () => {
+test('A program is a single word if a file has that name', async () => {
   await using directory = await temporary();
   const program = path.join(directory.path, 'my engine');
   writeFileSync(program, '');
@@ -137,7 +137,7 @@ test.each([
   ['keepalive', 1, 86_400],
   ['cpu-slots', 1, null],
   ['processes-per-job', 1, null],
-] as const)('--%s takes from %j to %j', async (name, least, most) => {
+] as const)('--%s accepts values from %j to %j', async (name, least, most) => {
   const given = (value: number) => settings([`--${name}=${value}`]);
   await given(least);
   await expect(given(least - 1)).rejects.toThrow(`--${name} must be at least ${least}, got '${least - 1}'`);
@@ -153,7 +153,7 @@ test.each([
   ['max-keep', '0', '1y', 'a time such as 90s, 12h or 7d'],
   ['host', 'a', ' ', 'a value that is not empty'],
   ['data-dir', 'a', '', 'a value that is not empty'],
-] as const)('--%s takes %j, and not %j', async (name, right, wrong, takes) => {
+] as const)('--%s accepts %j, but not %j', async (name, right, wrong, takes) => {
   await settings([`--${name}=${right}`]);
   await expect(settings([`--${name}=${wrong}`])).rejects.toThrow(`--${name} takes ${takes}, got '${wrong}'`);
 });

@@ -77,7 +77,7 @@ test('A terminal shows five cases, and says how many more there are and what dra
   for (const name of several.slice(0, 5)) expect(text).toContain(`\n${name}\n`);
 });
 
-test('Elsewhere all cases are in a table, and the notes say of which case they are', async () => {
+test('Without a terminal, all cases are listed in a table, and the notes name their case', async () => {
   await using it = await withScans(several);
   writeFileSync(it.place('b_mask.nii'), mask);
   writeFileSync(it.place('z.nii'), 'not a volume');
@@ -98,7 +98,7 @@ test('Elsewhere all cases are in a table, and the notes say of which case they a
   ]);
 });
 
-test('A PNG is not for a terminal, and where there is nothing to show that is said, without a file', async () => {
+test('A PNG is not written to a terminal, and if there is nothing to show, an error says so and no file is written', async () => {
   await using terminal = await withScans(['a'], true);
   await expect(terminal.show({ png: '-' })).rejects.toThrow(/^A PNG cannot be written to a terminal/);
   await using it = await withScans([]);
@@ -111,7 +111,7 @@ test('A PNG is not for a terminal, and where there is nothing to show that is sa
   expect(readdirSync(it.place('.'))).toEqual(['a.nii']);
 });
 
-test('What cannot be drawn is left out, unless a table or a note tells of it', async () => {
+test('What cannot be drawn is left out, unless a table or a note mentions it', async () => {
   await using it = await withScans(['b']);
   mkdirSync(it.place('a'));
   writeFileSync(it.place('a/x.nii.gz'), cut);
@@ -144,7 +144,7 @@ test('What cannot be drawn is left out, unless a table or a note tells of it', a
   ]);
 });
 
-test('Names of labels come from a file, otherwise from the app; without its answer there are none', async () => {
+test('Label names come from a file, otherwise from the app, and there are none if the app does not answer', async () => {
   await using it = await withScans(['a']);
   const { reporter } = it.options;
   writeFileSync(it.place('a_mask.nii'), mask);
@@ -169,7 +169,7 @@ test('Names of labels come from a file, otherwise from the app; without its answ
   await expect(fails(new TypeError('a fault'))).rejects.toThrow(TypeError);
 });
 
-test('Each segmentation is counted on its scan, with the names of its record, which those of a person replace', async () => {
+test('Each segmentation is counted on its scan, and typed label names replace those of its record', async () => {
   await using it = await withScans([]);
   mkdirSync(it.place('Out/s'), { recursive: true });
   writeFileSync(it.place('s.nii'), scan);
@@ -202,7 +202,7 @@ test('Each segmentation is counted on its scan, with the names of its record, wh
   expect([left[0]?.layers.length, problems]).toEqual([2, [expect.stringContaining('sd.nii')]]);
 });
 
-test('Windows have the units of the record, of the scan and of a map, and of several volumes one is shown', async () => {
+test('Windows have the units of the record, the scan or a map, and only one of several volumes is shown', async () => {
   await using it = await withScans([], true);
   mkdirSync(it.place('Out/s'), { recursive: true });
   const affine = straight();
@@ -244,7 +244,7 @@ test('A region that overlaps others is counted with all of its values', async ()
   );
 });
 
-test('A result that cannot be drawn is noted, since it is saved by now', async () => {
+test('A result that cannot be drawn gets a note, since it is already saved', async () => {
   await using it = await withScans([]);
   writeFileSync(it.place('a.txt'), '');
   const place = { result: it.place('.'), output: it.place('.') };

@@ -85,7 +85,7 @@ test.each([
   ['stderr', false],
   ['stdout', true],
   ['nothing', true],
-] as const)('Where all but %s is a terminal, somebody is asked: %j', (other, isAsked) => {
+] as const)('The question is asked if all streams but %s are terminals: %j', (other, isAsked) => {
   const stream = (name: string) => Object.assign(new PassThrough(), { isTTY: name !== other });
   const streams = { stdin: stream('stdin'), stdout: stream('stdout'), stderr: stream('stderr') };
   const io = new CommandIo({ ...streams, env: {} });
@@ -100,7 +100,7 @@ const many = (count: number): Series[] =>
     ...{ modality: 'MR', patient: '', person: '', images: 2, size: [], plane: null, remarks: [] },
   }));
 
-test('A word that no series has is refused with those that there are, ten at most', async () => {
+test('A word that matches no series is refused with a list of at most ten series', async () => {
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough() };
   const io = new CommandIo({ ...streams, env: {} });
   const choose = seriesChoice(['T2', 'none', 'T*'], io, { mayAsk: false });

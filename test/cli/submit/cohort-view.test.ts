@@ -48,7 +48,7 @@ const lines = 'done b (1 min)\nfailed c: out of memory\n';
 const before = '1 of 4 cases done already\n';
 const away = 'The server is away\n';
 
-test('Without a terminal each case that ends is a line, and what concerns all is told once', async () => {
+test('Without a terminal, each finished case is a line, and messages about all cases are printed once', async () => {
   expect(await shown(false, false)).toEqual({ stdout: lines, stderr: before + away });
   expect(await shown(true, false)).toEqual({ stdout: '', stderr: before + lines + away });
   const { io, written } = command();
@@ -106,7 +106,7 @@ async function block(states: readonly CaseState[]) {
   return { view, rows, all: () => stripVTControlCharacters(written().stderr), raw: () => written().stderr };
 }
 
-test('On a terminal each case in progress has a row with what it does, and what all wait for stands above', async () => {
+test('On a terminal, each case in progress has a row with its activity, below what all cases wait for', async () => {
   const { view, rows, all } = await block(cases);
   for (const name of ['a', 'b', 'c']) view.changed(stateOf(name, 'sending'));
   view.reporterOf('a').progress('Uploading', 1, 4);
@@ -140,7 +140,7 @@ test('On a terminal each case in progress has a row with what it does, and what 
   expect(all().slice(before).trim()).toBe('');
 });
 
-test('The last five failures are shown, names are cut in their middle, and a summary takes the place of the block', async () => {
+test('The last five failures are shown, names are cut in the middle, and a summary replaces the block', async () => {
   const long = `sub-01_${'x'.repeat(50)}_T1w`;
   const failed = Array.from({ length: 7 }, (_, at) => stateOf(`case${at}`, 'failed', { reason: 'no' }));
   const { view, rows, raw } = await block([...failed, stateOf(long, 'waiting')]);

@@ -11,7 +11,7 @@ const flag = (name: string, input: string): Word => ({ type: 'flag', flag: name,
 
 const booleans = new Set(['force', 'detach', 'tta', 'show']);
 
-test('A command is kept with what it was given, what the environment and the profile said, and without secrets', () => {
+test('A command is stored with its arguments and its settings from the environment and the profile, and without secrets', () => {
   const words = [
     ...[arg('scans'), flag('token', 'secret'), flag('json', '--json'), flag('server', 'http://typed')],
     ...[flag('force', '--force'), flag('tta', '--no-tta'), flag('output', 'out'), arg('-odd.nii')],
@@ -31,7 +31,7 @@ test('A command is kept with what it was given, what the environment and the pro
 const start = process.cwd();
 afterEach(() => process.chdir(start));
 
-test('It is repeated in its directory, and what is typed now takes the place of what was typed then', async () => {
+test('A stored command is repeated in its directory, and newly typed words replace the earlier ones', async () => {
   await using home = await temporary();
   const directory = path.join(home.path, 'scans of today');
   mkdirSync(directory);

@@ -37,7 +37,7 @@ describe.each(operationNames)('%s', (name) => {
     ),
   ];
 
-  test('%s has one flag for each field of the table that a person sets, and no other', () => {
+  test('%s has exactly one flag for each table field that a person sets', () => {
     const own = Object.keys(submitFlags(name)).filter((flag) => !shared.includes(flag));
     expect(own.sort()).toEqual(fields.map(flagName).sort());
     expect(operationOf(name).fields.filter((field) => !fields.includes(field))).toEqual([
@@ -86,7 +86,7 @@ describe.each(operationNames)('%s', (name) => {
 
   test.each(
     fields.filter((field) => field.kind === 'boolean').map((field) => [flagName(field), field] as const),
-  )('--no-%s says no', async (flag, field) => {
+  )('--no-%s sends false', async (flag, field) => {
     const sent = await request(name, `--no-${flag}`, ...required(fields, field));
     expect(sent.fields).toEqual({ [field.name]: 'false' });
   });

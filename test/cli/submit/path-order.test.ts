@@ -42,9 +42,12 @@ describe('a path without a flag', () => {
     ['infer', '-i t1 --gpu 0 flair', { inputs: [['flair'], ['t1']] }],
     ['infer', 'a.nii -i b.nii --tta 2 c.nii', { inputs: [['a.nii', 'c.nii'], ['b.nii']] }],
     ['evaluate', '-i t1 --gt g --cpu 1 flair', { inputs: [['flair'], ['t1']], gt: [['g']] }],
-  ] as const)('A path keeps its group unless a shell made it: %s %s', async (operation, line, expected) => {
-    expect(await groups(operation, line)).toEqual(expected);
-  });
+  ] as const)(
+    'A path without a flag keeps its group unless a shell may have expanded it: %s %s',
+    async (operation, line, expected) => {
+      expect(await groups(operation, line)).toEqual(expected);
+    },
+  );
 
   test.each([
     ['infer', '-i t1.zarr t2.zarr', "'t2.zarr' follows '-i t1.zarr'", "-i '*.zarr'", 'write -i before each'],
@@ -65,7 +68,7 @@ describe('a path without a flag', () => {
     ['infer', '-i s/1 s/2 s/3 s/4', "'s/2' and 2 more follow '-i s/1'", "-i 's/*'", 'write -i before each'],
     ['infer', '-i s/a.json s/a.nii s/b.json', "'s/a.nii' and 1 more follow", "-i 's/*'"],
   ] as const)(
-    'A path without a flag is refused if a shell may have expanded a pattern, with the right spelling: %s %s',
+    'A path without a flag is refused with the right spelling if a shell may have expanded a pattern: %s %s',
     async (operation, line, ...said) => {
       const refused = groups(operation, line);
       for (const words of said) await expect(refused).rejects.toThrow(words);
@@ -73,7 +76,7 @@ describe('a path without a flag', () => {
     },
   );
 
-  test('A path without a flag keeps its group if it is a directory of another name, even with dots; files with commas in their names may come from a pattern', async () => {
+  test('A directory of another name keeps its group even with dots, and files with commas in their names may come from a pattern', async () => {
     await using place = await temporary();
     const at = (name: string) => `${place.path}/${name}`;
     await plant(place.path, { 'v1.labels/': '', 'v1.preds/': '', '1.2.840.1/': '', '1.2.840.2/': '' });

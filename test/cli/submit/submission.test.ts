@@ -13,7 +13,7 @@ describe('a command line', () => {
     expect(groups.files[0]?.groups).toEqual([['./scans', 'more.nii', 'last.nii'], ['a.nii']]);
   });
 
-  test("A command line may have '~/' where no shell has replaced it", async () => {
+  test("A command line expands '~/' if no shell has done so", async () => {
     const sent = await request('infer', '~/scans', '--inputs=~/a.nii,~/b.nii');
     const home = os.homedir();
     expect(sent.files.map(({ groups }) => groups)).toEqual([
@@ -22,14 +22,14 @@ describe('a command line', () => {
     expect((await request('fine_tune', '--dataset=~/set')).archive?.path).toBe(`${home}/set`);
   });
 
-  test('A command line sends nothing that was not given: the server has the defaults', async () => {
+  test('A command line sends only what was given, since the server has the defaults', async () => {
     const sent = await request('pipeline', 'a.nii', '--gt', 'b.nii');
     expect(sent.fields).toEqual({});
     expect(sent.options).toEqual({});
     expect(sent.files.map(({ field }) => field.name)).toEqual(['inputs', 'gt']);
   });
 
-  test('A command line makes one group of all positional paths and another one of each flag', async () => {
+  test('All positional paths form one group, and each flag forms another one', async () => {
     const sent = await request(
       'evaluate',
       'a',
@@ -59,7 +59,7 @@ describe('a command line', () => {
   test.for([
     ['--cpu', ['--gpu', '0', '--cpu', '4']],
     ['--ensemble', ['--ensemble', '2', '--ensemble-models', 'CV_0']],
-  ] as const)('A command line that says %s twice, in two ways, is refused', async ([flag, words]) => {
+  ] as const)('A command line that sets %s twice, in two ways, is refused', async ([flag, words]) => {
     for (const name of ['infer', 'pipeline'] as const) {
       await expect(request(name, 'a', ...words)).rejects.toThrow(`when using ${flag}`);
     }
@@ -113,12 +113,12 @@ describe('a command line', () => {
     await expect(request(name, '--cpu', '1')).rejects.toThrow(flag);
   });
 
-  test('A command line of an evaluation without ground truth is refused with that reason', async () => {
+  test('An evaluation without ground truth is refused with that reason', async () => {
     await expect(request('evaluate', 'a')).rejects.toThrow(/--gt/);
   });
 
   test.each([['--tta', '1', '--tta', '2'], ['--nope'], ['--gpu']])(
-    'A command line oclif refuses %s %s %s %s',
+    'A command line that oclif rejects is refused: %s %s %s %s',
     async (...argv) => {
       await expect(parse('infer', argv)).rejects.toThrow();
     },
@@ -138,7 +138,7 @@ describe('a value with a comma', () => {
     await directory[Symbol.asyncDispose]();
   });
 
-  test('A value with a comma is one path if there is a file of that name', async () => {
+  test('A value with a comma is one path if a file has that name', async () => {
     const sent = await request('infer', '-i', 'a,b.nii', '-i', 'c,d.nii');
     expect(sent.files[0]?.groups).toEqual([['a,b.nii'], ['c', 'd.nii']]);
   });
@@ -149,7 +149,7 @@ describe('a value with a comma', () => {
     ['c.nii, Doe, J (2)/1.nii,Doe, J (2)/[12]*.nii', ['c.nii', 'Doe, J (2)/1.nii', 'Doe, J (2)/[12]*.nii']],
     ['Doe, J (2)/2,3.nii,a,b.nii', ['Doe, J (2)/2,3.nii', 'a,b.nii']],
     ['scans/{a,b}.nii,c.nii', ['scans/{a,b}.nii', 'c.nii']],
-  ])('A value with a comma is not cut in existing names or in braces: %s', async (value, paths) => {
+  ])('A value with a comma is not split inside existing names or braces: %s', async (value, paths) => {
     expect((await request('infer', '-i', value)).files[0]?.groups).toEqual([paths]);
   });
 });

@@ -41,7 +41,7 @@ test('Columns are aligned by their width on a terminal, with wide characters and
   expect(formatTable(['APP     ', 'B'], rows)).toEqual(wide);
 });
 
-test('Pairs without a value are left out', () => {
+test('Pairs without a value are omitted', () => {
   expect(
     formatPairs([
       ['Job', 'x'],
@@ -58,7 +58,7 @@ test('A job is shown with only the facts that the server sends', () => {
   expect(describeJob(little, 0, plain, { nextCommand })).toEqual(['Job     ab', 'Status  running']);
 });
 
-test('Text from outside stays on one line and is cut in tables', () => {
+test('Text from outside stays on one line, and is truncated in tables', () => {
   expect(formatPairs([['App', 'a\nb\u009b']])).toEqual(['App  a\\x0ab\\x9b']);
   const rows = formatTable(['A', 'B'], [['x'.repeat(1e6), 'a\nb'], ...Array(200_000).fill(['y', 'z'])]);
   expect(rows).toHaveLength(200_002);
@@ -90,7 +90,7 @@ test.each([
   expect(wrapped(text)).toEqual([text]);
 });
 
-test('Values are wrapped beside their names, but for those in colours', () => {
+test('Values are wrapped next to their names, except coloured ones', () => {
   const words = 'one two three four five six seven';
   const painted = { text: words, paint: (text: string) => `<${text}>` };
   expect(
@@ -126,7 +126,7 @@ test.each([
   ['a terminal of somebody who wants none', true, { NO_COLOR: '1' }, false],
   ['a terminal that continuous integration imitates', true, { CI: 'true' }, false],
   ['a terminal without abilities', true, { TERM: 'dumb' }, false],
-])('%s has colours or none', (_, isTTY, env, has) => {
+])('Colours are on or off as expected for %s', (_, isTTY, env, has) => {
   expect(hasColour({ isTTY }, env)).toBe(has);
   const colours = new Colours({ isTTY }, env);
   const painted = (text: string, code: number, end: number) =>

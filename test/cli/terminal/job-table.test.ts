@@ -30,7 +30,7 @@ const running = { status: 'running', started_at: ago(100), finished_at: null, ru
 
 const connection = { nextCommand: (words: string) => `remote-app ${words} --profile lab` };
 
-test('The time that a job took is the one that the server says, also where it is none', () => {
+test('The run time of a job is the one that the server reports, even if there is none', () => {
   const took = (facts: Readonly<Record<string, unknown>>) =>
     /took ([^)]*)/.exec(describeJob(job(1, facts), now, plain, connection).join('\n'))?.[1];
   expect([took({ run_seconds: 0 }), took({ run_seconds: 7 }), took({ run_seconds: null })]).toEqual([
@@ -69,7 +69,7 @@ test('One job is described fact by fact', () => {
   ]);
 });
 
-test('Of a job that waits or runs it says what is known', () => {
+test('A waiting or running job is described with what is known', () => {
   const none = { tag: null, owner: null, assigned_gpus: null, started_at: null, finished_at: null };
   const waits = { status: 'queued', run_seconds: null, queue_position: 3, waiting_for: 'a GPU', keep: 3600 };
   expect(describeJob(job(1, { ...none, ...waits }), now, plain, connection).slice(2)).toEqual([

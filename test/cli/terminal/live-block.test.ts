@@ -19,7 +19,7 @@ function block(size: { columns?: number; rows?: number }) {
   return { stream, draw };
 }
 
-test('Only the lines that have changed are written anew, and those that are gone are removed', () => {
+test('Only changed lines are rewritten, and lines that are gone are removed', () => {
   const { draw } = block({ columns: 80, rows: 24 });
   expect(draw('a', 'b', 'c')).toBe(`${begin}\r${line('a')}${line('b')}${line('c')}${esc}J${end}`);
   expect(draw('a', 'b', 'c')).toBe('');
@@ -28,7 +28,7 @@ test('Only the lines that have changed are written anew, and those that are gone
   expect(draw('a', 'x', 'd')).toBe(`${begin}${up(2)}\r\n\r\n${line('d')}${end}`);
 });
 
-test('A terminal that has become narrower has wrapped the lines, and gets all of them again', () => {
+test('All lines are redrawn on a terminal that became narrower and wrapped them', () => {
   const { stream, draw } = block({ columns: 80, rows: 24 });
   draw('x'.repeat(100), 'short', '');
   stream.columns = 40;
@@ -41,12 +41,12 @@ test.each([
   [4, ['1', '2', '... and 2 lines more']],
   [5, ['1', '2', '3', '4']],
   [1, ['1', '... and 3 lines more']],
-])('Of more lines than %d rows have room for the last row counts those that are left', (rows, shown) => {
+])('If there are more lines than %d rows can show, the last row counts the rest', (rows, shown) => {
   const { draw } = block({ columns: 80, rows });
   expect(draw('1', '2', '3', '4')).toBe(`${begin}\r${shown.map(line).join('')}${esc}J${end}`);
 });
 
-test('A terminal that does not say its rows has 24, and text from outside moves nothing on it', () => {
+test('A terminal of unknown height has 24 rows, and text from outside does not move its cursor', () => {
   const { draw } = block({ columns: 80 });
   const lines = Array.from({ length: 24 }, (_, at) => String(at));
   expect(draw(...lines)).toContain('21\u001b[K\r\n... and 2 lines more\u001b[K');

@@ -31,7 +31,7 @@ test.each([
   ['one after another that was taken away', '\r50%\r   \r\r5%\r10%\n', ['10%']],
   ['a bar at the end of the log', 'a\n\r50%\r99%\r', ['a', '99%']],
   ['a bar that was cut off', '\r50%\r99%', ['99%']],
-])('Of %s the last state stays', (_, output, rows) => {
+])('The last state of %s is kept', (_, output, rows) => {
   expect(rowsOf(output)).toEqual(rows);
 });
 
@@ -43,7 +43,7 @@ test.each([
   ],
   ['no empty row for a bar that is taken away', `a: 1/1\n       ${up}\n${up}end\n`, ['a: 1/1', 'end']],
   ['no sequence, however far it goes up', `x\u001b[12A\n${up.repeat(3)}y${up}\n`, ['x', 'y']],
-])('Of bars in bars lines stay, without what moves the cursor: %s', (_, output, rows) => {
+])('Lines of nested bars are kept, without cursor movements: %s', (_, output, rows) => {
   expect(rowsOf(output)).toEqual(rows);
 });
 

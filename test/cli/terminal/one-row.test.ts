@@ -11,7 +11,7 @@ test.each([
     30,
     'a-very-lon…====    ] 45% 3 s',
   ],
-])('Of a row shows %s', (_, text, columns, row) => {
+])('A cut row shows %s', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
 });
 
@@ -33,10 +33,10 @@ test.each([
   ],
   ['on a narrow terminal', `${'n'.repeat(20)} 45%`, 14, 'n'.repeat(14)],
   ['without figures', 'n'.repeat(40), 30, 'n'.repeat(30)],
-])('Of a row %s the beginning is shown', (_, text, columns, row) => {
+])('A row %s shows its beginning', (_, text, columns, row) => {
   expect(cutRow(text, columns)).toBe(row);
 });
 
-test('A character of several code points is not torn', () => {
+test('A character of several code points is not split', () => {
   expect(cutToWidth('ae\u0301e\u0301', 2)).toBe('ae\u0301');
 });

@@ -23,7 +23,7 @@ describe('text for a terminal', () => {
     ['the direction of text', 'a\u202eb\u2066c\u200fd\u061ce', 'a\\u202eb\\u2066c\\u200fd\\u61ce'],
     ['the separators of lines and of paragraphs', 'a\u2028b\u2029c', 'a\\u2028b\\u2029c'],
     ['a colour with too many parameters', `${esc}[${'1;'.repeat(99)}mx`, 'x'],
-  ])('Text of others is made safe for a terminal: %s', (_, text, safe) => {
+  ])('Text from outside is made safe for a terminal: %s', (_, text, safe) => {
     expect(forTerminal(text)).toBe(safe);
   });
 
@@ -36,7 +36,7 @@ describe('text for a terminal', () => {
     expect(performance.now() - begin).toBeLessThan(10_000);
   });
 
-  test('Text for a terminal is short, on one line and without colours beside a spinner', () => {
+  test('Text next to a spinner is short, on one line and without colours', () => {
     expect(caption(`a\n${esc}[31mb${esc}]0;t\u0007\r`)).toBe('a b\\x0d');
     expect(caption('x'.repeat(1e6))).toHaveLength(500);
   });

@@ -39,7 +39,7 @@ test.each([
   [3661, '1 h 1 min', '1 h 1 min'],
   [86_400 + 59 * 60, '1 day 1 h', '1 day 1 h'],
   [2 * 86_400 + 61, '2 days', '2 days'],
-])('%d seconds are %s, as a countdown %s', (seconds, coarse, fine) => {
+])('%d seconds are shown as %s, and as %s in a countdown', (seconds, coarse, fine) => {
   expect([formatDuration(seconds), formatDuration(seconds, true)]).toEqual([coarse, fine]);
 });
 
@@ -119,7 +119,7 @@ test('A running job says how long it has run; a text that is not a time is shown
   expect(describeJob(running, now, plain, { nextCommand })).toContain('Created  yesterday');
 });
 
-test('A job that never ran did not take any time', () => {
+test('A job that never ran has no run time', () => {
   const killed = job({ status: 'killed', finished_at: '2026-03-01T12:04:02Z' });
   expect(describeJob(killed, Date.parse('2026-03-01T12:06:02Z'), plain, { nextCommand }).slice(2)).toEqual([
     'Finished  2026-03-01 17:34 (2 min ago)',

@@ -22,7 +22,7 @@ test.each([
   [60, 'Uploading 43% 432.0 MiB of 999.0 MiB ETA 7 min 53 s'],
   [40, 'Uploading [===------] 43% ETA 7 min 53 s'],
   [20, 'Uploading 43%'],
-])('A bar fits in %d columns, without what is missed least', (columns, bar) => {
+])('A bar fits into %d columns by dropping the least important parts', (columns, bar) => {
   expect(slow().bar(columns, 360_000)).toBe(bar);
 });
 
@@ -36,7 +36,7 @@ test('No bar is wider than its columns, and its figures have one unit', () => {
   }
 });
 
-test('The rate is that of the last seconds, and falls while nothing is transferred', () => {
+test('The rate covers the last few seconds, and falls while nothing is transferred', () => {
   const transfer = new Transfer('Uploading', 1000 * mebi, 0);
   // The system's buffers take this much at once.
   transfer.moved(100 * mebi, 1);
@@ -45,19 +45,19 @@ test('The rate is that of the last seconds, and falls while nothing is transferr
   expect(transfer.rate(60_000) / mebi).toBeLessThan(0.4);
 });
 
-test('The lines of a log and the summary have the same figures', () => {
+test('The log lines and the summary show the same figures', () => {
   expect(slow().words(360_000)).toBe('Uploading: 43 %, 432.0 MiB of 999.0 MiB, 1.2 MiB/s, 7 min 53 s left');
   expect(slow().summary(360_000)).toBe('Uploaded 432.0 MiB in 6 min (1.2 MiB/s)');
 });
 
-test('What was there before a download goes on is no part of what it brought', () => {
+test('Bytes that existed before a download resumed do not count as downloaded', () => {
   const transfer = new Transfer('Downloading', 100 * mebi, 0, 60 * mebi);
   for (let at = 1; at <= 10; at += 1) transfer.moved((60 + 4 * at) * mebi, at * 1000);
   expect(transfer.rate(10_000) / mebi).toBeCloseTo(4, 5);
   expect(transfer.summary(10_000)).toBe('Downloaded 40.0 MiB in 10 s (4.0 MiB/s)');
 });
 
-test('Cases that take seconds each are counted without a speed, and have a time that is left', () => {
+test('Cases that take seconds each are counted without a speed, but with the time left', () => {
   const transfer = new Transfer('Drawing', 5, 0);
   for (let at = 1; at <= 4; at += 1) transfer.moved(at, at * 4000);
   expect(transfer.words(16_000)).toBe('Drawing: 80 %, 4 of 5 cases, 4 s left');

@@ -10,7 +10,7 @@ const isMaintained = (directory: string): boolean =>
 
 const later = (minutes: number) => vi.setSystemTime(Date.now() + minutes * 60_000);
 
-test('Minutes after they were written, files are trusted by their times until somebody writes to them, if the file system maintains these', async () => {
+test('Minutes after they were written, files are trusted by their times until they change, if the file system maintains these times', async () => {
   await using root = await temporary();
   await plant(root.path, { 'a.nii': 'abc', 'b.nii': 'x' });
   const files = ['a.nii', 'b.nii'].map((name) => path.join(root.path, name));

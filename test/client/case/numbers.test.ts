@@ -34,7 +34,7 @@ test('The numbers of a case are read from the reports of KonfAI and of apps', as
   expect(unread).toEqual(["The numbers of 'Uncertainties/Metric_TRAIN.json' cannot be read: it is not JSON"]);
 });
 
-test('Labels are named by the report or the app, and numbers of several files by what tells the files apart', async () => {
+test('Labels are named by the report or the app, and numbers of several files by what distinguishes the files', async () => {
   const labels = { 1: { name: 'Brain', dice: 0.9 }, 2: { dice: 0.8 } };
   const of = async (cases: object[]) =>
     (
@@ -63,7 +63,7 @@ test('Labels are named by the report or the app, and numbers of several files by
   expect(await of([same, same])).toEqual({ '1.head.dice': 0.7, '2.head.dice': 0.7, ...others });
 });
 
-test('Labels that share a name have their values after it, and those without a name are called by their values', async () => {
+test('Labels that share a name get their values as a suffix, and labels without a name are called by their values', async () => {
   const labels = {
     ...{
       1: { name: ' Lesion  core' },
@@ -92,7 +92,7 @@ test('Labels that share a name have their values after it, and those without a n
 });
 
 test.each(['measurements.json', 'Evaluation.json'])(
-  'NaN and Infinity, as Python writes them for an absent organ in %s, are no numbers, and the others stay',
+  'NaN and Infinity, which Python writes for an absent organ in %s, are skipped, and other numbers are kept',
   async (name) => {
     const report =
       '{"liver_ml": 1500.5, "spleen_ml": NaN, "up": Infinity, "down": -Infinity, "note": "NaN, \\"Infinity\\"", "left": [NaN, 2], "large": 1e999}';
@@ -103,7 +103,7 @@ test.each(['measurements.json', 'Evaluation.json'])(
   },
 );
 
-test('A metric that is NaN does not hide the others of a report of KonfAI', async () => {
+test('A NaN metric does not hide the others in a report of KonfAI', async () => {
   const report =
     '{"case": {"Seg:Dice": {"CASE_000": NaN}, "Seg:MAE": {"CASE_000": 0.5}, "PSNR": {"A": 1, "B": 2}}}';
   expect(await numbersIn({ 'Metric_TRAIN.json': report })).toEqual({
@@ -124,7 +124,7 @@ test.each([
     ],
   ],
   [4 << 20, 999, 1000, 1, []],
-])('Of a report of %i bytes and %i numbers, %i are read', async (size, count, read, dice, unread) => {
+])('In a report of %i bytes and %i numbers, %i are read', async (size, count, read, dice, unread) => {
   await using directory = await temporary();
   const many = Object.fromEntries(Array.from({ length: count }, (_, at) => [`n${at}`, at]));
   await plant(directory.path, {
@@ -164,7 +164,7 @@ test('Only numbers with vague names get the name of their report', async () => {
   expect(Object.keys(numbers)).toEqual([...vague.map((name) => `evaluation.${name}`), 'means', 'liver.mean']);
 });
 
-test('A report that is gone is named as unread', () => {
+test('A report that no longer exists is listed as unread', () => {
   const numbers = numbersOf('/nowhere', [{ name: 'measurements.json', size: 2 }], {});
   expect(numbers).toEqual({
     numbers: {},

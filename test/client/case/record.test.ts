@@ -36,7 +36,7 @@ const view = {
 const keyWith = (fields: Record<string, string>, options: Record<string, number> = {}, described = view) =>
   keyOf(computationOf({ ...submission, fields, options }, described, null, '1'), digestOf([input]));
 
-test('The key has every option that changes the result, and no other', () => {
+test('The key covers exactly the options that change the result', () => {
   const plain = keyWith({});
   for (const same of [
     { tta: '0' },
@@ -239,7 +239,7 @@ describe('a record from outside', () => {
   });
 });
 
-test('A record has every setting that changes a result, by name, with defaults for those that were not given', () => {
+test('A record lists every setting that changes a result by name, including defaults', () => {
   const fields = { tta: '2', gpu: '0', keep: '60', ensemble: '3' };
   const given = { ...submission, fields, options: { batch_size: 4 } };
   const { options: settings } = computationOf(given, null, null, '1');

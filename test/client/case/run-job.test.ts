@@ -64,7 +64,7 @@ async function run(
   return { outcome, killed, notes, record: readRecord(output), kept, received: server.to('/apps/') };
 }
 
-test('A job that was only sent leaves the facts of its inputs for the command that fetches its result', async () => {
+test('A job that was only sent stores the facts of its inputs for the command that fetches its result', async () => {
   const { kept, notes } = await run({}, { isStarted: true });
   expect(kept?.inputs).toMatchObject([{ name: 'ct.nii', size: 6, field: 'inputs', group: 0 }]);
   expect(notes).toEqual([]);

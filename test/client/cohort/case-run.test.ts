@@ -134,7 +134,7 @@ const losesJob = (times: number, status = 404): Pick<Fake, 'override'> => {
   };
 };
 
-test('The states of a case are told as it goes, and its result comes to its place with its record', async () => {
+test('Each state of a case is reported, and its result is saved with its record', async () => {
   const { outcome, told, names, left } = await run({ lines: ['one'] });
   expect(outcome).toMatchObject({ job_id: jobId, case: 'ct' });
   expect(told).toEqual(['sending', `running ${jobId}`, 'ended', 'fetching']);
@@ -154,7 +154,7 @@ test('The log of a server that gives it once is kept as it was followed', async 
   expect(await run({ override }, {}, { isRead: false })).toMatchObject({ log: 'one\ntwo\n' });
 });
 
-test('If the disk has no room for a result, the error says to give the same command again, and nothing is left', async () => {
+test('If the disk has no room for a result, the error says to repeat the command, and nothing is left', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
     response.writeHead(200, { 'content-length': 2 ** 52 }).write('PK');
@@ -182,7 +182,7 @@ test('A case whose job has expired is sent again', async () => {
   expect((await run(losesJob(1, 410))).keys).toEqual(['key', 'key-2']);
 });
 
-test("A proxy's 503 page is not taken for a busy server, so it is not waited for without a limit", async () => {
+test("A proxy's 503 page is not mistaken for a busy server, so the wait has a limit", async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -203,7 +203,7 @@ test('A case whose job the server loses is sent again, with another key', async 
   expect(accepted).toBe(3);
 });
 
-test('A case is sent six times to a server that always answers with an old failed job; then that failure is reported', async () => {
+test('A case is sent six times if the server keeps returning an old failed job, and then that failure is reported', async () => {
   const { outcome, keys } = await run(failed, { attempt: 3 });
   expect(outcome).toMatchObject({ state: 'error', message: expect.stringContaining('The disk was full') });
   expect(keys).toEqual(['key-3', 'key-4', 'key-5', 'key-6', 'key-7', 'key-8']);
@@ -215,7 +215,7 @@ test('Nothing is sent again once the command stops', async () => {
   expect(keys).toEqual(['key']);
 });
 
-test('A place on the server is waited for only until the cohort stops', async () => {
+test('The wait for a place on the server ends when the cohort stops', async () => {
   let asked = 0;
   const override: Fake['override'] = ({ method }, response) => {
     if (method !== 'POST' || asked++ > 0) return false;
@@ -255,7 +255,7 @@ test('The wait for a place, or for a server to take jobs again, is shown and the
   ]);
 });
 
-test('A server that is away when it is asked for a job or its log is waited for', async () => {
+test('A server that is unreachable when asked for a job or its log is waited for', async () => {
   const away = (path: string): NonNullable<Fake['override']> => {
     let asked = 0;
     return ({ url }, response) => {
@@ -270,7 +270,7 @@ test('A server that is away when it is asked for a job or its log is waited for'
   expect([job?.outcome, log?.outcome]).toMatchObject([{ job_id: jobId }, { job_id: jobId }]);
 });
 
-test('A result missing after the end of the log is waited for only as long as --wait says', async () => {
+test('The wait for a result that is missing after the end of the log is limited by --wait', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
     json(response, 202, { status: 'running' }, { 'retry-after': '10' });
@@ -279,7 +279,7 @@ test('A result missing after the end of the log is waited for only as long as --
   expect((await run({ override })).outcome).toMatchObject({ exitCode: 3 });
 });
 
-test('A case is not sent twice to a server that may make two jobs of one key', async () => {
+test('A case is not sent twice to a server that may create two jobs for one key', async () => {
   const override: Fake['override'] = ({ method }, response) => {
     if (method === 'POST') response.destroy();
     return method === 'POST';
@@ -298,7 +298,7 @@ test('A job that an earlier command sent is followed, and its failure is reporte
   expect([ended.outcome, ended.keys]).toEqual([expect.objectContaining({ state: 'error' }), []]);
 });
 
-test('A case whose job somebody has killed since an earlier command is sent again', async () => {
+test('A case whose job was killed after an earlier command is sent again', async () => {
   const killed = { status: 'killed', error: 'Killed by user', marker: '__ERROR__ Killed by user' };
   const { outcome, keys } = await run(killed, { jobId, attempt: 2 });
   expect(outcome).toMatchObject({ state: 'killed' });

@@ -93,7 +93,7 @@ describe('a case', () => {
     });
   });
 
-  test('A case of an evaluation has its ground truth, and a mask that is the only one', async () => {
+  test('A case of an evaluation has its ground truth, and the only mask if there is just one', async () => {
     expect(
       await casesOf(
         ['p/a.nii', 'p/b.nii', 'gt/a.nii', 'gt/b.nii', 'mask.nii'],
@@ -133,7 +133,7 @@ describe('a case', () => {
     });
   });
 
-  test('The name of a case is one that a directory can have', async () => {
+  test('The name of a case is a valid directory name', async () => {
     expect(
       Object.keys(await casesOf(['d/.a.nii', 'd/CON.nii', 'd/x.nii'], { inputs: ['d/{.a,CON,x}.*'] })),
     ).toEqual(['a', '_CON', 'x']);
@@ -141,7 +141,7 @@ describe('a case', () => {
 });
 
 describe('a file that cannot be sent', () => {
-  test('A file that cannot be sent is a case with a fault, in its place among the others and in its pair', async () => {
+  test('A file that cannot be sent is a faulty case, which keeps its position and its pair', async () => {
     expect(
       Object.entries(
         await casesOf(
@@ -163,7 +163,7 @@ describe('a file that cannot be sent', () => {
     ]);
   });
 
-  test('If a volume is cut short, or not packed as its name says, only its case fails', async () => {
+  test('A volume that is truncated, or not packed as its name says, fails only its own case', async () => {
     const slice = (k: number) =>
       dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, k], series: '1.2.7' });
     const nrrd = 'NRRD0004\ntype: short\ndimension: 3\nsizes: 9 9 9\nencoding: raw\n\n';
@@ -204,7 +204,7 @@ describe('a file that cannot be sent', () => {
   });
 });
 
-describe('groups that cannot be paired with certainty are refused', () => {
+describe('groups that cannot be paired with certainty', () => {
   test('Groups whose names do not match are refused', async () => {
     const files = ['t1/a.nii', 't1/b.nii', 'flair/c.nii', 'flair/d.nii'];
     await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
@@ -226,7 +226,7 @@ describe('cases that lack a file of a group', () => {
   const patterns = { inputs: ['bids/**/*_T1w.nii', 'bids/**/*_FLAIR.nii'] };
   const subjects = ['sub-01', 'sub-02', 'sub-07', 'sub-12'];
 
-  test('Cases that lack a file of a group are named, with the flag that leaves them out', async () => {
+  test('Cases that lack a file of a group are named, along with the flag that skips them', async () => {
     const files = [...subjects.map(t1), flair('sub-01'), flair('sub-12')];
     await expect(casesOf(files, patterns)).rejects.toThrow(
       "2 of 4 cases have no file in group 2 of --inputs: 'bids/sub-02/anat/sub-02_T1w.nii', " +
@@ -290,7 +290,7 @@ describe('cases that lack a file of a group', () => {
   });
 });
 
-test('The notes do not list series, which the table shows, and none is read after an interruption', async () => {
+test('The notes do not list series, which the table shows, and no series is read after an interruption', async () => {
   await using root = await temporary();
   const slices = (series: string) => dicomSeries(2, { series }, (image) => `in/${series}/${image}`);
   await plant(root.path, { ...slices('1'), ...slices('2') });

@@ -154,7 +154,7 @@ test('A case is read, waits for its turn, is sent, runs and is fetched, and is d
   expect([notes, service.killed]).toEqual([[], []]);
 });
 
-test('With --fail-fast the first failure kills the running jobs, whose cases wait again', async () => {
+test('With --fail-fast, the first failure kills the running jobs, and their cases wait again', async () => {
   const service = manyJobs();
   const how = { failsFast: true, maxJobs: 2 };
   const { states } = await run(['a-slow.nii', 'bad.nii', 'c.nii'], service, how);
@@ -167,7 +167,7 @@ test('With --fail-fast the first failure kills the running jobs, whose cases wai
   expect([service.killed, service.jobs.size]).toEqual([['a-slow.nii'], 2]);
 });
 
-test('If one case fails, or its scan is gone when its turn comes, the others go on', async () => {
+test('If one case fails, or its scan is gone when its turn comes, the others continue', async () => {
   const service = manyJobs();
   const remove = (root: string, state: CaseState | null) => {
     if (state === null) rmSync(path.join(root, 'in', 'b.nii'));
@@ -232,7 +232,7 @@ test.each([
   expect(most).toBe(expected);
 });
 
-test('The summary says how many numbers the table has no room for', async () => {
+test('The summary counts the numbers that do not fit into the table', async () => {
   const numbers = Object.fromEntries(Array.from({ length: 502 }, (_, at) => [`n${at}`, at]));
   expect((await run(['a.nii'], manyJobs(numbers))).notes).toEqual([
     'cases.csv has no column for 2 numbers that few cases have; the records have them',

@@ -31,7 +31,7 @@ test('The next command knows the job of each case and key until the case is done
   expect(statSync(file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('An unreadable file of jobs is an error, not taken for a missing one', async () => {
+test('An unreadable jobs file is an error, and is not treated as missing', async () => {
   await using directory = await temporary();
   mkdirSync(path.join(directory.path, 'jobs.jsonl'));
   expect(() => new KnownJobs(path.join(directory.path, 'jobs.jsonl'))).toThrow('it is not a regular file');

@@ -37,8 +37,8 @@ async function filesOf(results: ResultsDirectory): Promise<Record<string, string
   return Object.fromEntries(entries.filter(([name]) => name !== 'remote-app-record.json').sort());
 }
 
-describe('what a person has changed', () => {
-  test('A file that a person has changed stays beside a new result under a name that says so, even a second time', async () => {
+describe('files changed by a person', () => {
+  test('A file that a person has changed is kept next to a new result under a name that says so, even a second time', async () => {
     await using root = await temporary();
     using results = await ResultsDirectory.open(root.path);
     const mask = path.join(placeIn(results).directory, 'mask.nii');
@@ -96,7 +96,7 @@ describe('what a person has changed', () => {
   });
 });
 
-test('A result that a killed command was replacing is put back', async () => {
+test('A result that a killed command was replacing is restored', async () => {
   await using root = await temporary();
   {
     using results = await ResultsDirectory.open(root.path);
@@ -151,7 +151,7 @@ test.each([
   for (const free of ['empty', 'new', 'new/inside']) check(free, false);
 });
 
-test('An unreadable description of a data set is not taken for that of our derivatives', async () => {
+test('An unreadable description of a data set is not mistaken for that of our derivatives', async () => {
   await using root = await temporary();
   const layout = new BidsLayout(root.path, 'x');
   layout.checkDirectory();
@@ -165,9 +165,9 @@ test('Only one command at a time may write to a directory', async () => {
   await expect(ResultsDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
 });
 
-describe('a link in the place of what is written here', () => {
+describe('a link in place of our own file', () => {
   test.each(['.remote-app', '.remote-app/old-abc', '.remote-app/jobs.jsonl', 'cases.csv'])(
-    'A link in place of something that is written here is refused, and its target is left alone: %s',
+    'A link in place of something that we write is refused, and its target is left alone: %s',
     async (name) => {
       await using root = await temporary();
       await using other = await temporary();

@@ -35,7 +35,7 @@ test.each([
   ['\u001b]0;title\u0007\u001b[2J', '"\\x1b]0;title\\x07\\x1b[2J"'],
   ['say "no", please', '"say ""no"", please"'],
   ['\u202egpj', '\\u202egpj'],
-])('A cell is neither computed by a spreadsheet nor obeyed by a terminal: %j', async (reason, cell) => {
+])('A cell is neither evaluated by a spreadsheet nor interpreted by a terminal: %j', async (reason, cell) => {
   const { lines } = await linesOf({ a: { reason, status: 'failed' } });
   expect(lines[1]).toBe(`a,failed,${cell},,,`);
 });
@@ -45,7 +45,7 @@ test('Names of cases and of numbers are escaped like other cells', async () => {
   expect(lines).toEqual([`case,status,reason,version,seconds,job,'=dice,"a;'@b"`, `"x;'=1+1",done,,,,,1,-2`]);
 });
 
-test('If names of numbers contain the case, the table keeps to 500 columns of numbers', async () => {
+test('If the names of numbers contain the case, the table is limited to 500 columns of numbers', async () => {
   const names = Array.from({ length: 700 }, (_, at) => `sub-${at}`);
   const states = names.map((name) => [name, { numbers: { [`${name}.ml`]: 1, dice: 0.5 } }] as const);
   const { lines, notes } = await linesOf(Object.fromEntries(states));
@@ -118,7 +118,7 @@ test('A table has a row for each case, including those of earlier commands, and 
   expect(statSync(table.file).mode & 0o777).toBe(0o666 & ~process.umask());
 });
 
-test('If the table cannot be written, the error says so and how to go on', async () => {
+test('If the table cannot be written, the error says so and how to continue', async () => {
   await using root = await temporary();
   const faults: Error[] = [];
   await mkdir(path.join(root.path, 'cases.csv'));

@@ -59,7 +59,7 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)('An answer to %s that is %s is an error that says so', async (body) => {
+  test.each(strange)('An answer to %s that is %s causes a clear error', async (body) => {
     const { error, url, received } = await ask(path, body);
     expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
     expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
@@ -67,7 +67,7 @@ describe.each(Object.keys(questions))('an answer to %s', (path) => {
     expect(received).toHaveLength(1);
   });
 
-  test('An answer to %s that never ends is cut', async () => {
+  test('An endless answer to %s is cut off', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       const more = () => void (response.destroyed || response.write(Buffer.alloc(65_536, 0x20), more));
       more();
@@ -115,7 +115,7 @@ describe('an answer', () => {
     ['/repo_apps_list', '{"apps":[".."]}', 'which is not the identifier of an app'],
     ['/repo_apps_list', '{"apps":["."]}', 'which is not the identifier of an app'],
     ['/health', '{"status":"on fire\\n\\u001b[2J"}', "status is 'on fire\\x0a\\x1b[2J', not ok"],
-  ])('A wrong answer to %s is named in the error: %s: %s', async (path, body, problem) => {
+  ])('The error names what is wrong with an answer to %s: %s: %s', async (path, body, problem) => {
     expect((await ask(path, body)).error?.message).toContain(problem);
   });
 
@@ -150,18 +150,21 @@ describe('an answer', () => {
     });
   });
 
-  test.each([404, 405, 410, 501])('An answer %i of another program is no refusal', async (status) => {
-    await using server = await ScriptedServer.start(
-      (_, response) =>
-        void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),
-    );
-    await using connection = connectTo(server.url);
-    expect(await failureOf(health(connection, 5))).toMatchObject({
-      message: `${server.url} answered with HTTP ${status}, and not as the service does: is that its address?`,
-      exitCode: 5,
-      details: { http_status: status, fault: 'unusable' },
-    });
-  });
+  test.each([404, 405, 410, 501])(
+    'An answer with status %i from another program is not a refusal',
+    async (status) => {
+      await using server = await ScriptedServer.start(
+        (_, response) =>
+          void response.writeHead(status, { 'content-type': 'text/html' }).end('<h1>Not here</h1>'),
+      );
+      await using connection = connectTo(server.url);
+      expect(await failureOf(health(connection, 5))).toMatchObject({
+        message: `${server.url} answered with HTTP ${status}, and not as the service does: is that its address?`,
+        exitCode: 5,
+        details: { http_status: status, fault: 'unusable' },
+      });
+    },
+  );
 
   test.each([['{"detail":[{"loc":7,"msg":{}}]}'], ['{"detail":[[]]}'], ['{"detail":{}}'], ['[1]']])(
     'A refusal whose body is %s is reported by its status',
@@ -208,7 +211,7 @@ describe('an answer', () => {
 test.each([
   [403, 'Only an admin may drain the server', /^Only an admin may drain the server$/],
   [404, 'Not Found', / cannot be drained, like KonfAI's server$/],
-])('A refusal with %i during a drain says that the server is drained', async (status, detail, message) => {
+])('A refusal with %i of a drain request is explained', async (status, detail, message) => {
   await using server = await ScriptedServer.start((_, response) => json(response, status, { detail }));
   await using connection = connectTo(server.url);
   expect((await failureOf(drainState(connection))).message).toMatch(message);

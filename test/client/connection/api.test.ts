@@ -31,7 +31,7 @@ const job = (job_id: string, more: object = {}) => ({ job_id, status: 'done', ..
 const idsOf = (end: unknown) => (end as { job_id: string }[]).map(({ job_id }) => job_id);
 
 describe('the jobs of a server', () => {
-  test('At most as many jobs are listed as were asked for, even by a server that does not know the limit', async () => {
+  test('At most the requested number of jobs is listed, even by a server that does not support the limit', async () => {
     const list = { jobs: ['a', 'b', 'c'].map((id) => job(id)) };
     const { end, asked } = await ask(
       () => [200, list],
@@ -48,7 +48,7 @@ describe('the jobs of a server', () => {
     expect([idsOf(end), asked]).toEqual([['a'], ['GET /jobs?tag=x+y']]);
   });
 
-  test('The list of jobs is read page by page, and a page that comes twice ends it', async () => {
+  test('The list of jobs is read page by page, and ends at a repeated page', async () => {
     const all = Array.from({ length: maxListed + 2 }, (_, at) => job(`j${at}`));
     const pages = ({ url }: Received): readonly [number, unknown] => {
       const before = new URL(url, 'http://x').searchParams.get('before');
@@ -90,7 +90,7 @@ test('Usage can be asked for since a time, or for all owners', async () => {
   ]);
 });
 
-test('A kill takes a time-out in fractions of a second, and an answer about another job is an error, as is a server that cannot remove jobs', async () => {
+test('A kill accepts a time-out in fractions of a second, and fails on an answer about another job or from a server that cannot remove jobs', async () => {
   const killed = await ask(
     () => [200, { status: 'killed' }],
     (connection) => kill(connection, 'ab', 4.0001),
@@ -127,7 +127,7 @@ describe('the GPUs of a server', () => {
       return [200, url === '/ram' ? { used_gb: 8, total_gb: 64 } : list];
     }, readMachine);
 
-  test('The GPUs of a server have their memory, the jobs that hold them and what is loaded', async () => {
+  test('The GPUs of a server are listed with their memory, the jobs that hold them and what is loaded', async () => {
     const { end } = await machine({
       devices_jobs: [{ job_id: 'ab', owner: 'ada' }, null],
       devices_loaded: [['tissue'], []],
@@ -146,7 +146,7 @@ describe('the GPUs of a server', () => {
     expect(JSON.stringify(unnamed)).not.toContain('"job"');
   });
 
-  test('The GPUs of a cluster are free or not, and nobody asks for their memory', async () => {
+  test('The GPUs of a cluster are listed as free or not, without a request for their memory', async () => {
     const { end, asked } = await machine({ devices_free: [true, false], devices_jobs: [null, null] });
     expect(end).toMatchObject({
       gpus: [
@@ -157,7 +157,7 @@ describe('the GPUs of a server', () => {
     expect(asked.filter((each) => each.includes('vram'))).toEqual([]);
   });
 
-  test('The GPUs of a server are listed without their memory if it is unknown, but a failure to tell it is an error', async () => {
+  test('The GPUs of a server are listed without their memory if it is unknown, but a failed request for it is an error', async () => {
     const unknown = await machine({}, [501, { detail: 'x' }]);
     expect(unknown.end).toMatchObject({
       gpus: [
@@ -210,7 +210,7 @@ describe('the failure of a job', () => {
     });
   });
 
-  test('The failure of a job is a refusal of its app only where that says so', async () => {
+  test('The failure of a job counts as a refusal by its app only if the answer says so', async () => {
     const error = '--patch_size 96 is too large';
     expect((await failure(422, { status: 'error', error })).end).toMatchObject({
       ...{ state: 'refused', exitCode: 2, message: expect.stringContaining('--patch-size 96 is too large') },
@@ -222,7 +222,7 @@ describe('the failure of a job', () => {
     expect((await failure(202, { status: 'running' })).end).toBeNull();
   });
 
-  test('There is no failure of a job if its result is there, or the server does not say', async () => {
+  test('A job has no failure if its result exists or the server does not report one', async () => {
     const asks = (status: number, body: unknown) =>
       ask(
         () => [status, body],

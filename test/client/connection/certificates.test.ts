@@ -71,7 +71,7 @@ test.each<readonly [code: string, certificate: string | undefined, sentence: str
     Buffer.from('no certificate').toString('base64'),
     `https://gpu shows the certificate, which this machine does not know; ${remedy}`,
   ],
-])('A certificate that is refused with %s is told with what it says: %#', (code, certificate, sentence) => {
+])('A certificate that is refused with %s is described in the error: %#', (code, certificate, sentence) => {
   const message = told(code, certificate).replace(/([0-9A-F]{2}:){31}[0-9A-F]{2}/, 'FINGERPRINT');
   expect(message).toBe(sentence);
 });

@@ -125,7 +125,7 @@ describe('a connection', () => {
   test.for<[string, (response: ServerResponse) => void]>([
     ['interim answers', (response) => response.writeProcessing()],
     ['a refusal by the byte', (response) => void response.write(' ')],
-  ])('A request to a server that sends %s without end is given up in time', async ([, drip]) => {
+  ])('A request to a server that sends %s endlessly is abandoned in time', async ([, drip]) => {
     await using server = await ScriptedServer.start((_, response) => {
       response.statusCode = 404;
       const timer = setInterval(() => drip(response), 20);
@@ -139,7 +139,7 @@ describe('a connection', () => {
     });
   });
 
-  test('An interruption ends every request except a kill with its reason', async () => {
+  test('An interruption ends every request except a kill, and the error gives its reason', async () => {
     await using server = await ScriptedServer.start((request, response) => {
       if (request.method === 'POST') json(response, 200, { status: 'killed' });
     });
@@ -160,16 +160,19 @@ describe('a connection', () => {
   );
 });
 
-test.each(['http', 'https'])('A silent %s port is given up, and keeps no process alive', async (scheme) => {
-  await using silent = await SilentPort.start();
-  const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
-  const begun = performance.now();
-  expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
-  const closed = once(await silent.socket, 'close');
-  await connection.close();
-  await closed;
-  expect(performance.now() - begun).toBeLessThan(4000);
-});
+test.each(['http', 'https'])(
+  'A connection to a silent %s port is abandoned, and keeps no process alive',
+  async (scheme) => {
+    await using silent = await SilentPort.start();
+    const connection = connectTo(`${scheme}://127.0.0.1:${silent.port}`, { connectTimeout: 60 });
+    const begun = performance.now();
+    expect(await failure(health(connection, 0.5))).toMatchObject({ exitCode: 3 });
+    const closed = once(await silent.socket, 'close');
+    await connection.close();
+    await closed;
+    expect(performance.now() - begun).toBeLessThan(4000);
+  },
+);
 
 test('If a proxy is silent, the error names it and its variable', async () => {
   await using silent = await SilentPort.start();
@@ -187,7 +190,7 @@ test('The query and the fragment of an address are ignored', async () => {
   expect(connection.server).toBe('http://gpu.test:8000/lab');
 });
 
-test('Interim answers do not extend a wait with a limit, and do not end one without', async () => {
+test('Interim answers neither extend a limited wait nor end an unlimited one', async () => {
   let now = 0;
   showMonotonicTime(() => now);
   await using server = await ScriptedServer.start((_, response) => {

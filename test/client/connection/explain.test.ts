@@ -31,7 +31,7 @@ describe('a failure below HTTP', () => {
     expect(told).toMatchObject({ fault, message: expect.stringContaining(message), cause: error });
   });
 
-  test('An answer that is not HTTP is told apart from one that ended too soon', () => {
+  test('An answer that is not HTTP is distinguished from one that ended too soon', () => {
     const parser = (data: string) =>
       Object.assign(new Error('Bad method'), { name: 'HTTPParserError', data });
     expect(explainTransport(parser('SSH-2.0'), server)).toMatchObject({
@@ -48,7 +48,7 @@ describe('a failure below HTTP', () => {
     expect(closed).toEqual([true, true, true, false]);
   });
 
-  test('A failure below HTTP gives way to an interruption and to a time that is up, names the proxy, and is not explained twice', () => {
+  test('A failure below HTTP yields to an interruption or a time-out, names the proxy, and is explained only once', () => {
     const broken = failing('ECONNRESET');
     const interrupted = new Interrupted('SIGINT');
     const late = AbortSignal.abort(new DOMException('x', 'TimeoutError'));
@@ -130,11 +130,11 @@ describe('a refusal', () => {
     ['give --max_voxels or --patch_size=3', 'give --max-voxels or --patch-size=3'],
     ['give --it_validation, not --any_thing', 'give --it-validation, not --any_thing'],
     ['x--patch_size ---patch_size --patch_sizes', 'x--patch_size ---patch_size --patch_sizes'],
-  ])('A refusal names the flags that a person types: %s', async (detail, message) => {
+  ])('A refusal names the flags as they are typed: %s', async (detail, message) => {
     expect((await told(422, { detail })).message).toBe(message);
   });
 
-  test('A refusal is told apart from the page of a proxy', async () => {
+  test('A refusal is distinguished from the page of a proxy', async () => {
     const plain = 'The plain HTTP request was sent to HTTPS port';
     expect((await told(400, plain)).message).toBe('http://gpu speaks TLS; use https://gpu');
     expect((await told(500, plain)).message).toBe('http://gpu answered with HTTP 500');

@@ -16,8 +16,8 @@ function waits(seconds: number, signal?: AbortSignal) {
   return { patience, told, clock };
 }
 
-describe('the wait for a server that is away', () => {
-  test('The wait for a server that is away is noted once for each outage, and shows the time that is left', async () => {
+describe('the wait for an unreachable server', () => {
+  test('The wait for an unreachable server is noted once for each outage, and shows the time left', async () => {
     const { patience, told, clock } = waits(100);
     await patience.after(new Error('Away'), 1);
     clock.now = 9001;
@@ -39,11 +39,11 @@ describe('the wait for a server that is away', () => {
     [91, '2 min'],
     [600, '10 min'],
     [0.5, '1 s'],
-  ])('The wait for %d seconds is called %s', (seconds, words) => {
+  ])('A wait of %d seconds is described as %s', (seconds, words) => {
     expect(new Patience(seconds, undefined).words).toBe(words);
   });
 
-  test('The wait for a server that is away ends with the error when its time, or that of the caller, is over', async () => {
+  test('The wait for an unreachable server ends with the error when its own time or that of the caller is over', async () => {
     const { patience, clock } = waits(10);
     const error = new Error('Away');
     await expect(patience.after(error, 0)).rejects.toBe(error);
@@ -53,7 +53,7 @@ describe('the wait for a server that is away', () => {
     await patience.after(error, 1);
   });
 
-  test('The wait for a server that is away ends with an interruption, also one that came before it', async () => {
+  test('The wait for an unreachable server ends on an interruption, even an earlier one', async () => {
     const controller = new AbortController();
     const { patience, told } = waits(10, controller.signal);
     const ended = expect(patience.after(new Error('Away'))).rejects.toMatchObject({ name: 'Interrupted' });
@@ -64,7 +64,7 @@ describe('the wait for a server that is away', () => {
     expect(told).toEqual([]);
   });
 
-  test('The wait for a server that is away grows from a quarter of a second to ten, and varies', () => {
+  test('The delay between attempts grows from a quarter of a second to ten seconds, and varies', () => {
     const spy = vi.spyOn(Math, 'random').mockReturnValue(0.5);
     onTestFinished(() => spy.mockRestore());
     expect([0, 1, 2, 6, 1000].map((attempt) => backoff(attempt))).toEqual([250, 500, 1000, 10_000, 10_000]);
@@ -78,7 +78,7 @@ test('A pause ends with the reason of its signal', async () => {
   await expect(pause(60_000, AbortSignal.abort(reason))).rejects.toBe(reason);
 });
 
-describe('a question that may be repeated', () => {
+describe('a repeatable request', () => {
   const cut = (fault: TransportFault) => new TransportError(fault, fault);
   const page = new HttpError(502, 'A page', null, true);
 
@@ -125,11 +125,11 @@ describe('a question that may be repeated', () => {
     ['a busy server', new HttpError(503, 'No GPU', null)],
     ['a certificate that is not trusted', cut('unusable')],
     ['a page that is no gateway', new HttpError(404, 'A page', null, true)],
-  ])('A question that may be repeated ends with %s', async (_, error) => {
+  ])('A repeatable request ends with %s', async (_, error) => {
     expect(await ask([error])).toEqual({ answer: error, asked: [false], renewed: [] });
   });
 
-  test('A request is not repeated to a server that was never reached, unless the server only cuts connections', async () => {
+  test('A request is not repeated to a server that was never reached, unless its connections are cut', async () => {
     expect((await ask([cut('unreached')], false)).asked).toEqual([false]);
     const cuts = Array.from({ length: 9 }, () => cut('broken'));
     const { answer, asked } = await ask(cuts, false);

@@ -9,7 +9,7 @@ import { temporary } from '../../support/temporary.js';
 const lab = { server: 'https://gpu.example.org', token: 'secret', app: 'tissue' };
 
 describe('profiles', () => {
-  test('Profiles in something other than a regular file, or in a very long one, are refused at once', async () => {
+  test('Profiles that are not in a regular file, or in a very long one, are refused at once', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'profiles.json');
     execFileSync('mkfifo', [file]);
@@ -25,7 +25,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, null)).toThrow(/it is longer than 64 KiB/);
   });
 
-  test('Profiles can be read by their owner alone', async () => {
+  test('Profiles are readable only by their owner', async () => {
     await using directory = await temporary();
     const configuration = path.join(directory.path, 'remote-app');
     const file = writeProfile(configuration, 'lab', lab);
@@ -70,7 +70,7 @@ describe('profiles', () => {
     expect(() => readProfile(directory.path, 'no')).toThrow(/there are: lab, a\\x0ab/);
   });
 
-  test('Profiles are listed as far as they can be read, and one is written beside the others', async () => {
+  test('Profiles are listed even if some cannot be read, and a new one is written next to the others', async () => {
     await using directory = await temporary();
     expect(listProfiles(directory.path)).toEqual([]);
     const [server, text] = ['http://x', 'x'];
@@ -111,7 +111,7 @@ describe('profiles', () => {
     expect(() => writeProfile(directory.path, 'x', { server })).toThrow('holds no profiles');
   });
 
-  test('Profiles that cannot be written are an error', async () => {
+  test('A failure to write profiles is an error', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'file');
     await writeFile(file, '');

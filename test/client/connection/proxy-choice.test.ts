@@ -15,9 +15,12 @@ describe('the proxy for a server', () => {
     ['http://localhost:8000', { HTTP_PROXY: 'http://p:1' }, undefined],
     ['http://127.8.8.8', { HTTP_PROXY: 'http://p:1' }, undefined],
     ['http://[::1]:8000', { HTTP_PROXY: 'http://p:1' }, undefined],
-  ] as [string, Record<string, string>, string | undefined][])('%s with %j is %s', (server, env, origin) => {
-    expect(choose(server, env)?.origin).toBe(origin);
-  });
+  ] as [string, Record<string, string>, string | undefined][])(
+    '%s with %j uses the proxy %s',
+    (server, env, origin) => {
+      expect(choose(server, env)?.origin).toBe(origin);
+    },
+  );
 
   test.each([
     ['gpu.test', true],
@@ -31,7 +34,7 @@ describe('the proxy for a server', () => {
     ['gpu.test.org', false],
     ['', false],
     [',', false],
-  ])('NO_PROXY=%s reaches gpu.test directly: %s', (list, isDirect) => {
+  ])('NO_PROXY=%s bypasses the proxy for gpu.test: %s', (list, isDirect) => {
     expect(choose('http://gpu.test:8000', { HTTP_PROXY: 'http://p:1', NO_PROXY: list }) === null).toBe(
       isDirect,
     );
@@ -56,7 +59,7 @@ describe('the proxy for a server', () => {
     ['http://ada@p:1', 'ada:'],
     ['http://:hush@p:1', ':hush'],
     ['ada%40lab:h%3Aush@p:1', 'ada@lab:h:ush'],
-  ])('%s gets the login %s', (value, login) => {
+  ])('The proxy setting %s sends the login %s', (value, login) => {
     expect(choose('http://gpu.test', { HTTP_PROXY: value })?.authorization).toBe(
       login === null ? null : `Basic ${Buffer.from(login).toString('base64')}`,
     );

@@ -36,7 +36,7 @@ test('The time is that of the server, and an answer of a proxy does not change i
   expect(other.isMet).toBe(false);
 });
 
-test('An identifier can only be one part of a path', () => {
+test('An identifier is always a single part of a path', () => {
   const jobs = ['a', '_x-9', 'A'.repeat(64)];
   expect(jobs.map(checkJobId)).toEqual(jobs);
   for (const id of ['', '-a', 'A'.repeat(65), 'a/b', 'a.b', 'ä', 'a\n'])
@@ -72,7 +72,7 @@ describe('an upload', () => {
     });
   const _name = `sha256 ${Buffer.from(sha256).toString('base64')}`;
 
-  test('An upload goes on at an offset, and the server has to report all of it at the end', async () => {
+  test('An upload continues at an offset, and the server must report it as complete at the end', async () => {
     const append = (after: string) =>
       ask(
         (connection) => appendUpload(connection, sha256, 3, bytes('45'), signal),

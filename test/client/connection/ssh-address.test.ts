@@ -26,7 +26,7 @@ describe('an address over ssh', () => {
       { host: '::1', port: 22, target: { host: '[::1]', port: 9000 } },
       'ssh -p 22 ::1',
     ],
-  ])('%s is read', (text, address, command) => {
+  ])('The address %s is parsed', (text, address, command) => {
     const url = readServerUrl(text);
     expect(readSshAddress(url)).toMatchObject(address);
     expect(sshCommand(readSshAddress(url))).toBe(command);
@@ -58,7 +58,7 @@ describe('an address over ssh', () => {
     'ssh://gpu/8000/more',
     'ssh://gpu?port=8000',
     'ssh://gpu#x',
-  ])('%s is a usage error without a password', (text) => {
+  ])('%s is a usage error that shows no password', (text) => {
     expect(() => readServerUrl(text)).toThrow(UsageError);
     expect(() => readServerUrl(text)).not.toThrow(/secret/);
   });

@@ -7,7 +7,7 @@ import { proxyTo } from '../../../src/client/connection/proxy.js';
 import { ScriptedServer } from '../../support/scripted-server.js';
 import { connectTo } from '../support/connect.js';
 
-test('Requests with a time-out of their own end with it', async () => {
+test('Requests with a time-out of their own use it', async () => {
   await using server = await ScriptedServer.start(() => {});
   await using connection = connectTo(server.url, { readTimeout: 60 });
   const limit = 0.05;
@@ -25,7 +25,7 @@ test('Requests with a time-out of their own end with it', async () => {
   for (const end of await Promise.allSettled(asked)) expect(end).toMatchObject({ reason: late });
 });
 
-test('A request ends with its own signal, in place of that of its connection', async () => {
+test('A request uses its own signal instead of that of its connection', async () => {
   await using server = await ScriptedServer.start(() => {});
   const [own, other] = [new Error('own'), new Error('other')];
   const controller = new AbortController();
@@ -43,7 +43,7 @@ describe('a proxy', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
   };
 
-  test('A proxy for a server without TLS gets its requests, and says which logins it takes', () => {
+  test('A proxy forwards requests to a server without TLS, and says which logins it accepts', () => {
     stub({ http_proxy: 'http://ana:hush@p.test:1' });
     const transport = proxyTo(new URL('http://gpu.test'), 5, undefined);
     expect(transport).toMatchObject({
@@ -122,7 +122,7 @@ describe('a proxy', () => {
     });
   });
 
-  test('A proxy that refuses is disconnected', async () => {
+  test('A connection to a proxy that refuses it is closed', async () => {
     const server = createServer();
     await once(server.listen(0, '127.0.0.1'), 'listening');
     stub({ https_proxy: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });

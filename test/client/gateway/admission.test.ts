@@ -36,9 +36,9 @@ async function refused(
   return [answer.status, body.detail];
 }
 
-describe('a gateway refuses', () => {
+describe('requests that a gateway refuses', () => {
   test.each(['https://evil.example', 'http://localhost', 'http://127.0.0.1:1', 'null', ''])(
-    'A gateway refuses a web page of %j, even with the secret',
+    'A gateway refuses a web page from %j, even with the secret',
     async (origin) => {
       expect(await refused('/health', { origin })).toEqual([
         403,
@@ -47,7 +47,7 @@ describe('a gateway refuses', () => {
     },
   );
 
-  test('A gateway refuses what a browser asks before it lets a page of another site send a token', async () => {
+  test('A gateway refuses the preflight request of a page from another site', async () => {
     const preflight = {
       headers: { origin: 'https://evil.example', 'access-control-request-headers': 'authorization' },
       method: 'OPTIONS',
@@ -56,7 +56,7 @@ describe('a gateway refuses', () => {
     expect([status, headers['access-control-allow-origin']]).toEqual([403, undefined]);
   });
 
-  test('A gateway refuses another name for this machine, which a site can give it', async () => {
+  test('A gateway refuses other host names that a site could point to this machine', async () => {
     for (const host of [
       'evil.example',
       `evil.example:${gateway.port}`,
@@ -70,7 +70,7 @@ describe('a gateway refuses', () => {
       ]);
   });
 
-  test('A gateway refuses requests with no secret, with another one, and with the token of the server', async () => {
+  test('A gateway refuses requests without a secret, with a wrong one, or with the token of the server', async () => {
     const needs =
       "This gateway needs a bearer token: the one that 'remote-app forward' printed when it started";
     expect(await refused('/health', { authorization: '' })).toEqual([401, needs]);
@@ -96,7 +96,7 @@ describe('a gateway refuses', () => {
     expect(await refused(path, {})).toEqual([400, expect.stringContaining('forwards no request for')]);
   });
 
-  test('A gateway refuses a request that does not say which name it is for', async () => {
+  test('A gateway refuses a request without a host name', async () => {
     const before = server.received.length;
     await using raw = await RawConnection.open(gateway.url);
     raw.write(`GET /health HTTP/1.0\r\nAuthorization: Bearer ${gateway.secret}\r\n\r\n`);
@@ -104,7 +104,7 @@ describe('a gateway refuses', () => {
     expect(server.received.length).toBe(before);
   });
 
-  test('A gateway refuses to be a proxy, and to speak another protocol', async () => {
+  test('A gateway refuses to act as a proxy, or to speak another protocol', async () => {
     const before = server.received.length;
     await using raw = await RawConnection.open(gateway.url);
     raw.write(`CONNECT example.org:443 HTTP/1.1\r\nHost: 127.0.0.1:${gateway.port}\r\n\r\n`);
@@ -116,7 +116,7 @@ describe('a gateway refuses', () => {
   });
 });
 
-describe('a gateway lets in', () => {
+describe('requests that a gateway accepts', () => {
   test.each(['127.0.0.1', 'localhost', 'LOCALHOST', '[::1]'])(
     'A gateway accepts the name %s',
     async (name) => {
@@ -132,7 +132,7 @@ describe('a gateway lets in', () => {
   });
 });
 
-test('A gateway on the default port is reached by names without one', () => {
+test('A gateway on the default port accepts host names without a port', () => {
   const admission = new Admission('s');
   const admits = (localPort: number, host: string, origin?: string) => {
     const headers = { authorization: 'Bearer s', ...(origin !== undefined && { origin }) };
@@ -157,7 +157,7 @@ test('A gateway on the default port is reached by names without one', () => {
   );
 });
 
-test('Gateways have secrets of their own, and are reached by nobody once they are closed', async () => {
+test('Each gateway has its own secret, and cannot be reached once it is closed', async () => {
   await using other = await gatewayTo(server.url);
   expect([other.host, other.secret === gateway.secret]).toEqual(['127.0.0.1', false]);
   expect(other.secret).toMatch(/^[\w-]{43}$/);
@@ -180,7 +180,7 @@ async function listens(host: string, port: number): Promise<boolean> {
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
 const hasIpv6 = addresses.some(({ address }) => address === '::1');
 
-describe('a gateway listens', () => {
+describe('the addresses of a gateway', () => {
   test('A gateway listens on no address that other machines reach, and on no other of this one', async () => {
     const others = addresses.filter(({ internal, scopeid }) => !internal && !scopeid);
     for (const address of ['127.0.0.2', ...others.map((each) => each.address)])
@@ -196,7 +196,7 @@ describe('a gateway listens', () => {
   });
 
   test.skipIf(!hasIpv6).each(['127.0.0.1', '::1'])(
-    'A gateway listens on no port that another program has on %s, where it would be sent the secret',
+    'A gateway does not use a port that another program has on %s, since that program would receive the secret',
     async (host) => {
       const other = createServer();
       await once(other.listen(0, host), 'listening');

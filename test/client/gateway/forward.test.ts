@@ -13,7 +13,7 @@ import { answerTo, ask, begin, gatewayTo, keepingAgent, type OpenGateway, token 
 const healthy = () => ScriptedServer.start((_, response) => json(response, 200, { status: 'ok' }));
 
 describe('a request', () => {
-  test('A request has the token of the server in place of the secret, and the path behind the prefix', async () => {
+  test('A request has the token of the server instead of the secret, and its path follows the prefix', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(`${server.url}/lab/service`);
     await ask(gateway, '/vram?devices=0&devices=1&x=a%2Fb');
@@ -26,7 +26,7 @@ describe('a request', () => {
     expect(JSON.stringify(server.received)).not.toContain(gateway.secret);
   });
 
-  test('A request has no token where the server asks for none', async () => {
+  test('A request has no token if the server requires none', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url, { token: undefined });
     await ask(gateway, '/health');
@@ -76,7 +76,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('A request is one of several on its connection', async () => {
+  test('A connection can carry several requests', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     const agent = keepingAgent();
@@ -93,7 +93,7 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  test('An answer keeps its status, its headers and its length, also without a body', async () => {
+  test('An answer keeps its status, its headers and its length, even without a body', async () => {
     await using server = await ScriptedServer.start(({ url, method }, response) => {
       const status = Number(url.slice(1));
       response.writeHead(status, {
@@ -136,7 +136,7 @@ describe('an answer', () => {
       /sends \/health on to 'https:\/\/elsewhere\.example\/'/,
     ],
   ])(
-    '%i of the server, which is about the gateway, is a sentence with status 502',
+    'An answer with %i that concerns the gateway becomes a sentence with status 502',
     async (status, headers, sentence) => {
       await using server = await ScriptedServer.start((_, response) =>
         json(response, status, { detail: 'Invalid token' }, headers),
@@ -163,8 +163,8 @@ async function submission(gateway: OpenGateway) {
   return raw;
 }
 
-describe('a client that asks before it sends', () => {
-  test('A client that asks before it sends is told to go on when the server takes its request', async () => {
+describe('a client that waits for 100 Continue', () => {
+  test('A client that waits for 100 Continue gets it when the server accepts its request', async () => {
     await using server = await healthy();
     await using gateway = await gatewayTo(server.url);
     await using raw = await submission(gateway);
@@ -174,7 +174,7 @@ describe('a client that asks before it sends', () => {
     expect(String(server.received[0]?.body)).toBe('body');
   });
 
-  test('A client that asks before it sends is told that the server is away before it sends', async () => {
+  test('A client that waits for 100 Continue learns that the server is unreachable before it sends', async () => {
     await using gateway = await gatewayTo(`http://127.0.0.1:${await freePort()}`);
     await using raw = await submission(gateway);
     await raw.until(/^HTTP\/1\.1 502 [\s\S]*nothing listens there/);
@@ -182,7 +182,7 @@ describe('a client that asks before it sends', () => {
 });
 
 describe('a server', () => {
-  test('A server that is away is answered for, and is used when it is back', async () => {
+  test('A gateway answers for an unreachable server, and uses it again once it is back', async () => {
     const port = await freePort();
     await using gateway = await gatewayTo(`http://127.0.0.1:${port}`);
     const detail = `http://127.0.0.1:${port} cannot be reached: nothing listens there`;
@@ -201,7 +201,7 @@ describe('a server', () => {
     expect(gateway.told).toEqual([detail, detail, null]);
   });
 
-  test('A server that is away behind a proxy is answered for with a sentence, in place of the page of the proxy', async () => {
+  test('A server that is unreachable behind a proxy is reported with a sentence instead of the page of the proxy', async () => {
     await using server = await ScriptedServer.start((_, response) => {
       response.writeHead(504, { 'content-type': 'text/html' }).end('<h1>504 Gateway Time-out</h1>');
     });
@@ -211,13 +211,13 @@ describe('a server', () => {
     expect([status, JSON.parse(body), gateway.told]).toEqual([502, { detail: sentence }, [sentence]]);
   });
 
-  test('A server that sends on without saying where to is passed on', async () => {
+  test('A redirect without a target is forwarded', async () => {
     await using server = await ScriptedServer.start((_, response) => void response.writeHead(304).end());
     await using gateway = await gatewayTo(server.url);
     expect([(await ask(gateway, '/health')).status, gateway.told]).toEqual([304, [null]]);
   });
 
-  test('A server that is busy says so itself', async () => {
+  test('The answer of a busy server is forwarded', async () => {
     const busy = { detail: 'Too many jobs' };
     await using server = await ScriptedServer.start((_, response) => json(response, 503, busy));
     await using gateway = await gatewayTo(server.url);
@@ -225,7 +225,7 @@ describe('a server', () => {
     expect([status, JSON.parse(body), gateway.told]).toEqual([503, busy, [null]]);
   });
 
-  test('A server that is silent for too long is answered for with status 504', async () => {
+  test('A gateway answers with status 504 if its server is silent for too long', async () => {
     await using server = await ScriptedServer.start(() => {});
     await using gateway = await gatewayTo(server.url, { readTimeout: 0.1 });
     const { status, body } = await ask(gateway, '/health');
@@ -236,7 +236,7 @@ describe('a server', () => {
   });
 
   test.skipIf(lacks('openssl'))(
-    'A server with TLS is checked, and trusted with its certificate',
+    'The certificate of a server with TLS is checked, and can be trusted explicitly',
     async () => {
       await using place = await temporary();
       const pair = await selfSigned(place.path, 'gpu', 'localhost');

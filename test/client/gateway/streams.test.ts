@@ -50,7 +50,7 @@ const serverWith = (handler: (request: IncomingMessage, response: ServerResponse
   ScriptedServer.start((_, response, raw) => void handler(raw, response), true);
 
 describe('a long body', () => {
-  test('A long body goes up as fast as the server reads it', async () => {
+  test('A long body is uploaded as fast as the server reads it', async () => {
     const body = new Body();
     await using server = await serverWith(async (request, response) => {
       await body.read(request);
@@ -63,7 +63,7 @@ describe('a long body', () => {
     expect(body.peak).toBeLessThan(most);
   });
 
-  test('A long body comes down as fast as the client reads it', async () => {
+  test('A long body is downloaded as fast as the client reads it', async () => {
     const body = new Body();
     await using server = await serverWith(async (_, response) => {
       response.writeHead(200, { 'content-length': whole * MiB });
@@ -77,7 +77,7 @@ describe('a long body', () => {
 });
 
 describe('a log', () => {
-  test('A log comes line by line, and its head before the first', async () => {
+  test('A log arrives line by line, and its head arrives before the first line', async () => {
     const streams: ServerResponse[] = [];
     await using server = await serverWith((_, response) => {
       streams.push(response.writeHead(200, { 'content-type': 'text/event-stream' }));
@@ -96,7 +96,7 @@ describe('a log', () => {
     await once(answer, 'end');
   });
 
-  test('A log ends at the server when the client is gone', async () => {
+  test('A log request ends at the server when the client disconnects', async () => {
     const streams = new EventEmitter();
     const closed = once(streams, 'closed');
     await using server = await serverWith((_, response) => {
@@ -108,7 +108,7 @@ describe('a log', () => {
     await closed;
   });
 
-  test('A log breaks off for the client when it breaks off at the server', async () => {
+  test('A log that breaks off at the server also breaks off for the client', async () => {
     await using server = await serverWith((_, response) => {
       response.writeHead(200).write('data: one\n\n');
       response.write('data: two\n\n', () => response.destroy());
@@ -155,7 +155,7 @@ describe('an upload', () => {
   });
 });
 
-test('A request that waits for its answer ends at the server when the client is gone, and nothing is told', async () => {
+test('A request that waits for its answer ends at the server when the client disconnects, and nothing is reported', async () => {
   const requests = new EventEmitter();
   const [began, closed] = [once(requests, 'began'), once(requests, 'closed')];
   await using server = await serverWith((_, response) => {
@@ -188,7 +188,7 @@ test('An upload that is refused early is answered at once, and the rest of it is
   expect(server.received.map(({ url }) => url)).toEqual(['/apps/x/infer', '/again']);
 });
 
-test('A request that is under way ends when the gateway is closed', async () => {
+test('A request in progress ends when the gateway is closed', async () => {
   let arrive = () => {};
   const arrived = new Promise<void>((resolve) => {
     arrive = resolve;

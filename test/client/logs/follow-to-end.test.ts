@@ -96,7 +96,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('A note says which lines of a log the server has left out, except before the last lines that were asked for', async () => {
+  test('A note says which lines of a log the server has omitted, except before the last lines that were requested', async () => {
     const gaps = stream('id: 3\ndata: c', 'id: 5\ndata: e', 'id: 9\ndata: i', 'data: __DONE__');
     const notes = async (options: Partial<Options>) =>
       (await follow(gaps, options)).told.filter((each) => each.startsWith('note'));
@@ -112,7 +112,7 @@ describe('a log that is followed to its end', () => {
     expect(await notes({ since: 2 })).toEqual(inside);
   });
 
-  test('A log begins with its last lines even if the server replays all of it, and goes on with what follows', async () => {
+  test('A log begins with its last lines even if the server replays all of it, and continues from there', async () => {
     const written = (told: readonly string[]) => told.filter((each) => /^\d+( redrawn)?: /.test(each));
     const last = async (tail: number, ...lines: readonly string[]) => {
       const all = stream(...lines.map((line) => `data: ${line}`), 'data: __DONE__');
@@ -157,7 +157,7 @@ describe('a log that is followed to its end', () => {
     ['Killed by user', 'killed'],
     ['The server was stopped', 'killed'],
     ['Exit code 3', 'error'],
-  ])('A log that ends with "%s" is that of a job that ended so: %s', async (reason, state) => {
+  ])('A log that ends with "%s" means that its job ended in this state: %s', async (reason, state) => {
     const { override } = stream(`data: __ERROR__ ${reason}`);
     const fake: Fake = {
       override: (request, response, raw) => {
@@ -169,7 +169,7 @@ describe('a log that is followed to its end', () => {
     expect((await follow(fake)).end).toMatchObject({ state, details: { reason } });
   });
 
-  test('A job is said to be forgotten only if the server knew it', async () => {
+  test('A job is reported as forgotten only if the server knew it', async () => {
     const gone = (isKnown: boolean): Fake => {
       let asked = 0;
       return {
@@ -207,7 +207,7 @@ describe('a log that is followed to its end', () => {
     ]);
   });
 
-  test('The reporter is told that a log is silent once no line has come for a while, and not after its end', async () => {
+  test('The reporter learns that a log is silent after a while without lines, but not after its end', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     let now = 0;
     showMonotonicTime(() => now);
@@ -257,7 +257,7 @@ test('A kept log has redrawn lines as the server has them, and is dropped if it 
   expect(log.text).toBeNull();
 });
 
-describe('the log beside a result', () => {
+describe('the log next to a result', () => {
   /** What is kept of a log that the server gives so. */
   async function kept(status: number, type: string, body: string, signal?: AbortSignal) {
     await using directory = await temporary();
@@ -270,7 +270,7 @@ describe('the log beside a result', () => {
     return [name, files.map((file) => readFileSync(path.join(directory.path, file), 'utf8'))];
   }
 
-  test('The log beside a result is whole as the server has it, or missing', async () => {
+  test('The log next to a result is complete as the server has it, or absent', async () => {
     expect(await kept(200, 'text/plain; charset=utf-8', 'one\n')).toEqual(['remote-app-log.txt', ['one\n']]);
     for (const [status, type, body] of [
       [206, 'text/plain', 'one\n'],
@@ -283,7 +283,7 @@ describe('the log beside a result', () => {
       expect(await kept(status, type, body)).toEqual([null, []]);
   });
 
-  test('An interruption leaves no log beside a result', async () => {
+  test('An interruption leaves no log next to a result', async () => {
     const reason = new Error('stop');
     expect(await kept(200, 'text/plain', 'one\n', AbortSignal.abort(reason))).toEqual([reason, []]);
   });

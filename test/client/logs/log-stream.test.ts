@@ -78,7 +78,7 @@ describe('A followed log', () => {
     expect(asked).toEqual(['since=0']);
   });
 
-  test('A followed log continues after the last line when the connection breaks, and loses or repeats no line', async () => {
+  test('A followed log continues after the last line when the connection breaks, without losing or repeating a line', async () => {
     const { events, asked } = await follow([
       { upTo: 2, send: 'id: 3\ndata: li', end: 'cut' },
       { upTo: 4, end: 'cleanly' },
@@ -90,7 +90,7 @@ describe('A followed log', () => {
     expect(asked.slice(2)).toEqual(['since=4', 'since=4', 'since=4']);
   });
 
-  test('A followed log drops lines that a server repeats although they were read', async () => {
+  test('A followed log drops lines that a server sends again', async () => {
     const { events } = await follow([
       { send: lines(1, 3), end: 'cleanly' },
       { send: `${lines(1, 4)}data: __DONE__\n\n` },
@@ -98,7 +98,7 @@ describe('A followed log', () => {
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'line 4', 'done']);
   });
 
-  test('A followed log joins characters that arrive in two pieces, and ignores keep-alives', async () => {
+  test('A followed log joins characters that are split across two chunks, and ignores keep-alives', async () => {
     const text = Buffer.from('id: 1\ndata: a\n\n: keepalive\n\nid: 2\ndata: Schädel\n\ndata: __DONE__\n\n');
     const cut = text.indexOf('ä') + 1;
     let arrive = () => {};
@@ -119,7 +119,7 @@ describe('A followed log', () => {
     expect(events).toEqual(['a', 'Schädel', 'done']);
   });
 
-  test('A log that began with its last lines goes on as a text behind the last line that it had', async () => {
+  test('A log that began with its last lines continues as text after the last line received', async () => {
     let asked = 0;
     await using server = await ScriptedServer.start(({ url }, response) => {
       if (url.includes('/logs')) {
@@ -138,7 +138,7 @@ describe('A followed log', () => {
     expect(events).toEqual([[2, 'b'], [3, 'c'], [4, 'd'], 'done']);
   });
 
-  test('A log that is cut twice before anything comes is taken to have another reader, and only a job of our own is waited for', async () => {
+  test('A log that is cut twice before any data arrives is assumed to have another reader, and only a job of our own is waited for', async () => {
     const mute: Opening = { send: '', end: 'cut' };
     const openings: Opening[] = [mute, mute, { send: 'data: a\n\ndata: __DONE__\n\n' }];
     const other = await follow(openings);
@@ -191,14 +191,14 @@ describe('A followed log', () => {
     expect(asked.length).toBeLessThan(20);
   });
 
-  test('Each new line of a log renews the patience with a stream that breaks', async () => {
+  test('Each new line of a log renews the patience with a broken stream', async () => {
     const openings: Opening[] = [1, 2, 3].map((upTo) => ({ upTo }));
     const end: Opening = { send: 'data: __DONE__\n\n' };
     const { events } = await follow([...openings, end], { patience: 0.5 });
     expect(events).toEqual(['line 1', 'line 2', 'line 3', 'done']);
   });
 
-  test('A log that is read as text goes on behind the last line if the server sends the whole text again', async () => {
+  test('A log that is read as text continues after the last line if the server sends the whole text again', async () => {
     // In more than one piece.
     const known = Array.from({ length: 30_000 }, (_, at) => String(at));
     const text = known.map((each) => `${each}\n`).join('');
@@ -229,7 +229,7 @@ describe('A followed log', () => {
     ['application/json', undefined, "'application/json', not with a log"],
     ['application/zip', undefined, "'application/zip', not with a log"],
     ['text/event-stream', 'gzip', "a log that is encoded as 'gzip'"],
-  ])('A log of the type %s, encoded: %s, is an error that says so', async (type, coding, what) => {
+  ])('A log of the type %s with the encoding %s causes a clear error', async (type, coding, what) => {
     await using server = await ScriptedServer.start((_, response) => {
       const encoded = coding ? { 'content-encoding': coding } : {};
       response.writeHead(200, { 'content-type': type, ...encoded }).end(gzipSync('data: __DONE__\n\n'));

@@ -54,7 +54,7 @@ const text =
 const done = { status: 'done' };
 
 describe('a log that is read as text', () => {
-  test('A log that is read as text has its lines, also a last one without an end once the job has ended', async () => {
+  test('A log that is read as text has all its lines, including an unterminated last one once the job has ended', async () => {
     const whole = text('one\nhalf\r\nSchädel\nlast');
     const lines = ['1: one', '2 redrawn: half', '3: Schädel', '4: last', 'done'];
     expect((await follow([whole], [done])).events).toEqual(lines);
@@ -64,7 +64,7 @@ describe('a log that is read as text', () => {
     expect((await follow([text('')], [done])).events).toEqual(['done']);
   });
 
-  test('A log that is read as text goes on from its last byte, after a server that fails or sends another part', async () => {
+  test('A log that is read as text continues from its last byte after a server fails or sends another part', async () => {
     const part = text('\nthree\n', 206, { 'content-range': 'bytes 6-12/13' });
     const other = text('x', 206, { 'content-range': 'bytes 7-7/13' });
     const failing: Handler = (_, response) => json(response, 500, { detail: 'It failed' });
@@ -82,7 +82,7 @@ describe('a log that is read as text', () => {
     ]);
   }, 10_000);
 
-  test('A log that is read as text has a line without an end cut where it is too long', async () => {
+  test('A log that is read as text has an unterminated line cut if it is too long', async () => {
     const { events } = await follow([text(`${'a'.repeat(2 << 20)}\nb\n`)], [done]);
     expect(events.at(-1)).toBe('done');
     expect(events.filter((each) => each.endsWith('b'))).toHaveLength(1);

@@ -104,7 +104,7 @@ describe("a log stream's parser", () => {
     expect(pieces.flatMap((piece) => parser.push(piece))).toEqual(expected);
   });
 
-  test('The parser of a log stream takes linear time for a long line, and for one that comes byte by byte', () => {
+  test('The parser of a log stream takes linear time for a long line, even if it arrives byte by byte', () => {
     const begin = performance.now();
     const parser = new LogStreamParser();
     const piece = 'a'.repeat(16_384);

@@ -144,7 +144,7 @@ describe('a download', () => {
     expect(ifRange).toEqual([undefined, '"a"']);
   });
 
-  test('A download that breaks again and again goes on for as long as it gets farther, and each outage is told of', async () => {
+  test('A download that keeps breaking continues as long as it makes progress, and each outage is reported', async () => {
     const step = 40_000;
     const cut: Handler = async ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? 'bytes=0-')?.[1]);
@@ -208,7 +208,7 @@ describe('a download', () => {
     expect(weak.ranges).toEqual([undefined, undefined]);
   });
 
-  test('A download starts over if its range is refused, and tells what it waits for until the first bytes come', async () => {
+  test('A download starts over if its range is refused, and reports what it waits for until the first bytes arrive', async () => {
     const refuse: Handler = (_, response) => void response.writeHead(416).end();
     const { saved, ranges, told } = await fetchAll(
       cutAt(content, 100_000, '"a"'),
@@ -227,7 +227,7 @@ describe('a download', () => {
     ]);
   });
 
-  test('A download continues with the tag of the file that it started over with', async () => {
+  test('A download that has started over continues with the tag of the new file', async () => {
     const { saved, ifRange } = await fetchAll(
       cutAt(content, 100_000, '"a"'),
       cutAt(other, 100_000, '"b"'),
@@ -252,7 +252,7 @@ describe('a download', () => {
     expect([saved.equals(content), ranges.length]).toEqual([true, requests]);
   });
 
-  test('A download refuses a part that nobody asked for', async () => {
+  test('A download refuses a part that it did not request', async () => {
     const part: Handler = (_, response) =>
       void response
         .writeHead(206, { 'content-range': `bytes 0-99999/${content.length}` })
@@ -275,7 +275,7 @@ describe('a download', () => {
     ]);
   });
 
-  test('A download that ends before its last byte is continued', async () => {
+  test('A download that ends before its last byte is resumed', async () => {
     const short: Handler = ({ headers }, response) => {
       const from = Number(/bytes=(\d+)-/.exec(headers.range ?? '')?.[1]);
       const range = `bytes ${from}-${content.length - 1}/${content.length}`;
@@ -310,7 +310,7 @@ describe('a download', () => {
     expect(ends).toEqual([true, ['The download was interrupted and cannot continue; start it again', 5]]);
   });
 
-  test('A download ends if repeated attempts get no further', async () => {
+  test('A download ends if repeated attempts make no progress', async () => {
     const begun = { count: 0 };
     await using server = await ScriptedServer.start((_, response) => {
       begun.count += 1;
@@ -340,7 +340,7 @@ describe('a download', () => {
   );
 
   test.each([['text/html; charset=utf-8'], ['application/json'], ['TEXT/HTML']])(
-    'An answer of the type %s is not taken for a download',
+    'An answer of the type %s is not accepted as a download',
     async (type) => {
       await using server = await ScriptedServer.start(
         (_, response) => void response.writeHead(200, { 'content-type': type }).end('PK'),
@@ -376,7 +376,7 @@ describe('a download', () => {
   );
 });
 
-test('If a write is short, the rest is written, each byte once and in its place', async () => {
+test('If a write is short, the rest is written, each byte once and in the right place', async () => {
   const bytes = Buffer.alloc(10, 1);
   const file = {
     truncate: async (length: number) => void bytes.fill(0, length),
@@ -396,7 +396,7 @@ test('If a write is short, the rest is written, each byte once and in its place'
   expect([...bytes]).toEqual([5, 6, 1, 0, 0, 0, 0, 0, 0, 0]);
 });
 
-test('A pipe whose reader has left ends without an error, and one that is full does not', async () => {
+test('A pipe without a reader ends without an error, and a full one does not', async () => {
   const pipe = (code: string) =>
     new Writable({
       write: (_chunk, _encoding, done) => done(Object.assign(new Error(code), { code, errno: -1 })),

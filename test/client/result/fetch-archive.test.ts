@@ -85,7 +85,7 @@ const huge = zip(Array.from({ length: 5000 }, (_, at) => ({ name: `${at}`, state
 const contradictory = zip([good, { name: 'a/b', content: 'b' }, { name: 'a', content: 'a' }]);
 const saves = "'app again' saves it as it is";
 
-test('An archive is saved with what is in it, each file with the permissions of any other, and its size is told', async () => {
+test('An archive is saved and extracted with the usual file permissions, and its size is reported', async () => {
   const bytes = zip([good, { name: 'aux/all.zip', content: 'inner' }, { name: 'all.zip', content: 'own' }]);
   const { modes, ...rest } = await save(bytes);
   const renamed = "'all.zip' was extracted as 'all_1.zip': its own name cannot be used here";
@@ -110,7 +110,7 @@ test('An archive is saved with what is in it, each file with the permissions of 
   expect(modes).toEqual(modes.map(() => 0o666 & ~process.umask()));
 });
 
-test('A directory that has got files since it was chosen is left alone', async () => {
+test('A directory that has received files since it was chosen is left alone', async () => {
   const there = { 'Output/mine': 'mine' };
   const { result, files } = await save(zip([good]), 'refuse', { there });
   expect(result).toMatchObject({ archive: 'ROOT/Output-2/all.zip', output: 'ROOT/Output-2' });
@@ -126,13 +126,16 @@ test.each([
     'it needs more than the SIZE that are free there; free some space, then unzip it',
   ],
   ['unsafe', zip([good, { name: '../x' }]), 'unsafe', "its entry '../x' has a name that cannot be extracted"],
-])('An archive that is %s is saved alone, and the error says why', async (_, bytes, fault, why) => {
-  const { result, files } = await save(bytes);
-  const [message, kind] = result as [string, string];
-  const begin = "'ROOT/Output/all.zip' is saved, but it is not extracted: ";
-  expect([message.slice(0, begin.length), message.slice(begin.length), kind]).toEqual([begin, why, fault]);
-  expect(files).toEqual({ 'Output/all.zip': 'all' });
-});
+])(
+  'An archive that is %s is saved but not extracted, and the error says why',
+  async (_, bytes, fault, why) => {
+    const { result, files } = await save(bytes);
+    const [message, kind] = result as [string, string];
+    const begin = "'ROOT/Output/all.zip' is saved, but it is not extracted: ";
+    expect([message.slice(0, begin.length), message.slice(begin.length), kind]).toEqual([begin, why, fault]);
+    expect(files).toEqual({ 'Output/all.zip': 'all' });
+  },
+);
 
 test('An archive in a directory of the caller is extracted there, and the caller removes it', async () => {
   expect(await save(zip([good]), 'number', { isOwned: true })).toMatchObject({
@@ -169,7 +172,7 @@ test.each([
   ['<html>', "'<html>'"],
   [`${'PK and more '.repeat(5)}`, "'PK and more PK and more PK and more PK a'"],
   ['', null],
-])('%j is no archive, and is not kept', async (text, shown) => {
+])('%j is not an archive, and is not kept', async (text, shown) => {
   const { result, files } = await save(Buffer.from(text));
   const what =
     shown === null ? 'an archive of 0 bytes' : `something that is not a zip archive: it begins with ${shown}`;
@@ -196,7 +199,7 @@ test('An archive that was not extracted because of an interruption leaves nothin
   expect([result, names]).toEqual([['interrupted', undefined], []]);
 });
 
-test('A file that cannot be made leaves nothing', async () => {
+test('A file that cannot be created leaves nothing behind', async () => {
   const { result, names } = await save(zip([good]), 'number', {
     name: 'none/all.zip',
     there: { mine: 'mine' },

@@ -58,7 +58,7 @@ describe('the place of a result', () => {
     }
   });
 
-  test('If the directory of a result has files, its place is known beforehand: the next number, a refusal, or the same one', async () => {
+  test('If the directory of a result has files, its place is decided in advance: the next number, a refusal, or the same one', async () => {
     await using place = await world();
     await plant(place.root, {
       'Output/mask.nii': '',
@@ -77,7 +77,7 @@ describe('the place of a result', () => {
       expect(foreseeOutput({ directory: free, taken })).toBe(free);
   });
 
-  test('A result gets another place if its own was filled before it came, whatever number that has', async () => {
+  test('A result gets another place if its own was filled in the meantime, whatever its number', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask', 'result.zip': 'zip' });
@@ -92,7 +92,7 @@ describe('the place of a result', () => {
     expect((await readdir(path.join(place.root, 'Output-3'))).sort()).toEqual(['a.nii', 'result.zip']);
   });
 
-  test('The place of a result is made if it is missing, even with --force', async () => {
+  test('The place of a result is created if it is missing, even with --force', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await plant(own.files, { 'a.nii': 'mask' });
@@ -101,7 +101,7 @@ describe('the place of a result', () => {
     expect(await readdir(place.directory)).toEqual(['a.nii']);
   });
 
-  test('The place of a result keeps what is there where its files go between files of the system, which are counted', async () => {
+  test('A result is moved in next to existing system files, which are kept and counted', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.DS_Store': 'mine', 'Output/lost+found/a': 'mine' });
     const own = await PrivateDirectory.make(place.directory);
@@ -131,7 +131,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('Directories that were made for a result that never came are removed, and those that were there stay', async () => {
+  test('Directories that were created for a result that never arrived are removed, and existing ones stay', async () => {
     await using place = await world();
     const deep = path.join(place.root, 'there', 'new', 'Output');
     await plant(place.root, { 'there/': '' });
@@ -150,7 +150,7 @@ describe('the place of a result', () => {
     ]);
   });
 
-  test('If the place of a result cannot be taken, that is an error, and no other place is taken', async () => {
+  test('If the place of a result cannot be used, that is an error, and no other place is chosen', async () => {
     await using place = await world();
     const own = await PrivateDirectory.make(place.directory);
     await expect(own.moveTo({ ...place.output, directory: `${own.files}/a` }, 'x')).rejects.toMatchObject({
@@ -178,7 +178,7 @@ describe('the place of a result', () => {
     expect(names.filter((_, index) => hasFiles(path.join(root.path, String(index))))).toEqual(ofSomebody);
   });
 
-  test('A result goes beside files of the system that are in its place when it comes', async () => {
+  test('A result is placed next to system files that are there when it arrives', async () => {
     await using place = await world();
     await plant(place.root, { 'Output/.gitkeep': 'own' });
     await using server = await ScriptedServer.start((_, response) => {
@@ -281,7 +281,7 @@ describe('a directory for results', () => {
   });
 
   test.skipIf(process.platform !== 'linux').each(['/proc', '/proc/remote-app', '/proc/remote-app/a', '/sys'])(
-    'A directory for results is refused in a file system of the kernel, also for root: %s',
+    'A directory for results is refused in a kernel file system, even for root: %s',
     (directory) => {
       expect(refusal(directory)).toMatch(new RegExp(`^Results cannot be saved in '${directory}': `));
     },

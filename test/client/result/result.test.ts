@@ -102,7 +102,7 @@ describe('a result', () => {
     });
   });
 
-  test('A result replaces nothing that has come to the directory since the download began: a numbered one is taken', async () => {
+  test('A result replaces nothing that has appeared in the directory since the download began, and goes to a numbered one', async () => {
     const { result, own, names, output } = await fetchResultInto(zip, {
       'a.nii': 'own',
       'deep/b.nii': 'own',
@@ -148,7 +148,7 @@ describe('a result', () => {
     ]);
   });
 
-  test('The result of a waiting job is waited for even if nobody can say what the job waits for', async () => {
+  test('The result of a waiting job is waited for even if it is unknown what the job waits for', async () => {
     const fails: Handler = (_, response) => json(response, 404, { detail: 'Not Found' });
     const { mask, waits } = await fetchResult([notYet('waiting'), fails, send(zip)]);
     expect([mask, waits]).toEqual(['mask', ['Job ab is waiting; waiting for its end', null]]);
@@ -162,18 +162,18 @@ describe('a result', () => {
     ]);
   });
 
-  test('The wait has no limit if the job goes on after all', async () => {
+  test('The wait has no limit if the job continues after all', async () => {
     const { mask } = await fetchResult([notYet('done'), unfinished, unfinished, send(zip)], 0.5);
     expect(mask).toBe('mask');
   });
 
-  test('A result is not asked for before the time that the server names, nor after the wait is over', async () => {
+  test('A result is not requested before the time that the server names, nor after the wait is over', async () => {
     const later: Handler = (_, response) => json(response, 202, { status: 'done' }, { 'retry-after': '10' });
     const { result, requests, waits } = await fetchResult([later], 9);
     expect([result, requests, waits.at(-1)]).toEqual([expect.objectContaining({ exitCode: 3 }), 1, null]);
   });
 
-  test('A server that is away twice during the wait is noted twice', async () => {
+  test('A server that becomes unreachable twice during the wait is noted twice', async () => {
     const away: Handler = (_, response) => void response.writeHead(502).end();
     const { mask, notes } = await fetchResult([unfinished, away, unfinished, away, send(zip)]);
     expect([mask, notes.filter((note) => note.includes('; trying again for')).length]).toEqual(['mask', 2]);
@@ -192,7 +192,7 @@ describe('a result', () => {
     expect(await save(true)).toEqual([" job ab is done: 'remote-app result ab' fetches its result", 1]);
   });
 
-  test('A result that is refused says that the job may go on only if the server has told of the job', async () => {
+  test('A refused result says that the job may continue only if the server has reported the job', async () => {
     const refused: Handler = (_, response) => json(response, 403, { detail: 'Not yours' });
     const [known, unknown] = [await fetchResult([unfinished, refused]), await fetchResult([refused])];
     expect((known.result as Error).message).toMatch(/^Not yours; job ab may go on: /);
@@ -217,7 +217,7 @@ describe('a result', () => {
     expect(reporter.notes).toEqual(["Job ab goes on; 'remote-app result ab' fetches its result"]);
   });
 
-  test('A result is asked for again within half a minute, however late the server wants it', async () => {
+  test('A result is requested again within half a minute, even if the server names a later time', async () => {
     const controller = new AbortController();
     const later: Handler = (_, response) =>
       json(response, 202, { status: 'done' }, { 'retry-after': '3600' });
@@ -277,26 +277,29 @@ describe('a result', () => {
     [409, 'killed', 'Killed by user', 'killed', 1],
     // KonfAI's server answers this for a job that was killed.
     [202, 'killed', null, 'killed', 1],
-  ] as const)('The result of a job that ended otherwise, with %i, is its failure', async (...row) => {
-    const [status, state, error, failure, exitCode] = row;
-    const { result } = await fetchResult([
-      (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
-    ]);
-    const message = expect.stringContaining(error ?? 'no reason given');
-    expect(result).toMatchObject({ exitCode, state: failure, message });
-    const partial = await fetchResult(
-      [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
-      30,
-      { isPartial: true },
-    );
-    expect(partial.result).toMatchObject({
-      exitCode,
-      message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
-      details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
-    });
-  });
+  ] as const)(
+    'A result request that is answered with %i for a job that is not done reports the failure of the job',
+    async (...row) => {
+      const [status, state, error, failure, exitCode] = row;
+      const { result } = await fetchResult([
+        (_, response) => json(response, status, { job_id: 'ab', status: state, error }),
+      ]);
+      const message = expect.stringContaining(error ?? 'no reason given');
+      expect(result).toMatchObject({ exitCode, state: failure, message });
+      const partial = await fetchResult(
+        [(__, response) => json(response, status, { job_id: 'ab', status: state, error })],
+        30,
+        { isPartial: true },
+      );
+      expect(partial.result).toMatchObject({
+        exitCode,
+        message: expect.stringMatching(/; http:\S+ does not hand out what it left$/),
+        details: { job_id: 'ab', status: state, reason: error ?? expect.any(String) },
+      });
+    },
+  );
 
-  test('A result is asked for again with the flags and the place of this command', async () => {
+  test('The command that fetches a result again has the flags and the place of this command', async () => {
     const page: Handler = (_, response) =>
       void response.writeHead(200, { 'content-type': 'text/html' }).end('<');
     const again = async (destination: Partial<OutputDirectory>, more: Partial<AwaitOptions> = {}) => {
@@ -316,7 +319,7 @@ describe('a result', () => {
       expect(await again({ directory, taken: 'refuse' })).toBe('remote-app result ab -o DIR');
   });
 
-  test('A result goes to a stream as it comes, and to nobody who has left', async () => {
+  test('A result is streamed as it arrives, and streaming ends when the reader is gone', async () => {
     const stream = async (...handlers: Handler[]) => {
       let next = 0;
       await using server = await ScriptedServer.start((...request) =>
@@ -363,7 +366,7 @@ describe('a result', () => {
         ),
       }),
     ],
-  ])('A result goes to a stream that ends with %s', async (code, expected) => {
+  ])('The command handles a stream that ends with %s during a result', async (code, expected) => {
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
     const stream = new Writable({
@@ -374,7 +377,7 @@ describe('a result', () => {
     expect(result).toEqual(expected);
   });
 
-  test('With --no-zip, a result has only its files', async () => {
+  test('With --no-zip, only the files of a result are kept', async () => {
     await using directory = await temporary();
     await using server = await ScriptedServer.start(send(zip));
     await using connection = connectTo(server.url);
@@ -412,7 +415,7 @@ describe('a result', () => {
     });
   });
 
-  test('A result is waited for from the end of the job on, however often the server says that it has ended', async () => {
+  test('The wait for a result begins with the end of the job, however often the server reports that end', async () => {
     let now = 0;
     showMonotonicTime(() => now);
     const late =
@@ -479,7 +482,7 @@ describe('a result', () => {
     },
   );
 
-  test('A result leaves nothing of a download that broke off', async () => {
+  test('A broken download leaves nothing of a result', async () => {
     const cut: Handler = (_, response) => {
       response.writeHead(200, { 'content-length': 1e6, etag: '"a"' });
       response.write('half', () => response.destroy());
@@ -492,7 +495,7 @@ describe('a result', () => {
   });
 });
 
-test('The configuration of an app replaces no files, unless that is asked for', async () => {
+test('The configuration of an app replaces no files unless this is requested', async () => {
   await using directory = await temporary();
   const there = path.join(directory.path, 'there');
   await plant(there, { 'Model.yml': 'mine' });
@@ -522,7 +525,7 @@ test('The configuration of an app replaces no files, unless that is asked for', 
   await expect(save(true)).rejects.toMatchObject({ status: 404, message: 'Unknown app' });
 });
 
-test('The configuration of an app starts over where its range is refused, and mixes with nothing that came meanwhile', async () => {
+test('The configuration of an app starts over if its range is refused, and is not mixed with files that appeared meanwhile', async () => {
   await using directory = await temporary();
   const place = path.join(directory.path, 'Config');
   const bytes = zipOf({ 'Model.yml': 'new' });

@@ -39,7 +39,7 @@ while [ "$1" != -L ]; do shift; done
 : > "\${2%%:*}"
 exec sleep 60`;
 
-test('Ssh is told where the tunnel leads, without a shared connection, and who logs in', async () => {
+test('Ssh gets the target of the tunnel and the login name, and uses no shared connection', async () => {
   await using fake = await fakeSsh(`
 printf '%s\\n' "$@" > "$TMPDIR/arguments"
 env | grep -c secret > "$TMPDIR/secrets"${opens}`);
@@ -115,7 +115,7 @@ test.each([
   expect(await ssh.ended).toBe(7);
 });
 
-test('A refused key is told as unusable where nobody was asked for a password', async () => {
+test('A refused key is reported as unusable if nobody was asked for a password', async () => {
   await using _fake = await fakeSsh(`echo '${refused}' >&2; exit 255`);
   const ssh = new SshProcess(addressOf('ssh://gpu'), { timeout: 5, isAgain: true, onWords: () => {} });
   await expect(ssh.ready()).rejects.toMatchObject({
@@ -124,7 +124,7 @@ test('A refused key is told as unusable where nobody was asked for a password', 
   });
 });
 
-test('Where there is no shell for the tunnel, as on Windows, the error says what to do by hand', () => {
+test('If no shell can open the tunnel, as on Windows, the error says what to do by hand', () => {
   const ssh = new SshProcess(addressOf('ssh://ana@gpu/node3:9000'), {
     ...{ timeout: 5, isAgain: false, onWords: () => {} },
   });
@@ -137,7 +137,7 @@ test('Where there is no shell for the tunnel, as on Windows, the error says what
   });
 });
 
-test('What ssh says while it waits for a person is passed on, once and by lines', async () => {
+test('What ssh prints while it waits for a person is passed on once, line by line', async () => {
   await using _fake = await fakeSsh("printf 'Log in at https://x \\n\\nand enter 7' >&2; exec sleep 60");
   const told: string[] = [];
   const ssh = await new Promise<SshProcess>((resolve) => {
@@ -150,7 +150,7 @@ test('What ssh says while it waits for a person is passed on, once and by lines'
   await ssh.close();
 });
 
-test('The words with which ssh refused the last connection through the tunnel are reported once', async () => {
+test('The reason why ssh refused the last connection through the tunnel is reported once', async () => {
   const failed = (number: number, why: string) => `channel ${number}: open failed: ${why}`;
   await using fake = await fakeSsh(
     `printf '${failed(2, 'administratively prohibited: x')}\\n${failed(3, 'connect failed: Connection refused')}\\n' >&2
@@ -200,7 +200,7 @@ printf '%s\\n' "$@" | grep -c BatchMode >> "$TMPDIR/asked"${opens}`);
   ]);
 });
 
-test('The socket of a tunnel has a path that ssh takes as it stands, and that is not too long for a socket', async () => {
+test('The socket of a tunnel has a path that ssh accepts literally and that is short enough for a socket', async () => {
   await using fake = await fakeSsh('exit 1');
   const usual = process.env.TMPDIR ?? '';
   const socketIn = async (directory: string) => {

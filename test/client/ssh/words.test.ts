@@ -21,7 +21,7 @@ test.each([
     'ssh has reached ssh://gpu/node3:9000, but not node3:9000 from there: connect failed: No route to host; ' +
       'another place is given as ssh://HOST/[HOST:]PORT',
   ],
-])('A refusal at the other end of a tunnel is told in words: %s', (words, fault, message) => {
+])('A refusal at the other end of a tunnel is explained: %s', (words, fault, message) => {
   const address = readSshAddress(readServerUrl('ssh://gpu/node3:9000'));
   expect(explainRefusal(address, words)).toMatchObject({ fault, message, exitCode: 5 });
 });

@@ -43,7 +43,7 @@ describe('Attempts', () => {
     expect(await fails(new TransportError('unreached', 'x'), nothing)).toBeUndefined();
   });
 
-  test('Sending is given up once a server has lost its bytes four times, but not because connections break', async () => {
+  test('Sending is abandoned once a server has lost its bytes four times, but not because connections break', async () => {
     const { fails, waited } = attempts();
     for (let time = 1; time <= 9; time += 1) expect(await fails(cut, nothing)).toBeUndefined();
     for (let time = 1; time <= 20; time += 1) expect(await fails(cut, half)).toBeUndefined();
@@ -78,7 +78,7 @@ describe('RequestWatch', () => {
     return { sending, waits };
   }
 
-  test('A request ends after a minute in which nothing moved', () => {
+  test('A request ends after a minute without progress', () => {
     const { sending } = watch();
     vi.advanceTimersByTime(59_999);
     sending.moved(1);

@@ -33,7 +33,7 @@ function cutUpload(tap: WireTap, server: TestServer, content: Buffer, cut: () =>
 describe('an upload that is cut at nine tenths', () => {
   const server = sharedServer({ play: idle });
 
-  test('An upload that is cut at nine tenths goes on where it stopped, in the same command', async () => {
+  test('An upload cut at nine tenths continues where it stopped, in the same command', async () => {
     await using here = await machine(server.url, { 'ct.nii': scan });
     cutUpload(here.tap, server, scan, () => here.tap.cut());
     const { id, reporter } = await send(here.tap.url, [[here.at('ct.nii')]]);
@@ -44,7 +44,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(Object.keys(await inputsOf(server, id))).toHaveLength(1);
   });
 
-  test('An upload that an interruption cuts at nine tenths makes no job, and goes on in the next command', async () => {
+  test('An upload interrupted at nine tenths creates no job, and continues in the next command', async () => {
     const pet = randomBytes(size);
     await using here = await machine(server.url, { 'pet.nii': pet });
     const controller = new AbortController();
@@ -63,7 +63,7 @@ describe('an upload that is cut at nine tenths', () => {
     expect(reporter.notes.join()).toMatch(/pet\.nii' continues after 1?\d\.\d MiB of 16\.0 MiB/);
   });
 
-  test('An upload that the death of the client cuts at nine tenths goes on in the next command', async () => {
+  test('An upload whose client dies at nine tenths continues in the next command', async () => {
     const mr = randomBytes(size);
     await using here = await machine(server.url, { 'mr.nii': mr });
     const cli = await Cli.create();
@@ -83,7 +83,7 @@ describe('an upload that is cut at nine tenths', () => {
   });
 });
 
-test('An upload goes on after the death of the server at nine tenths', async () => {
+test('An upload whose server dies at nine tenths continues', async () => {
   await using server = await TestServer.start({ ownProcess: true });
   await using here = await machine(server.url, { 'ct.nii': scan });
   const { port } = new URL(server.url);

@@ -16,7 +16,7 @@ const file = (size: number, extracted?: number) => ({
 });
 
 describe('sizes', () => {
-  test('Sizes may be as large as the limits, and no byte larger', () => {
+  test('Sizes may reach the limits, but not exceed them by a byte', () => {
     const bounded = limits({ max_file_size: 1000, max_upload_size: 1500 });
     checkSizes([file(1000), file(500)], bounded, 'here');
     expect(() => checkSizes([file(1000), file(501)], bounded, 'here')).toThrow(
@@ -28,7 +28,7 @@ describe('sizes', () => {
     checkSizes([file(1e15)], unlimited, 'here');
   });
 
-  test('Sizes of a data set are held against its own limit alone, packed and unpacked', () => {
+  test('The size of a data set is checked only against its own limit, packed and unpacked', () => {
     const bounded = limits({ max_file_size: 10, max_upload_size: 10, max_dataset_size: 1000 });
     checkSizes([file(1000, 1000)], bounded, 'here');
     const what = "The data set '1001.nii' has 1001 B, and here takes data sets of at most 1000 B";

@@ -121,7 +121,7 @@ describe('a multipart body', () => {
     }
   });
 
-  test('A multipart body leaves no file open, neither when it is sent nor when it is given up', async () => {
+  test('A multipart body leaves no file open, whether it is sent or abandoned', async () => {
     await using directory = await temporary();
     await plant(directory.path, { sent: 'sent', a: Buffer.alloc(5_000_000) });
     const parts = [part(directory.path, 'sent', 4), part(directory.path, 'a', 5_000_000)];

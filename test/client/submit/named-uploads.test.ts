@@ -120,7 +120,7 @@ describe('a submission that names uploads', () => {
     ).toEqual(['aa', 'bbb', 'c']);
   });
 
-  test('A submission that names uploads has the data set of a fine-tuning by itself, and no options where there are none', async () => {
+  test('A submission that names uploads has the data set of a fine-tuning separately, and no options if none are given', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     await send(server, submission('fine_tune'), stagedFiles(root.path, [['dataset', 0, 'set.zip', a]]));
@@ -157,7 +157,7 @@ describe('an upload', () => {
   const [large, other] = [Buffer.alloc(2 * mebibyte, 1), Buffer.alloc(2 * mebibyte, 2)];
   const short = (content: Buffer) => sha256(content).slice(60);
 
-  test('The progress of an upload says what is there already, and what need not be sent', async () => {
+  test('The progress of an upload includes what exists already and need not be sent', async () => {
     await using root = await temporary();
     const there = new Map([
       [sha256(large), 2 * mebibyte],
@@ -189,7 +189,7 @@ describe('an upload', () => {
     expect(moves.find(([what]) => what === 'Hashing')).toEqual(['Hashing', mebibyte, 4 * mebibyte]);
   });
 
-  test('An upload that is there already is noted for each file that has its content', async () => {
+  test('An upload that exists already is noted for each file with its content', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map([[sha256(large), 2 * mebibyte]]));
     const files = stagedFiles(root.path, [
@@ -208,7 +208,7 @@ describe('an upload', () => {
     expect(end).toMatchObject({ message: `'${found.path}' changed while it was sent; send it again` });
   });
 
-  test('A staged file is discarded before the submission is sent, and an interruption sends none', async () => {
+  test('A staged file is discarded before the submission is sent, and nothing is submitted after an interruption', async () => {
     await using root = await temporary();
     await using server = await uploadServer(new Map());
     const discarded: number[] = [];
@@ -235,7 +235,7 @@ describe('an upload', () => {
     expect(server.asked()).toEqual([`HEAD /uploads/${short(large)}`]);
   });
 
-  test('An upload that a server takes and forgets is given up after four times its bytes, and not sent sixty times', async () => {
+  test('An upload that a server accepts and forgets is abandoned after four times its bytes', async () => {
     await using root = await temporary();
     let bytes = 0;
     await using server = await ScriptedServer.start(({ method, body }, response) => {

@@ -29,7 +29,7 @@ describe('the bytes of a body', () => {
     [6, [{ ...range, start: 5 }]],
     [7, []],
     [9, []],
-  ])('The bytes of a body behind the first %i are the rest', (bytes, left) => {
+  ])('Skipping the first %i bytes of a body leaves the rest', (bytes, left) => {
     expect(behind([text, range], bytes)).toEqual(left);
     expect(behind([text, Buffer.alloc(0), range], bytes).filter((each) => sizeOf(each) > 0)).toEqual(left);
   });
@@ -67,7 +67,7 @@ describe('the bytes of a body', () => {
   });
 });
 
-test('A temporary directory is private, made when it is used, and gone with all that is in it', async () => {
+test('A temporary directory is private, created when it is used, and removed with everything in it', async () => {
   await using root = await temporary();
   vi.stubEnv('TMPDIR', root.path);
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -100,7 +100,7 @@ test('A temporary directory is private, made when it is used, and gone with all 
   expect([existsSync(own), process.listenerCount('exit')]).toEqual([false, listeners]);
 });
 
-test('The app is described only if it has to be known whether it takes segmentations', async () => {
+test('The app is described only if it matters whether it accepts segmentations', async () => {
   await using root = await temporary();
   const scans = dicomSeries(2, { series: '1', number: 1 }, (at) => `a${at}`);
   await plant(root.path, {

@@ -145,7 +145,7 @@ describe('an upload whose server goes away', () => {
     });
   });
 
-  test('An upload whose server goes away ends at once with an interruption', async () => {
+  test('An upload whose server goes away ends at once on an interruption', async () => {
     await using upload = await Upload.start(() => upload.stop());
     upload.onWait = (wait) => {
       // The pauses have grown to two seconds by then.
@@ -159,7 +159,7 @@ describe('an upload whose server goes away', () => {
     expect(performance.now() - began.at).toBeLessThan(1000);
   });
 
-  test('An upload whose server goes away ends with an interruption, too, while it waits for a place', async () => {
+  test('An upload whose server goes away also ends on an interruption while it waits for a place', async () => {
     await using upload = await Upload.start((_, response) =>
       json(response, errorKinds.busy.status, { detail: 'The queue is full' }),
     );
@@ -198,7 +198,7 @@ describe('an upload whose server goes away', () => {
     expect(upload.keys).toHaveLength(1);
   });
 
-  test('An upload whose server goes away is given up where it stalls again and again, and gets no farther', async () => {
+  test('An upload whose server goes away is abandoned if it stalls again and again without progress', async () => {
     const detail = 'No byte of the upload arrived for 60 s';
     await using upload = await Upload.start((_, response) => json(response, 408, { detail }));
     expect(await upload.send()).toMatchObject({

@@ -66,7 +66,7 @@ describe('staging', () => {
     await staged[Symbol.asyncDispose]();
   });
 
-  test('Staging packs a series without, and a store with, its hidden files, and removes the archives', async () => {
+  test('Staging packs a series without its hidden files and a store with them, and removes the archives', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'in/ct/1.dcm': dicom, 'in/ct/.DS_Store': '', ...zarrStore('in/mr.zarr') });
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'in')]] }];
@@ -91,7 +91,7 @@ describe('staging', () => {
   });
 
   test.each([['ct/1.dcm'], ['mr.zarr/0/0']])(
-    'Staging refuses a name that is not UTF-8 beside %s, since it would be sent under another name',
+    'Staging refuses a name that is not UTF-8 next to %s, since it would be sent under another name',
     async (name) => {
       await using directory = await temporary();
       await plant(directory.path, { ...zarrStore('mr.zarr'), [name]: dicom });
@@ -105,7 +105,7 @@ describe('staging', () => {
     },
   );
 
-  test('Staging makes a form of a series that the server takes only deflated', async () => {
+  test('Staging uses a form for a series that the server accepts only deflated', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': Buffer.concat([dicom, Buffer.alloc(2 << 20)]) });
     const files = [{ field: fieldOf('evaluate', 'inputs'), groups: [[path.join(directory.path, 'ct')]] }];
@@ -128,7 +128,7 @@ describe('staging', () => {
     expect(await stageWith(1 << 20)).toEqual([1, null]);
   });
 
-  test('Staging leaves no archive behind that is too large for the server', async () => {
+  test('Staging leaves no archive behind that exceeds the limit of the server', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct/1.dcm': dicom, 'tmp/': '' });
     vi.stubEnv('TMPDIR', path.join(directory.path, 'tmp'));
@@ -186,7 +186,7 @@ describe('staging', () => {
   }
   const mebibyte = 1 << 20;
 
-  test('Staging makes uploads where one file is worth it', async () => {
+  test('Staging uses uploads if at least one file is large enough', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'small.nii': Buffer.alloc(mebibyte),
@@ -268,7 +268,7 @@ describe('staging', () => {
     expect((await archiveOf(1e9)).equals(await archiveOf(1.5e9))).toBe(false);
   });
 
-  test('Staging checks the kinds and sizes of files before anything is told or packed', async () => {
+  test('Staging checks the kinds and sizes of files before anything is reported or packed', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'in/a.nii': '1', 'in/notes.txt': 'x', 'tmp/': '' });
     const refuse = (what: string) => () => {
@@ -291,7 +291,7 @@ describe('staging', () => {
     expect(() => leaving(found)).toThrow('Data sets for fine-tuning cannot be de-identified');
   });
 
-  test('Staging plans a series as it is sent without what identifies a person, and leaves nothing of that', async () => {
+  test('Staging plans a series as it is sent de-identified, and leaves no files behind', async () => {
     await using directory = await temporary();
     const at = (name: string) => path.join(directory.path, name);
     const slices = dicomSeries(2, { series: '1' }, (image) => `ct/${image}`);
@@ -321,7 +321,7 @@ describe('staging', () => {
     expect(readdirSync(at('tmp'))).toEqual([]);
   });
 
-  test('An archive of a data set is the same in whatever order its directory is read', async () => {
+  test('An archive of a data set does not depend on the order in which its directory is read', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'set/a.nii': Buffer.alloc(2 << 20), 'set/b.nii': 'x', 'set/c.nii': 'x' });
     const field = fieldOf('fine_tune', 'dataset');
@@ -348,7 +348,7 @@ describe('staging', () => {
     expect(await archiveOf(files?.toReversed() ?? null)).toBe(await archiveOf(files));
   });
 
-  test('Staging makes a form of more files than a submission can name', async () => {
+  test('Staging uses a form for more files than a submission can name', async () => {
     const field = fieldOf('evaluate', 'inputs');
     const staged = async (count: number) => {
       const unit = { kind: 'file', name: 'a.nii', path: '/a.nii', size: 2 << 20, headers: [], series: null };
@@ -372,7 +372,7 @@ describe('staging', () => {
     ]);
   });
 
-  test('Staging plans what would leave as it is sent: names, numbers of files and bytes', async () => {
+  test('A plan shows exactly what would be sent: names, numbers of files and bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'a.nii': canary.nifti('x'),

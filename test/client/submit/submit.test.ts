@@ -184,7 +184,7 @@ describe('a submission', () => {
     expect(result).toMatchObject({ job_id: id });
   });
 
-  test('A file that cannot be read ends a submission, which is not sent again', async () => {
+  test('An unreadable file ends a submission, which is not sent again', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'ct.nii': 'abc' });
     await using server = await ScriptedServer.start((_, response) => json(response, 200, envelope));

@@ -35,7 +35,7 @@ async function ask<T>(answers: Answers, question: (connection: ReturnType<typeof
   return { end, url: server.url, asked: server.received.map(({ url }) => url.split('?')[0]).sort() };
 }
 
-describe('what a server says of itself', () => {
+describe('the terms of a server', () => {
   const limits = {
     max_jobs: 3,
     max_keep: 90_000,
@@ -44,7 +44,7 @@ describe('what a server says of itself', () => {
     max_file_size: 5,
   };
 
-  test('What a server says of itself is what holds for a submission', async () => {
+  test('The terms of a server apply to a submission', async () => {
     await using root = await temporary();
     await plant(root.path, { 'a.png': '\u0089PNG\r\n' });
     const view = { ...described, inputs: { A: { display_name: 'T1', volume_type: 'VOLUME' } } };
@@ -91,7 +91,7 @@ describe('what a server says of itself', () => {
     });
   });
 
-  test('What a server says of itself ends a submission only if the submission would fail as well', async () => {
+  test('A failure to read the terms of a server ends a submission only if the submission would fail as well', async () => {
     const of = async (status: number) =>
       (
         await ask({ '/limits': [status, { detail: 'So it is' }] }, (each) =>
@@ -111,7 +111,7 @@ describe('what a server says of itself', () => {
   });
 });
 
-test('An app is described, unless the server cannot, and one that it lacks is refused', async () => {
+test('An app is described if the server can do so, and an app that the server lacks is refused', async () => {
   const check = async (answers: Answers, more: Partial<Submission> = {}) =>
     ask(answers, (connection) => preflight(connection, submission('infer', more)));
   expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject(accepted);
@@ -158,7 +158,7 @@ test('An operation that the app lacks is refused, and the server is not asked ab
   await expect(checkOperation(connection, submission('uncertainty'))).rejects.toBe(reason);
 });
 
-test('GPUs that a server does not have are refused with those that it has', async () => {
+test('GPUs that a server does not have are refused with a list of those that it has', async () => {
   const check = (gpu: string | undefined, devices: readonly number[] | null) =>
     ask(
       devices

@@ -51,7 +51,7 @@ describe('files that are sent as uploads', () => {
     expect(await inputsOf(server, second.id)).toEqual(await inputsOf(server, first.id));
   });
 
-  test('Files that are sent as uploads are found by their content, under another name and by a machine that remembers nothing', async () => {
+  test('Files sent as uploads are found by their content, under another name and from a machine that has stored nothing', async () => {
     await using here = await machine(server.url, { 'ct.nii': randomBytes(4 * mebibyte) });
     await send(here.tap.url, [[here.at('ct.nii')]]);
     renameSync(here.at('ct.nii'), here.at('other.nii'));
@@ -62,7 +62,7 @@ describe('files that are sent as uploads', () => {
     expect(Object.keys(await inputsOf(server, id)).join()).toContain('other.nii');
   });
 
-  test('Files that are there twice are uploaded once', async () => {
+  test('Files that occur twice are uploaded once', async () => {
     const scan = randomBytes(4 * mebibyte);
     await using here = await machine(server.url, { 'a.nii': scan, 'b.nii': scan });
     const { id } = await send(here.tap.url, [[here.at('a.nii')], [here.at('b.nii')]]);
@@ -71,7 +71,7 @@ describe('files that are sent as uploads', () => {
     expect([digests.length, new Set(digests).size]).toEqual([2, 1]);
   });
 
-  test('Files that are sent as uploads are sent again where the server says that it lacks them', async () => {
+  test('Files sent as uploads are sent again if the server reports them as missing', async () => {
     await using here = await machine(server.url, {
       'ct.nii': randomBytes(2 * mebibyte),
       'small.nii': randomBytes(9000),
@@ -111,7 +111,7 @@ describe('files that are sent as uploads', () => {
 describe('a series that is sent as an upload', () => {
   const server = sharedServer({ play: idle });
 
-  test('A series that is sent as an upload is found as a copy with other times, whose files were written in another order', async () => {
+  test('A series sent as an upload is found as a copy with other times and another order of files', async () => {
     await using here = await machine(server.url, series('ct'));
     await send(here.tap.url, [[here.at('ct')]]);
     for (const [at, slice] of [...slices.entries()].reverse()) {
@@ -124,7 +124,7 @@ describe('a series that is sent as an upload', () => {
     expect(reporter.notes.join()).toContain('1 of 1 file is already on the server');
   });
 
-  test('A series that is sent as an upload is found as well if it is de-identified, and says nothing of the person', async () => {
+  test('A series sent as an upload is also found if it is de-identified, and reveals nothing about the person', async () => {
     await using here = await machine(server.url, series('ct'));
     const keyIn = here.at('keys');
     const first = await send(here.tap.url, [[here.at('ct')]], { keyIn });
@@ -154,7 +154,7 @@ test.each([
   ['writes it', 423],
   ['has moved its offset', 409],
   ['has removed it', 404],
-])('An upload goes on with what the server has if another request %s', async (_, status) => {
+])('An upload continues with what the server has if another request %s', async (_, status) => {
   let there: string | null = 'vol';
   const written: string[] = [];
   const asked: number[] = [];

@@ -61,8 +61,8 @@ async function converted(
   return { conversion, told, directory, names: (await readdir(directory)).sort() };
 }
 
-describe('a result is converted', () => {
-  test('A result is converted volume by volume, to what can hold each, and one that is damaged is told of', async () => {
+describe('the conversion of a result', () => {
+  test('Each volume of a result is converted to the formats that can hold it, and a damaged one is reported', async () => {
     const { conversion, told, directory } = await converted(
       { 'z.nii.gz': labels, 'sub/ct.nii.gz': intensities, 'broken.nii.gz': 'x', 'notes.txt': 'x' },
       resultFormats,
@@ -83,7 +83,7 @@ describe('a result is converted', () => {
     ]);
   });
 
-  test('A result is converted never over a file that is there, which is told', async () => {
+  test('A conversion never replaces an existing file, and reports it', async () => {
     const files = { 'mask.nii.gz': labels, 'mask.seg.nrrd': 'mine', 'mask.nrrd': 'x' };
     const { conversion, told, directory } = await converted(files, ['nrrd']);
     expect(told).toEqual([]);
@@ -93,7 +93,7 @@ describe('a result is converted', () => {
     expect(readFileSync(path.join(directory, 'mask.seg.nrrd'), 'utf8')).toBe('mine');
   });
 
-  test('A result is converted to nothing where there are no labels, or all is already in that format, with a sentence', async () => {
+  test('A conversion writes nothing and says so if there are no labels, or if everything is already in that format', async () => {
     const empty = await converted({ 'mask.nii.gz': new Uint8Array(count) }, ['dicom-seg', 'nrrd']);
     expect(empty.conversion).toEqual({ as: ['dicom-seg', 'nrrd'], outputs: [], problems: [] });
     expect(empty.told.slice(0, 2)).toEqual([
@@ -113,7 +113,7 @@ describe('a result is converted', () => {
     ['HU', 'HU'],
     ['ms', 'US'],
     [null, 'US'],
-  ])('A result is converted to DICOM with intensities in the unit of the app: %s', async (unit, said) => {
+  ])('A result with intensities is converted to DICOM in the unit of the app: %s', async (unit, said) => {
     const { directory } = await converted({ 'ct.nii.gz': intensities }, ['dicom'], {
       units: { inputs: null, outputs: unit },
     });
@@ -123,14 +123,14 @@ describe('a result is converted', () => {
   });
 });
 
-test('A request is checked against the scans alone, and not against files with voxels of others', () => {
+test('A request is checked only against the scans, and not against files that hold the voxels of others', () => {
   const nifti = { kind: 'file', path: '/in/a.nii', isHalf: false, format: 'NIfTI' };
   const request = { formats: ['dicom-seg'] as const, isStrict: false };
   checkRequest(foundOf(['inputs', { ...nifti, isHalf: true }], ['mask', nifti]), request);
   expect(() => checkRequest(foundOf(['inputs', nifti]), request)).toThrow("'/in/a.nii' is no DICOM series");
 });
 
-test('A file that is there is replaced where that is allowed, and a directory never', async () => {
+test('An existing file is replaced if that is allowed, but a directory never is', async () => {
   const source = await writeSeries();
   const volume = await maskOn(source, labels);
   const directory = await workspace();
@@ -152,7 +152,7 @@ test('A file that is there is replaced where that is allowed, and a directory ne
 });
 
 describe('the series of a result', () => {
-  test('The series of a result is that of its name, otherwise that of its grid, and of several of one place the first', async () => {
+  test('A result belongs to the series with its name, otherwise to the one with its grid, and to the first of several in one place', async () => {
     const [one, two, turned] = [
       await writeSeries(),
       await writeSeries(),
@@ -179,7 +179,7 @@ describe('the series of a result', () => {
   test.each([
     ['study', element(0x0020000d, 'UI', '1.2.4')],
     ['frame of reference', element(0x00200052, 'UI', '1.2.4')],
-  ])('The series of a result is none of two on one grid that differ in their %s', async (_, other) => {
+  ])('A result belongs to neither of two series on one grid that differ in their %s', async (_, other) => {
     const [one, two] = [await writeSeries(), await writeSeries({ more: [other] })];
     const scans = new Scans([scanOf('ada', one), scanOf('bo', two)]);
     const mask = await maskOn(one, labels);
@@ -187,7 +187,7 @@ describe('the series of a result', () => {
   });
 });
 
-test('Masks that are one segmentation are each converted to formats without names, and values of several are none', async () => {
+test('Masks of one segmentation are converted separately to formats without names, and volumes with several values per voxel are not converted', async () => {
   const blocks = (from: number) => labels.map((_, at) => Number(at >= from && at < from + 9));
   const given = { 'liver.nii.gz': blocks(0), 'spleen.nii.gz': blocks(20), 'notes.txt': 'x' };
   const { directory } = await converted(given, []);

@@ -6,7 +6,7 @@ import { workspace } from '../../../packages/volumes/test/written.js';
 import type { ResultFormat } from '../../../src/client/result-formats.js';
 import { convertVolume } from '../../../src/imaging/convert/convert-volume.js';
 
-describe('a label map of a scan whose gantry was tilted', () => {
+describe('a label map of a scan with a tilted gantry', () => {
   const blocks = Uint8Array.from({ length: size[0] * size[1] * size[2] }, (_, at) => Number(at % 15 < 8));
   const notesOf = async (shift: number, format: ResultFormat) => {
     const source = await writeSeries({ shift });
@@ -46,7 +46,7 @@ describe('a label map of a scan whose gantry was tilted', () => {
     },
   );
 
-  test('A label map of a scan whose gantry was tilted is refused as a segmentation of 3D Slicer on another grid where that is asked for', async () => {
+  test('A label map of a scan with a tilted gantry is refused as a segmentation of 3D Slicer on another grid in strict mode', async () => {
     const source = await writeSeries({ shift: 1.5 });
     const placed = source.affine.map(([i, j, , offset], axis) => [
       i,

@@ -9,9 +9,9 @@ const facts = new Map(
     .map((line) => line.split(' ') as [tag: string, action: string]),
 );
 
-describe('the attributes that may leave', () => {
+describe('attributes that may be sent', () => {
   test.each(Object.entries(attributes))(
-    'The attributes that may leave of the table %s are none that the Basic Profile removes',
+    'The table %s allows no attribute that the Basic Profile removes',
     (_, table) => {
       const leaving = [...table.values()].flatMap(({ tag, name, treatment, option, fallback }) => {
         const action = facts.get(tag);
@@ -25,13 +25,13 @@ describe('the attributes that may leave', () => {
     },
   );
 
-  test('The attributes that may leave are not held to an empty list of facts', () => {
+  test('The allowed attributes are not checked against an empty list of facts', () => {
     expect(facts.size).toBeGreaterThan(600);
     expect(facts.get('00100010')).toBe('Z');
     expect(facts.get('0008103e')).toBe('X');
   });
 
-  test('The attributes that may leave are free text only where nothing of it leaves, or known words do', () => {
+  test('Free text is allowed only in attributes that are sent empty or with known words', () => {
     const texts = [...attributes.emission.values()].filter(({ vrs }) =>
       /^(?:LO|SH|CS|UC|LT|ST|UT|PN|AE)$/.test(vrs[0] ?? ''),
     );
@@ -43,12 +43,12 @@ describe('the attributes that may leave', () => {
     expect(open.map(({ name }) => name)).toEqual([]);
   });
 
-  test('Each have a reason', () => {
+  test('Each allowed attribute has a reason', () => {
     expect([...attributes.emission.values()].filter(({ reason }) => !/^[A-Z].{10}/.test(reason))).toEqual([]);
   });
 });
 
-test('Attributes that identify are emptied, replaced or not in the table of images', () => {
+test('Identifying attributes are emptied, replaced or missing in the table of images', () => {
   const kept = identifyingTags.filter((tag) => {
     const treatment = attributes.image.get(tag)?.treatment;
     return treatment !== undefined && treatment !== 'fallback' && treatment !== 'pseudonym';

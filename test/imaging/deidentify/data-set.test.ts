@@ -17,7 +17,7 @@ async function leftOf(more: readonly Element[], sopClass = '1.2.840.10008.5.1.4.
   return { ...left, tags: tags.map((tag) => tag.slice(1)), elements };
 }
 
-test('A person is told of each attribute once: that it leaves, or that it does not', async () => {
+test('Each attribute is reported once, as sent or as removed', async () => {
   const { kept, removed, tags, elements } = await leftOf([
     element(0x00080000, 'UL', Buffer.alloc(4)),
     element(0x00080050, 'SH', 'A-77'),
@@ -88,7 +88,7 @@ test('A file says by which options of the profile something was kept, if its val
   expect(await statement(weight, time)).toEqual([basic, dates, person]);
 });
 
-describe('what a file lacks', () => {
+describe('missing values of a file', () => {
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const leftOfFile = async (more: readonly Element[], encoding: Parameters<typeof dicomFile>[1] = {}) => {
     const file = await write(await workspace(), 'scan.dcm', dicomFile({ ...given, more }, encoding));
@@ -100,7 +100,7 @@ describe('what a file lacks', () => {
     ['CT', '2'],
     ['PT', '128'],
     ['NM', '20'],
-  ])('A class is that of the modality: %s', async (modality, end) => {
+  ])('A missing class is derived from the modality: %s', async (modality, end) => {
     const more = [element(0x00080016, 'UI', ''), element(0x00080060, 'CS', modality)];
     const bytes = dicomFile({ ...given, more });
     const said = '1.2.840.10008.5.1.4.1.1.4';
@@ -110,12 +110,12 @@ describe('what a file lacks', () => {
     expect([set.string('x00080016'), set.string('x00020002')]).toEqual([sopClass, sopClass]);
   });
 
-  test('A class is that of the description of the file where the object says none', async () => {
+  test('A class that the object lacks is taken from the file meta information', async () => {
     const set = parsed(await leftOfFile([element(0x00080016, 'UI', ''), element(0x00080060, 'CS', 'CT')]));
     expect(set.string('x00080016')).toBe('1.2.840.10008.5.1.4.1.1.4');
   });
 
-  test('An identifier is that of the description of the file, or one of its content', async () => {
+  test('A missing identifier is taken from the file meta information, or derived from the content', async () => {
     const instance = async (more: readonly Element[], encoding = {}) => {
       const bytes = await leftOfFile(more, encoding);
       // Once each.
@@ -133,7 +133,7 @@ describe('what a file lacks', () => {
     expect(one).toMatch(/^2\.25\.\d+$/);
   });
 
-  test('A kind of number is signed where the pixels are', async () => {
+  test('A number of ambiguous type is signed if the pixels are', async () => {
     const vrOf = async (isSigned: boolean) => {
       const more = [element(0x00280120, 'US', [7]), element(0x00280103, 'US', [Number(isSigned)])];
       return parsed(await leftOfFile(more, { isImplicit: true })).elements.x00280120?.vr;
@@ -141,14 +141,14 @@ describe('what a file lacks', () => {
     expect([await vrOf(false), await vrOf(true)]).toEqual(['US', 'SS']);
   });
 
-  test('What a file lacks times leave of an object with functional groups, whatever its class; empty groups are no fault', async () => {
+  test('Times of an object with functional groups are sent, whatever its class, and empty groups are not a fault', async () => {
     const time = [element(0x00080030, 'TM', '120000'), element(0x00080020, 'DA', '20240301')];
     for (const tag of [0x52009229, 0x52009230])
       expect(parsed(await leftOfFile([...time, element(tag, 'SQ', [])])).string('x00080030')).toBe('080000');
     expect(parsed(await leftOfFile(time)).elements.x00080030?.length).toBe(0);
   });
 
-  test('A private syntax is named, with what to do', async () => {
+  test('A private transfer syntax is named in the refusal, with what to do', async () => {
     const bytes = dicomFile(given);
     bytes.write('1.2.840.10009.1.2.1', bytes.indexOf('1.2.840.10008.1.2.1'));
     expect(await refusalOf(await write(await workspace(), 'odd.dcm', bytes))).toEqual([

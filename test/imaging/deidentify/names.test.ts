@@ -47,7 +47,7 @@ describe('neutral names', () => {
     expect(originals).toEqual({ 'case-0001': 'a', 'case-0002': 'b', 'case-0000': 'all' });
   });
 
-  test('Neutral names keep together what has one stem, and halves with their headers', async () => {
+  test('Neutral names keep files with the same stem together, and voxel files with their headers', async () => {
     const files = {
       'in/ada+orig.HEAD': 'x',
       'in/ada+orig.BRIK.gz': 'x',
@@ -61,7 +61,7 @@ describe('neutral names', () => {
       case-0002.nii.gz case-0003.par case-0003.rec`);
   });
 
-  test('Neutral names are never shared by two files, also where endings are unknown or differ in case alone', async () => {
+  test('Neutral names are never shared by two files, even if extensions are unknown or differ only in case', async () => {
     const files = { 'ada.smith': '1', 'ada.jones': '2', 'Ada.nii': '3', 'ada.nii': '4' };
     const { names } = await namesOf(files, { inputs: [Object.keys(files)] });
     expect(new Set(names[0]).size).toBe(4);
@@ -75,11 +75,11 @@ test.for([
   ['case-0001/case-0002', 'ada/bo'],
   ['case-00012 showcase-0001 case-0003', 'case-00012 showcase-0001 case-0003'],
   ['Schädelcase-0001 ßcase-0002_x', 'Schädelcase-0001 ßcase-0002_x'],
-])('The names that a person knows are put into a text: %s', ([text = '', expected]) => {
+])('Neutral names in a text are replaced by the original names: %s', ([text = '', expected]) => {
   expect(withOriginals(text, { 'case-0001': 'ada', 'case-0002': 'bo' })).toBe(expected);
 });
 
-test('A result gets the names that a person knows where these can be', async () => {
+test('A result gets the original names where possible', async () => {
   await using directory = await temporary();
   const binary = Buffer.from([0xff, 0xfe, ...Buffer.from('case-0001')]);
   await plant(directory.path, {
@@ -135,14 +135,14 @@ test('Files of a result are renamed together, so that none gets the name of anot
   expect([read('case-0004.nii'), read('case-0005.nii'), notes.length]).toEqual(['x', 'X', 1]);
 });
 
-test('Neutral names occur nowhere among the names of the person', async () => {
+test('Neutral names never occur among the original names', async () => {
   const files = { 'Case-0001/scan.nii': 'x', 'b/case-0003_T1.nii': 'x', 'c.nii': 'x' };
   const { names, originals } = await namesOf(files, { inputs: [Object.keys(files)] });
   expect(names).toEqual([['case-1000001.nii', 'case-0002.nii', 'case-1000003.nii']]);
   expect(originals).toEqual({ 'case-1000001': 'scan', 'case-0002': 'case-0003_T1', 'case-1000003': 'c' });
 });
 
-test('A header of a result names its voxels as they are called now, and stays as it is where they keep their names', async () => {
+test('A header in a result gets the new names of its voxel files, and is left unchanged if they keep their names', async () => {
   await using directory = await temporary();
   const meta = (...names: string[]) =>
     `NDims = 3\nDimSize = 1 1 ${names.length || 1}\nElementType = MET_UCHAR\nElementDataFile = ${names.join('\n')}\n`;
@@ -164,7 +164,7 @@ test('A header of a result names its voxels as they are called now, and stays as
   expect([read('taken.mhd'), read('taken.raw')]).toEqual([meta('case-0003.raw'), '5']);
 });
 
-test('A table stays as it is where a name would move its columns', async () => {
+test('A table is left unchanged if a name would shift its columns', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.tsv': 'case-0001' });
   for (const mark of [';', ',', '"', '\n', '\r', '\t']) {
@@ -173,7 +173,7 @@ test('A table stays as it is where a name would move its columns', async () => {
   }
 });
 
-test('Names in a result are put into files of text alone, whatever the case of their ending, and into none that is large', async () => {
+test('Original names are restored only in text files that are not too large, whatever the case of their extension', async () => {
   await using directory = await temporary();
   const names = ['a.JSON', 'a.tsv', 'a.log', 'a.html', 'a.nii', 'json'];
   const most = 16 << 20;
@@ -227,7 +227,7 @@ describe('a neutral name', () => {
     ['a.bval', 'case-0001.bval'],
     ['a_events.tsv.gz', 'case-0001.tsv.gz'],
     ['a.smith.json', 'case-0001.json'],
-  ])('A neutral name has the ending of a format that is known, and nothing else: %s', (name, neutral) => {
+  ])('A neutral name has the extension of a known format, and nothing else: %s', (name, neutral) => {
     expect(given([[name]]).names).toEqual([[neutral]]);
   });
 
@@ -237,18 +237,18 @@ describe('a neutral name', () => {
     ['a.dcm.gz', true, 'case-0001.dcm'],
     ['A.DCM.GZ', true, 'case-0001.DCM'],
     ['a.dcm.gz', false, 'case-0001.dcm.gz'],
-  ])('A neutral name of DICOM ends as what leaves: %s, %j', (name, unpacks, neutral) => {
+  ])('A neutral name of DICOM has the extension of what is sent: %s, %j', (name, unpacks, neutral) => {
     expect(given([[{ name, format: 'DICOM' }]], unpacks).names).toEqual([[neutral]]);
   });
 
-  test('A neutral name of a series has no ending', () => {
+  test('A neutral name of a series has no extension', () => {
     expect(given([[{ name: 's.dcm', kind: 'series', format: 'DICOM' }]]).names).toEqual([['case-0001']]);
     // Nor has a store without one.
     const stores = ['ada', 'bo.ZARR'].map((name) => ({ name, kind: 'store' }));
     expect(given([stores]).names).toEqual([['case-0001', 'case-0002.zarr']]);
   });
 
-  test('A neutral name is numbered from that of the case, and one for all cases is 0', () => {
+  test('A neutral name has the number of its case, and 0 if it belongs to all cases', () => {
     const { names, neutral } = given([['a.nii', 'b.nii'], ['all.nii'], ['c.nii', 'd.nii']], true, 41);
     expect(names).toEqual([
       ['case-0041.nii', 'case-0042.nii'],
@@ -270,7 +270,7 @@ describe('a neutral name', () => {
     expect(() => neutral.nameOf({} as never)).toThrow('A file without a neutral name would be sent');
   });
 
-  test('A neutral name of several files with voxels has their numbers, and two headers of one stem keep theirs apart', () => {
+  test('Neutral names of several voxel files are numbered, and two headers with one stem stay separate', () => {
     const many = ['a.mhd', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.mhd' }];
     expect(given([many]).names).toEqual([['case-0001.mhd', 'case-0001_0001.raw', 'case-0001_0002.raw']]);
     const two = ['a.mhd', 'a.nhdr', { name: 'z.raw', of: 'a.mhd' }, { name: 'y.raw', of: 'a.nhdr' }];

@@ -16,7 +16,7 @@ async function fileOf(more: readonly Element[], sopClass = mr, encoding = {}): P
 const doubles = (...numbers: number[]) => Buffer.from(Float64Array.from(numbers).buffer);
 const floats = (...numbers: number[]) => Buffer.from(Float32Array.from(numbers).buffer);
 
-describe('what an image would be another without', () => {
+describe('values that an image needs', () => {
   test.each<[string, number, string, string]>([
     ['a slope of 19 digits', 0x00281053, 'DS', '0.30000000000000004'],
     ['a slope with an exponent', 0x00281053, 'DS', '3.05171124637127E-05'],
@@ -26,7 +26,7 @@ describe('what an image would be another without', () => {
     ['a position', 0x00200032, 'DS', '-122.74999999999999\\-8\\3'],
     ['a window', 0x00281050, 'DS', '40.00000000000000001'],
     ['a dose', 0x00181074, 'DS', '385000000.00000000000001'],
-  ])('Of an image stays %s, to the last digit', async (_, tag, vr, text) => {
+  ])('An image keeps %s, to the last digit', async (_, tag, vr, text) => {
     const set = parsed(await leaving(await fileOf([element(tag, vr, text)], pet)));
     expect(set.string(`x${tag.toString(16).padStart(8, '0')}`)).toBe(text);
   });
@@ -47,7 +47,7 @@ describe('what an image would be another without', () => {
     ['PatientWeight (0010,1030)', element(0x00101030, 'DS', '70 kg'), pet],
     ['AcquisitionTime (0008,0032)', element(0x00080032, 'TM', 'noon'), pet],
     ['B_value (0019,100C)', element(0x0019100c, 'IS', 'b1000')],
-  ])('An image is refused with a value of %s that no reader takes', async (name, bad, sopClass = mr) => {
+  ])('An image is refused if its value of %s is invalid', async (name, bad, sopClass = mr) => {
     const creator = element(0x00190010, 'LO', 'SIEMENS MR HEADER');
     const [refusal, sentence] = await refusalOf(await fileOf([creator, bad], sopClass));
     expect([refusal, sentence]).toEqual([
@@ -58,7 +58,7 @@ describe('what an image would be another without', () => {
   });
 });
 
-test('Images of therapy and of ultrasound keep the size of their pixels', async () => {
+test('Radiotherapy and ultrasound images keep the size of their pixels', async () => {
   const portal = [
     element(0x30020002, 'SH', 'Meier'),
     element(0x30020011, 'DS', '0.392\\0.392'),
@@ -137,7 +137,7 @@ describe('private attributes', () => {
       [element(0x00190010, 'LO', 'MEIER'), element(0x0019100c, 'IS', '1000')],
       { x00190010: undefined, x0019100c: undefined },
     ],
-  ])('Private attributes leave if an image needs them: those of %s', async (_, more, wanted) => {
+  ])('Private attributes are sent only if an image needs them: those of %s', async (_, more, wanted) => {
     for (const isImplicit of [false, true]) {
       const bytes = await leaving(await fileOf(more, mr, { isImplicit }));
       const set = parsed(bytes);
@@ -160,7 +160,7 @@ describe('private attributes', () => {
     }
   });
 
-  test('A private sequence that names a person is found, in what is not de-identified', async () => {
+  test('A private sequence that names a person is found in a file that is not de-identified', async () => {
     const item = [element(0x00100010, 'PN', 'Meier')];
     const more = [element(0x20050010, 'LO', 'Philips MR Imaging DD 005'), element(0x2005100f, 'SQ', [item])];
     const found = await identityIn(await fileOf(more), async () => {});
@@ -177,7 +177,7 @@ describe('private attributes', () => {
     expect(found?.attributes).toEqual(['private attribute (2005,100E)']);
   });
 
-  test('The time that decay of GE counts from is shifted with the others', async () => {
+  test('The reference time of GE decay correction is shifted with the others', async () => {
     const more = [
       element(0x00080022, 'DA', '20240102'),
       element(0x00080030, 'TM', '101112'),
@@ -221,7 +221,7 @@ describe('private attributes', () => {
     element(0x00291010, 'OB', header),
   ];
 
-  test('A mosaic keeps the numbers by which its slices are told apart, and nothing else of its header', async () => {
+  test('A mosaic keeps the numbers that distinguish its slices, and nothing else of its header', async () => {
     const header = csa({
       PatientName: ['Meier'],
       NumberOfImagesInMosaic: ['14'],
@@ -255,7 +255,7 @@ describe('private attributes', () => {
     expect(sentence).toMatch(/^scan\.dcm is a mosaic, .* convert it to NIfTI, for example with dcm2niix/);
   });
 
-  test('An image of diffusion is refused if only private attributes of an unknown kind may have its b-value', async () => {
+  test('An image of diffusion is refused if only unknown private attributes may contain its b-value', async () => {
     const type = (text: string) => element(0x00080008, 'CS', text);
     const unknown = [element(0x00990010, 'LO', 'VENDOR'), element(0x00991001, 'IS', '1000')];
     const [original, map] = [type('ORIGINAL\\PRIMARY\\DIFFUSION'), type('DERIVED\\PRIMARY\\DIFFUSION\\ADC')];
@@ -269,7 +269,7 @@ describe('private attributes', () => {
       expect(await refusalOf(await fileOf(more))).toEqual(['none', '']);
   });
 
-  test('An image that is no mosaic leaves without a header that cannot be read', async () => {
+  test('An image that is not a mosaic is sent without a header that cannot be read', async () => {
     const set = parsed(await leaving(await fileOf(mosaic(Buffer.alloc(400, 65), 'ORIGINAL\\PRIMARY'))));
     expect(set.elements.x00291010).toBeUndefined();
   });

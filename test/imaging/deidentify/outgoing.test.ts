@@ -27,7 +27,7 @@ const faces =
 const unasked =
   'the server accepts only de-identified files: they are de-identified here, as with --deidentify';
 
-describe('what makes files neutral', () => {
+describe('the choice of de-identification', () => {
   test.each([
     [{}, null, null, []],
     [{}, false, null, []],
@@ -36,10 +36,13 @@ describe('what makes files neutral', () => {
     [{ mode: 'names' as const }, false, 'names', [faces]],
     [{ mode: 'full' as const }, true, 'full', [faces]],
     [{}, true, 'full', [unasked, faces]],
-  ])('Files are neutral for %j, and a server that asks for it: %j', async (choice, requires, mode, notes) => {
-    const chosen = await choose(choice, requires);
-    expect([chosen.note?.mode ?? null, chosen.notes]).toEqual([mode, notes]);
-  });
+  ])(
+    'The choice %j and the requirement %j of a server result in the expected mode',
+    async (choice, requires, mode, notes) => {
+      const chosen = await choose(choice, requires);
+      expect([chosen.note?.mode ?? null, chosen.notes]).toEqual([mode, notes]);
+    },
+  );
 
   test.each([
     [{ isRefused: true }, true, 'the server accepts only de-identified files; leave out --no-deidentify'],
@@ -50,11 +53,14 @@ describe('what makes files neutral', () => {
       null,
       "--allow-identifying 'report': there is no such kind; there are burned-in, overlay,",
     ],
-  ])('No files are neutral for %j and a server that asks for it: %j', async (choice, requires, sentence) => {
-    await expect(choose(choice, requires)).rejects.toThrow(sentence);
-  });
+  ])(
+    'The choice %j and the requirement %j of a server are refused together',
+    async (choice, requires, sentence) => {
+      await expect(choose(choice, requires)).rejects.toThrow(sentence);
+    },
+  );
 
-  test('What makes files neutral tells of faces once in a configuration directory', async () => {
+  test('The warning about faces is shown once for each configuration directory', async () => {
     await using directory = await temporary();
     // It need not be there before.
     for (const configDir of [directory.path, path.join(directory.path, 'new', 'config')]) {
@@ -63,7 +69,7 @@ describe('what makes files neutral', () => {
     }
   });
 
-  test('What makes files neutral has the key of its profile, and gives other keys for other names and numbers', async () => {
+  test('De-identification uses the key of its profile, and other names and numbers get other keys', async () => {
     await using directory = await temporary();
     const keysOf = async (profile: string) => {
       const { outgoing, second } = await choose({ mode: 'full', profile }, null, directory.path);
@@ -75,7 +81,7 @@ describe('what makes files neutral', () => {
     expect(new Set([...keys, ...(await keysOf('lab'))]).size).toBe(4);
   });
 
-  test('What makes files neutral is noted with what was allowed', async () => {
+  test('The note about de-identification says what was allowed', async () => {
     const { note, outgoing } = await choose({ mode: 'full', allowed: ['ultrasound', 'burned-in'] });
     expect(note).toEqual({ mode: 'full', allowed: ['burned-in', 'ultrasound'] });
     expect(outgoing?.note).toEqual(note);

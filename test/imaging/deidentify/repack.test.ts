@@ -34,7 +34,7 @@ describe('packed voxels', () => {
   // More than one piece of them is unpacked at once.
   const bytes = Buffer.from(Uint8Array.from({ length: 700_000 }, (_, at) => (at * 7 + (at >> 8)) % 251));
 
-  test('Packed voxels are packed anew without what precedes and follows them, also where that is more than a piece', async () => {
+  test('Packed voxels are repacked without the bytes before and after them, even if these exceed one chunk', async () => {
     for (const [skip, take] of [
       [3, 5],
       [300_000, 300_001],
@@ -72,7 +72,7 @@ describe('packed voxels', () => {
   });
 });
 
-test('A whole file is unpacked for its user alone, and a damaged one is said to be', async () => {
+test('A complete file is unpacked only for its user, and a damaged one is reported', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'a.gz': gzipSync('abc'), 'b.gz': gzipSync('abc').subarray(0, -9) });
   const at = (name: string) => path.join(directory.path, name);
@@ -87,7 +87,7 @@ test('A whole file is unpacked for its user alone, and a damaged one is said to 
   });
 });
 
-describe('voxels in a file of their own', () => {
+describe('voxels in a separate file', () => {
   /** What leaves of voxels with this header. */
   async function leavingOf(
     header: readonly [name: string, text: string | Buffer],
@@ -109,13 +109,13 @@ describe('voxels in a file of their own', () => {
     ['before others', '', 0, 5, [behind], 0],
     ['between others', 'HeaderSize = 5\n', 5, 1, [before, behind], 5],
     ['at the end of the file', 'HeaderSize = -1\n', 7, 0, [before], 7],
-  ])('Voxels in a file of their own leave %s', async (_, more, first, last, removed, start) => {
+  ])('Voxels in a separate file are sent %s', async (_, more, first, last, removed, start) => {
     expect(await leavingOf(mhd(more), 'a.raw', around(first, last))).toEqual({
       ...{ kept: ['voxels'], removed, content: { pieces: [{ start, end: start + 48 }] } },
     });
   });
 
-  test('Voxels in a file of their own are packed anew where they are packed', async () => {
+  test('Packed voxels in a separate file are repacked', async () => {
     const zlib = await leavingOf(mhd('CompressedData = True\nHeaderSize = 3\n'), 'a.raw', canary.voxels);
     expect(zlib).toMatchObject({
       ...{ kept: ['voxels'], removed: [] },
@@ -139,7 +139,7 @@ describe('voxels in a file of their own', () => {
     expect(slice.content).toEqual({ pieces: [{ start: 0, end: 24 }] });
   });
 
-  test('Voxels in a file of their own are refused where they are too few, or nobody knows where they begin', async () => {
+  test('Voxels in a separate file are refused if they are too few, or if it is unknown where they begin', async () => {
     await expect(leavingOf(mhd(), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
       /a\.raw' is cut short: it has fewer voxels than its header says; copy it again from the original$/,
     );
@@ -160,7 +160,7 @@ describe('voxels in a file of their own', () => {
   });
 });
 
-test('A volume in one file whose header leaves open where packed voxels begin is refused', async () => {
+test('A volume in one file is refused if its header does not say where its packed voxels begin', async () => {
   await using directory = await temporary();
   const text = canary.metaText('x', 'LOCAL', 'CompressedData = True\nHeaderSize = -1\n');
   await plant(directory.path, {

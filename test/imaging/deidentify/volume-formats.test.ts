@@ -77,17 +77,20 @@ const whole: readonly (readonly [name: string, bytes: Buffer])[] = [
 ];
 
 describe('a volume in one file', () => {
-  test.for(whole)('A volume in one file leaves with its voxels, and no words: %s', async ([name, bytes]) => {
-    expect(unpacked(bytes), 'the file has the word').toContain(word);
-    const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
-    const sent = await leaving({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
-    const [[sentName = '', sentBytes = Buffer.alloc(0)] = []] = [...sent];
-    expect(sentName).toBe(`case-0001${named.slice(word.length)}`);
-    expect(unpacked(sentBytes)).not.toContain(word);
-    expect(await read(sent, sentName)).toEqual(await read({ [name]: bytes }, name));
-  });
+  test.for(whole)(
+    'A volume in one file is sent with its voxels, and without words: %s',
+    async ([name, bytes]) => {
+      expect(unpacked(bytes), 'the file has the word').toContain(word);
+      const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
+      const sent = await leaving({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
+      const [[sentName = '', sentBytes = Buffer.alloc(0)] = []] = [...sent];
+      expect(sentName).toBe(`case-0001${named.slice(word.length)}`);
+      expect(unpacked(sentBytes)).not.toContain(word);
+      expect(await read(sent, sentName)).toEqual(await read({ [name]: bytes }, name));
+    },
+  );
 
-  test('A volume in one file leaves with the fields alone that are on the list', async () => {
+  test('A volume in one file is sent only with the fields on the list', async () => {
     const sent = await leaving({ 'x.mha': canary.metaImage(word) }, ['x.mha']);
     const text = sent.get('case-0001.mha')?.toString('latin1') ?? '';
     expect(
@@ -127,7 +130,7 @@ describe('a volume in one file', () => {
     expect(await behind(bytes.subarray(0, end))).toHaveLength(0);
   });
 
-  test('A volume in one file keeps nothing of the header of gzip', async () => {
+  test('A volume in one file keeps nothing of its gzip header', async () => {
     const sent = await leaving({ 'x.nii.gz': canary.gzipWithWords(canary.nifti(word), word) }, ['x.nii.gz']);
     const head = sent.get('case-0001.nii.gz')?.subarray(0, 9);
     expect([...(head ?? [])]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4]);
@@ -143,7 +146,7 @@ describe('a volume in one file', () => {
   });
 });
 
-test('Bytes behind the voxels count as removed only where there are some that do not leave', async () => {
+test('Bytes after the voxels count as removed only if some are not sent', async () => {
   await using directory = await temporary();
   const whole = canary.freeSurfer(word);
   await plant(directory.path, { 'tags.mgh': whole, 'plain.mgh': whole.subarray(0, -`tag ${word}`.length) });
@@ -153,7 +156,7 @@ test('Bytes behind the voxels count as removed only where there are some that do
   if (process.platform === 'linux') expect(openBelow(directory.path)).toEqual([]);
 });
 
-test('Identifiers of DICOM are others with the key of another profile', async () => {
+test('DICOM identifiers differ with the key of another profile', async () => {
   const pixels = new Int16Array(16);
   const more = [element(0x00100020, 'LO', '4711')];
   const scan = dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more });
@@ -178,7 +181,7 @@ describe('a volume of several files', () => {
   };
 
   test.for(Object.entries(headers))(
-    'A volume of several files leaves with its voxels alone, which its header names anew: %s',
+    'A volume of several files is sent only with its voxels, and its header names them anew: %s',
     async ([name, text]) => {
       const files = { [name]: Buffer.from(text), [`${word}.raw`]: raw };
       const sent = await leaving(files, Object.keys(files));
@@ -190,7 +193,7 @@ describe('a volume of several files', () => {
     },
   );
 
-  test('A volume of several files leaves slice by slice in the order of its header', async () => {
+  test('A volume of several files is sent slice by slice in the order of its header', async () => {
     const slices = { 'zz.raw': canary.voxels.subarray(0, 24), 'aa.raw': canary.voxels.subarray(24) };
     const files = { 'x.mhd': Buffer.from(`${canary.metaText(word, 'LIST')}zz.raw\naa.raw\n`), ...slices };
     const sent = await leaving(files, ['x.mhd']);
@@ -198,7 +201,7 @@ describe('a volume of several files', () => {
     expect(sent.get('case-0001.mhd')?.toString()).not.toMatch(/zz|aa/);
   });
 
-  test.for(['', '.gz'])('A pair of NIfTI files leaves as a pair of one name: .img%s', async (packing) => {
+  test.for(['', '.gz'])('A pair of NIfTI files is sent as a pair with one name: .img%s', async (packing) => {
     const pack = (bytes: Buffer) => (packing === '' ? bytes : canary.gzipWithWords(bytes, word));
     const files = {
       [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
@@ -212,7 +215,7 @@ describe('a volume of several files', () => {
   });
 });
 
-test('DICOM is known by its content, whatever its name, and refused under the name that the person knows', async () => {
+test('DICOM is recognised by its content, whatever its name, and refused under its original name', async () => {
   const pixels = new Int16Array(16);
   const of = (more: readonly Element[] = []) =>
     dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more: [...more] });
@@ -227,7 +230,7 @@ test('DICOM is known by its content, whatever its name, and refused under the na
   ).rejects.toThrow(/y\.dcm' is a report, which tells of a person in words; leave it out$/);
 });
 
-test('Voxels of NIfTI that are said to be at 0 are behind the header, and stay regular', async () => {
+test('NIfTI voxels with an offset of 0 follow the header, and stay regular', async () => {
   const header = canary.niftiHeader(word).subarray(0, 348);
   header.writeFloatLE(0, 108);
   const bytes = Buffer.concat([header, Buffer.alloc(4), canary.voxels]);
@@ -238,7 +241,7 @@ test('Voxels of NIfTI that are said to be at 0 are behind the header, and stay r
   );
 });
 
-test('All voxels of NIfTI leave by their type, whatever the header says of their bits', async () => {
+test('All NIfTI voxels are sent according to their type, whatever number of bits the header states', async () => {
   const bytes = canary.nifti(word);
   bytes.writeInt16LE(8, 72);
   const sent = await leaving({ 'a.nii': bytes }, ['a.nii']);
@@ -280,13 +283,13 @@ test.each<[string, string, Buffer, string]>([
     Buffer.from(canary.nrrd(word).toString('latin1').replace('left-posterior', 'left posterior'), 'latin1'),
     'the directions of its space are written in an unknown way',
   ],
-])('A volume is refused that would lie elsewhere without %s', async (_, name, bytes, why) => {
+])('A volume is refused if it would be misplaced without %s', async (_, name, bytes, why) => {
   await expect(leaving({ [name]: bytes }, [name])).rejects.toThrow(
     `${name}' cannot be de-identified: ${why}. Give --deidentify=names`,
   );
 });
 
-test('MetaImage is known by its name where it begins with a key that says nothing', async () => {
+test('MetaImage is recognised by its name if it begins with an unspecific key', async () => {
   const bytes = canary.metaImage(word);
   const start = `ObjectType = Image\nNDims = 3\nComment = ${word}\n`;
   const late = Buffer.from(
@@ -321,7 +324,7 @@ test('Voxels in several files that are not one slice each are refused', async ()
     }
 });
 
-test('A volume in one file keeps what a model needs, and loses the rest: by the names of fields', async () => {
+test('A volume in one file keeps the fields that a model needs, and loses the others', async () => {
   await using directory = await temporary();
   const told = async (name: string, bytes: Buffer) => {
     await plant(directory.path, { [name]: bytes });
@@ -353,7 +356,7 @@ test('A volume in one file keeps what a model needs, and loses the rest: by the 
   ]);
 });
 
-describe('what is not understood', () => {
+describe('unsupported content', () => {
   const analyze = canary.niftiHeader(word, { isPair: true });
   analyze.fill(0, 344, 348);
   test.for([
@@ -368,13 +371,13 @@ describe('what is not understood', () => {
       'x.nrrd.gz',
     ],
     ['NRRD as text', { 'x.nrrd': `${canary.nrrdText(word, 'ascii')}1 2 3` }, 'x.nrrd'],
-  ] as const)('What is not understood is refused: %s', async ([, files, name]) => {
+  ] as const)('Unsupported content is refused: %s', async ([, files, name]) => {
     await expect(leaving(files, [name])).rejects.toThrow(
       /x\.[\w.]+' cannot be de-identified: .*\. Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is$/,
     );
   });
 
-  test('What is not understood is refused where its header names a file that does not leave with it, and gzip whose header has no end', async () => {
+  test('A header that names a file that is not sent is refused, and so is gzip with an endless header', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'x.mhd': canary.metaText(word, 'y.raw') });
     const header = path.join(directory.path, 'x.mhd');
@@ -385,7 +388,7 @@ describe('what is not understood', () => {
     );
   });
 
-  test('What is not understood leaves under a neutral name where that is enough, and gzip without the name in it', async () => {
+  test('Unsupported content is sent under a neutral name if that is enough, and gzip loses the name inside it', async () => {
     const packed = canary.gzipWithWords(canary.nifti('inside'), word);
     const files = { [`${word}.png`]: 'x', [`${word}2.nii.gz`]: packed };
     const sent = await leaving(files, Object.keys(files), 'names');

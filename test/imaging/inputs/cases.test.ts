@@ -41,7 +41,7 @@ describe('cases', () => {
       "'/in/x.mha' and '/in/x.nii' would both be the case 'x': name the directory above both",
     ],
     [['in/A.nii', 'in/a/t1.nii'], "The result of '/in/a/t1.nii' would lie in that of '/in/A.nii'"],
-  ])('Cases of %j are refused, since one result would lie in the place of another', async (names, why) => {
+  ])('Cases of %j are refused because their results would collide', async (names, why) => {
     await expect(casesOf(names, { inputs: ['in'] })).rejects.toThrow(why);
   });
 

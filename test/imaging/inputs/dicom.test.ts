@@ -43,7 +43,7 @@ const localiser = { series: '2', number: 2, description: 'localiser' } as const;
 const named = (word: string) => (image: number) => `${word}${image}`;
 
 describe('a directory of DICOM files', () => {
-  test('A directory of DICOM files with two series and a localiser comes to three, in the order of their numbers', async () => {
+  test('A directory of DICOM files with two series and a localiser yields three series, in the order of their numbers', async () => {
     const export_ = {
       ...dicomSeries(4, flair, named('a')),
       ...dicomSeries(5, t1, named('b')),
@@ -69,7 +69,7 @@ describe('a directory of DICOM files', () => {
     ]);
   });
 
-  test('A directory of DICOM files with more than twenty series has twenty of them listed, and the others counted', async () => {
+  test('For a directory of DICOM files with more than twenty series, twenty are listed and the others are counted', async () => {
     await using root = await temporary();
     const names = Array.from({ length: 22 }, (_, at) => `${at + 1}`);
     const files = names.map(
@@ -84,7 +84,7 @@ describe('a directory of DICOM files', () => {
     expect(notes[21]).toBe("  and 2 more; 'remote-app inputs' lists them all");
   });
 
-  test('A directory of DICOM files with a plan, a dose and structures comes to the images, and names the others', async () => {
+  test('A directory of DICOM files with a plan, a dose and structures yields the images, and the others are named', async () => {
     const ct = dicomSeries(4, { kind: 'CT', series: '1' });
     const others = (['RTSTRUCT', 'RTDOSE', 'RTPLAN', 'SR', 'PR', 'SEG'] as const).map(
       (kind, at) => [`${kind}.dcm`, dicomFile({ kind, image: 1, series: `9.${at}` })] as const,
@@ -106,7 +106,7 @@ describe('a directory of DICOM files', () => {
   });
 
   test.each(['SEG', 'labelMap'] as const)(
-    'A directory of DICOM files with images and a segmentation (%s) comes to the images for inputs, and to both for ground truth and masks',
+    'A directory of DICOM files with images and a segmentation (%s) yields the images as inputs, and both as ground truth and masks',
     async (kind) => {
       await using root = await temporary();
       const seg = dicomFile({ kind, modality: 'SEG', image: 1, series: '9', number: 9, frames: 4 });
@@ -120,7 +120,7 @@ describe('a directory of DICOM files', () => {
     },
   );
 
-  test('A directory of DICOM files with segmentations alone comes to these', async () => {
+  test('A directory of DICOM files with only segmentations yields these', async () => {
     const files = {
       'in/a': dicomFile({ kind: 'SEG', image: 1 }),
       'in/b': dicomFile({ kind: 'SEG', image: 2 }),
@@ -128,7 +128,7 @@ describe('a directory of DICOM files', () => {
     expect((await sortedOut(files)).volumes).toEqual(['file in/a 1', 'file in/b 1']);
   });
 
-  test('A directory of DICOM files with projections and files of several frames comes to a case each', async () => {
+  test('A directory of DICOM files with projections and multi-frame files yields a case for each file', async () => {
     const files = {
       ...within(
         'in',
@@ -144,7 +144,7 @@ describe('a directory of DICOM files', () => {
     ]);
   });
 
-  test('A directory of DICOM files that splits a series over directories comes to one, whose files have different names', async () => {
+  test('A series of DICOM files that is split over directories is one series, whose files get different names', async () => {
     const name = (image: number) => (image < 3 ? `DICOM/IM${image}` : `DICOM/00000001/IM${image - 2}`);
     await using root = await temporary();
     await plant(root.path, within('in', dicomSeries(4, t1, name)));
@@ -175,7 +175,7 @@ describe('a directory of DICOM files', () => {
     expect(found).toMatchObject({ volumes: ['series in 3 3 T1 MPRAGE'], skipped: ['in/notes.bin'] });
   });
 
-  test('A directory of DICOM files of a disc comes to the images: no viewer, no DICOMDIR', async () => {
+  test('A disc of DICOM files yields the images, without the viewer and the DICOMDIR', async () => {
     const disc = {
       DICOMDIR: 'x',
       'AUTORUN.INF': 'x',
@@ -236,7 +236,7 @@ describe('a directory of DICOM files', () => {
     return { cases, names, notes: notes.map(short) };
   };
 
-  test('A directory of DICOM files of two people has a case for each, with the number of the patient', async () => {
+  test('A directory of DICOM files of two people has a case for each, with the patient number', async () => {
     const of = (patient: string) => [
       ...[element(0x00100020, 'LO', patient), element(0x0020000d, 'UI', `1.2.${patient.length}`)],
       ...[element(0x00200011, 'IS', '3'), element(0x0008103e, 'LO', 'T1')],
@@ -254,7 +254,7 @@ describe('a directory of DICOM files', () => {
     expect((await findAll(both)).names).toHaveLength(2);
   });
 
-  test('A directory of DICOM files without a SeriesInstanceUID has a case for each series that the rest tells apart', async () => {
+  test('A directory of DICOM files without a SeriesInstanceUID has a case for each series that other attributes distinguish', async () => {
     const of = (number: string, patient: string) => [
       ...[
         element(0x0020000e, 'UI', ''),
@@ -321,7 +321,7 @@ describe('a directory of DICOM files', () => {
     );
   });
 
-  test('A directory of DICOM files tells descriptions in their character set, and names in safe characters', async () => {
+  test('A directory of DICOM files shows descriptions in their character set, and names in safe characters', async () => {
     const kopf = Buffer.from('Schädel/Kopf: <T1>?', 'utf8').toString('latin1');
     const files = {
       ...dicomSeries(2, { series: '1', number: 1, charset: 'ISO_IR 192', description: kopf }, named('a')),
@@ -357,13 +357,13 @@ describe('the choice of series', () => {
     [['T1 MPRAG?'], [3], []],
     [['T1'], [], ['T1']],
     [['33', 'loc*'], [2], ['33']],
-  ])('The choice of series by %j', (words, numbers, unused) => {
+  ])('Series are chosen by %j', (words, numbers, unused) => {
     const found = selectSeries(series, words);
     expect(found.chosen.map(({ number }) => number)).toEqual(numbers);
     expect(found.unused).toEqual(unused);
   });
 
-  test('The choice of series leaves the other series, and no volume of another format', async () => {
+  test('The choice of series omits other series, but not a volume of another format', async () => {
     await using root = await temporary();
     await plant(root.path, {
       ...within('in', { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) }),
@@ -378,7 +378,7 @@ describe('the choice of series', () => {
     ]);
   });
 
-  test('The choice of series gives a series the name that it has among all', async () => {
+  test('A chosen series keeps the name that it has among all series', async () => {
     await using root = await temporary();
     const files = { ...dicomSeries(2, t1, named('a')), ...dicomSeries(2, flair, named('b')) };
     await plant(root.path, within('in', files));
@@ -390,8 +390,8 @@ describe('the choice of series', () => {
   });
 });
 
-describe('other files beside volumes', () => {
-  test('Other files beside volumes of unknown formats are left out, and sent where nothing else is there', async () => {
+describe('other files next to volumes', () => {
+  test('Files of unknown formats next to volumes are left out, and are sent if there is nothing else', async () => {
     const found = await sortedOut({ 'in/a.nii.gz': 'x', 'in/odd.dat': 'x', 'in/photo.png': 'x' });
     expect(found).toEqual({
       volumes: ['file in/a.nii.gz 1'],
@@ -413,14 +413,14 @@ describe('other files beside volumes', () => {
     );
   });
 
-  test('Other files beside volumes are recognised by their content before their names', async () => {
+  test('Files next to volumes are recognised by their content before their names', async () => {
     const nifti = Buffer.alloc(352);
     nifti.writeInt32LE(348);
     const found = await sortedOut({ 'in/a': nifti, 'in/b.img.bak': 'NRRD0004\n\n', 'in/c.tmp': 'x' });
     expect(found).toMatchObject({ volumes: ['file in/a 1', 'file in/b.img.bak 1'], skipped: ['in/c.tmp'] });
   });
 
-  test('Other files beside volumes of a data set of BIDS are neither derivatives nor code', async () => {
+  test('Derivatives and code in a BIDS data set are left out', async () => {
     const found = await sortedOut({
       'in/dataset_description.json': '{}',
       'in/sub-01/anat/sub-01_T1w.nii.gz': 'x',
@@ -447,7 +447,7 @@ describe('other files beside volumes', () => {
     ['bids/derivatives/app/sub-01_T1w.nii', ['bids/derivatives/app/sub-01_T1w.nii']],
     ['Out/**/*_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
     ['Out/sub-01/sub-01_T1w.nii', ['Out/sub-01/sub-01_T1w.nii']],
-  ])('Files beside volumes are results unless their paths are named: %s', async (given, wanted) => {
+  ])('Results next to volumes are left out unless their paths are named: %s', async (given, wanted) => {
     await using root = await temporary();
     await plant(root.path, {
       'bids/dataset_description.json': '{}',
@@ -460,7 +460,7 @@ describe('other files beside volumes', () => {
     expect(found.units.map((unit) => path.relative(root.path, unit.path))).toEqual(wanted);
   });
 
-  test('Other files beside volumes are the probabilities of nnU-Net beside its segmentations', async () => {
+  test('The probabilities of nnU-Net next to its segmentations are left out', async () => {
     const names = list`case_01.nii.gz case_01.npz case_01.pkl case_02.nii.gz case_02.npz alone.npz`;
     const found = await sortedOut(Object.fromEntries(names.map((name) => [`in/${name}`, 'x'])));
     expect(found.volumes).toEqual([
@@ -472,12 +472,12 @@ describe('other files beside volumes', () => {
   });
 });
 
-describe('what a cloud has not brought to this machine', () => {
+describe('files that a cloud service has not downloaded', () => {
   test.each([
     ['OneDrive - University', /OneDrive did not fetch it; choose 'Always keep on this device'/],
     ['Dropbox', /Dropbox did not fetch it; choose 'Make available offline'/],
     ['GoogleDrive-me@example.org', /Google Drive did not fetch it; choose 'Available offline'/],
-  ])('What a cloud has not brought to this machine is refused by name: %s', async (cloud, sentence) => {
+  ])('A file that a cloud service has not downloaded is refused by name: %s', async (cloud, sentence) => {
     await using root = await temporary();
     const directory = path.join(root.path, cloud, 'in');
     await mkdir(directory, { recursive: true });
@@ -494,7 +494,7 @@ describe('what a cloud has not brought to this machine', () => {
     ['a.nii.gz.cloud', /odrive did not fetch it; run 'odrive sync'/],
     ['scans.cloudf', /odrive did not fetch it/],
     ['a.nii.gz.dvc', /DVC did not fetch it; run 'dvc pull'/],
-  ])('What a cloud has not brought here is refused if a file stands for it: %s', async (name, sentence) => {
+  ])('A file that stands for content in a cloud is refused: %s', async (name, sentence) => {
     await using root = await temporary();
     await plant(root.path, { 'in/b.nii': 'x', [`in/${name}`]: 'outs:\n' });
     await expect(collect([path.join(root.path, 'in')])).rejects.toThrow(sentence);

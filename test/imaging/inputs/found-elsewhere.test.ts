@@ -21,7 +21,7 @@ const fieldOf = (name: string) => {
 const find = (paths: readonly string[], options: Parameters<typeof findFiles>[1] = {}) =>
   findFiles({ files: [{ field: fieldOf('inputs'), groups: [paths.map(at)] }], archive: null }, options);
 
-test('A case that fails alone keeps its place among the others, a link to what is no volume as well', async () => {
+test('A case that fails by itself keeps its place among the others, and so does a link to something that is not a volume', async () => {
   await plant(root.path, {
     'in/a.nii': 'x',
     'in/b.nii': '',
@@ -40,7 +40,7 @@ test('A case that fails alone keeps its place among the others, a link to what i
   ]);
 });
 
-test('Voxels of a header are not told to be left out, and are not sent without it', async () => {
+test('Voxel files of a header are not reported as left out, and are not sent without it', async () => {
   await plant(root.path, { 'in/x.mhd': metaHeader('voxels.dat'), 'in/voxels.dat': 'x', 'in/other.dat': 'x' });
   const { skipped, volumes } = await find(['in']);
   expect(volumes[0]?.groups[0]?.map(({ name }) => name)).toEqual(['x.mhd', 'voxels.dat']);
@@ -57,14 +57,14 @@ test('Voxels of a header are not told to be left out, and are not sent without i
   expect(listed.volumes[0]?.groups[0]?.map(({ name }) => name)).toEqual(['ct.nii']);
 });
 
-test('What of a data set does not belong to its stores is told', async () => {
+test('Files of a data set that do not belong to its stores are reported', async () => {
   await plant(root.path, { ...zarrStore('set/a.zarr'), 'set/a.zarr/notes': 'x', 'set/b.nii': 'x' });
   const archive = { field: fieldOf('dataset'), path: at('set') };
   const { strays } = await findFiles({ files: [], archive });
   expect(strays.map(short)).toEqual(['set/a.zarr/notes']);
 });
 
-test('A directory has volumes whatever its name, and one that a pattern passes by is told once', async () => {
+test('A directory may contain volumes whatever its name, and one that a pattern skips is reported once', async () => {
   await plant(root.path, {
     'dataset_description.json': '{}',
     'scans.txt/a.nii': 'x',
@@ -80,7 +80,7 @@ test('A directory has volumes whatever its name, and one that a pattern passes b
   ]);
 });
 
-test('A link to a DICOM file elsewhere is followed, whatever its name, and told where it is sent', async () => {
+test('A link to a DICOM file elsewhere is followed, whatever its name, and reported if it is sent', async () => {
   const slice = dicomFile({ pixels: new Int16Array(4), size: [2, 2], position: [0, 0, 0] });
   await plant(root.path, { 'out/scan': slice, 'out/text': 'words', 'in/a.nii': 'x' });
   // The second one leads to the same image, which is sent once.

@@ -36,8 +36,8 @@ const sentenceOf = (found: Promise<unknown>) =>
     (error: Error) => short(error.message),
   );
 
-describe('what is found', () => {
-  test('What is found is listed with what cannot be sent where that is asked for', async () => {
+describe('found files', () => {
+  test('Found files are listed along with those that cannot be sent, if that is requested', async () => {
     await plant(root.path, {
       'in/a.nii': 'x',
       'in/b.nii': '',
@@ -71,7 +71,7 @@ describe('what is found', () => {
     expect(each.refused).toEqual([]);
   });
 
-  test('What is found is refused where files would get names that their headers do not know', async () => {
+  test('Found files are refused if they would get names that their headers do not know', async () => {
     const header = (name: string) => metaHeader(name);
     await plant(root.path, {
       'a/x.mhd': 'ENVI',
@@ -85,7 +85,7 @@ describe('what is found', () => {
     expect(await sentenceOf(find({ inputs: [['a/x.mhd', 'b/x.mhd']] }, { isEach: true }))).toBe('it is sent');
   });
 
-  test('What is found is no input that a result could replace, a data set included', async () => {
+  test('Found files are refused if a result could replace them, including those of a data set', async () => {
     await plant(root.path, { 'Out/a.nii': 'x', 'set/Out/b.nii': 'x' });
     const place = { directory: at('Out'), mayReplace: true };
     expect(await sentenceOf(find({ inputs: [['Out/a.nii']] }, { output: place }))).toMatch(
@@ -101,7 +101,7 @@ describe('what is found', () => {
     );
   });
 
-  test('What is found has the name of its directory as an archive, and what is sent is told by field', async () => {
+  test('A found archive has the name of its directory, and sent files are listed by field', async () => {
     await plant(root.path, {
       'set/a.nii': 'x',
       'my.zip': zipOf({ 'a.nii': 'x' }),
@@ -128,7 +128,7 @@ describe('what is found', () => {
     });
   });
 
-  test('What is found of groups that are uneven says what each case lacks, or leaves these out', async () => {
+  test('Found groups of different sizes list what each case lacks, or skip those cases', async () => {
     await plant(root.path, {
       'in/a_T1.nii': 'x',
       'in/b_T1.nii': 'x',
@@ -151,7 +151,7 @@ describe('what is found', () => {
   });
 });
 
-describe('what is collected', () => {
+describe('collected files', () => {
   const collect = async (paths: readonly string[], options: object = {}) => {
     const obstacles = new Obstacles();
     const found = await collectUnits(paths.map(at), { obstacles, ...options });
@@ -162,7 +162,7 @@ describe('what is collected', () => {
     };
   };
 
-  test('What is collected of a directory without a volume is refused, in one sentence for all of its files', async () => {
+  test('A directory without a volume is refused, in one sentence for all of its files', async () => {
     await plant(root.path, { 'one/a.txt': 'x', 'two/a.txt': 'x', 'two/b.json': '{}' });
     expect((await collect(['one'])).sentences).toEqual([
       "'one/a.txt' is not a volume, and there is no volume beside it; --all-files sends it",
@@ -174,7 +174,7 @@ describe('what is collected', () => {
     expect(shown).toBe("'two/a.txt' is not a volume, nor are 1 more, and there is no volume beside them");
   });
 
-  test('What is collected by a pattern is chosen like what lies in directories, and what is named is not', async () => {
+  test('Files that a pattern matches are selected like those in directories, and named files are not', async () => {
     await plant(root.path, { 'in/sub-1_a.nii': 'x', 'in/sub-2_a.nii': 'x', 'in/sub-2.txt': 'x' });
     const selector = () => new Selector({ participants: ['2'] });
     expect(await collect(['in/*'], { selector: selector() })).toEqual({
@@ -187,7 +187,7 @@ describe('what is collected', () => {
     ]);
   });
 
-  test('What is collected of slices with a volume of a store beside them is one by itself only where it lies among volumes', async () => {
+  test('A slice next to a directory with a volume is a file by itself only if it lies among volumes', async () => {
     const slice = Buffer.concat([Buffer.alloc(128), Buffer.from('DICM'), Buffer.alloc(16)]);
     await plant(root.path, {
       'in/ct/1.dcm': slice,

@@ -70,7 +70,7 @@ describe('a header whose voxels are in another file', () => {
     expect(all).toEqual({ sent: [expect.arrayContaining(whole)], notes: [] });
   });
 
-  test('A header whose voxels are in another file is added to the voxels of a pair', async () => {
+  test('A header whose voxels are in another file is added when only the voxels of a pair are named', async () => {
     const files = { 'a/x.hdr': pair(), 'a/x.img': '1' };
     expect(await send(files, [['a/x.img']])).toEqual({
       sent: [['a/x.hdr x.hdr', 'a/x.img x.img']],
@@ -130,7 +130,7 @@ describe('a header whose voxels are in another file', () => {
       { 'A/x.mhd': meta('x.txt'), 'A/x.txt': '', 'B/y.nii': '2' },
       "'A/x.txt' is empty (0 bytes)",
     ],
-  ])('A header whose voxels lie elsewhere is refused if it is not whole: %s', async (_, files, sentence) => {
+  ])('A header whose voxels lie elsewhere is refused if it is incomplete: %s', async (_, files, sentence) => {
     expect(await send(files, [['A', 'B']])).toBe(sentence);
   });
 
@@ -193,7 +193,7 @@ describe('a header whose voxels are in another file', () => {
     },
   );
 
-  test('A header whose voxels are packed by bzip2 is refused where these are cut short, whichever of both is named', async () => {
+  test('A header with voxels packed by bzip2 is refused if they are truncated, whichever of the two files is named', async () => {
     const bzip2 = 'QlpoOTFBWSZTWXdLsBQAAAAAgABAIAAhGEaC7kinChIO6XYCgA==';
     const files = { 'a+orig.HEAD': afniHeader, 'a+orig.BRIK.bz2': Buffer.from(bzip2, 'base64') };
     const cut = { ...files, 'a+orig.BRIK.bz2': Buffer.from(bzip2, 'base64').subarray(0, -2) };
@@ -205,7 +205,7 @@ describe('a header whose voxels are in another file', () => {
     }
   });
 
-  test('A header whose voxels are in another file counts once where groups are paired', async () => {
+  test('A header whose voxels are in another file counts once when groups are paired', async () => {
     const files = { 't/1.mhd': meta('1.raw'), 't/1.raw': '1', 't/2.mhd': meta('2.raw'), 't/2.raw': '2' };
     const { sent, notes } = (await send({ ...files, 'f/2.nii': '2', 'f/1.nii': '1' }, [
       ['f/2.nii', 'f/1.nii'],

@@ -30,7 +30,7 @@ function element(group: number, number: number, vr: string | null, value: string
 }
 
 describe('the volumes that paths name', () => {
-  test('A file is one, and its size is known', async () => {
+  test('A file is one volume, and its size is known', async () => {
     await using directory = await temporary();
     await plant(directory.path, { 'a.nii': 'abc' });
     const file = path.join(directory.path, 'a.nii');
@@ -39,7 +39,7 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('A NIfTI file without a unit is remarked on, for its record and its row', async () => {
+  test('A NIfTI file without a unit gets a remark for its record and its row', async () => {
     await using directory = await temporary();
     const [file, plain] = ['a.nii', 'b.nii'].map((name) => path.join(directory.path, name)) as [
       string,
@@ -77,7 +77,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, '')).toEqual(['file a/z.nii', 'file b.nii', 'file c.nii']);
   });
 
-  test('What systems and storage devices leave in directories is not entered, and not sent', async () => {
+  test('Files that systems and storage devices leave in directories are not sent', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'a.nii': 'x',
@@ -137,7 +137,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, pattern)).toEqual([`file ${found}`]);
   });
 
-  test('A DICOM series is one, by name endings and by magic bytes', async () => {
+  test('A DICOM series is one volume, recognised by file extensions and by magic bytes', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'study/ct/1.dcm': 'old files have no magic',
@@ -148,7 +148,7 @@ describe('the volumes that paths name', () => {
     expect(await units(directory.path, 'study')).toEqual(['series study/ct', 'series study/mr']);
   });
 
-  test('A series is recognised although the first files of its directory are none', async () => {
+  test('A series is recognised although the first files of its directory are not slices', async () => {
     await using directory = await temporary();
     const scans = (name: string, count: number) =>
       Array.from({ length: count }, (_, at) => [`${name}/IM${String(at).padStart(4, '0')}`, dicom] as const);
@@ -188,7 +188,7 @@ describe('the volumes that paths name', () => {
     ],
     ['implicit, with a length', element(8, 0, null, '\xc4\0\0\0'), element(8, 1, null, '\xc4\x01\0\0')],
     ['implicit', element(8, 8, null, 'ORIGINAL\\PRIMARY'), element(8, 0x12, null, '20010203')],
-  ])('The volumes that paths name slices without a preamble are a series: %s', async (_, first, second) => {
+  ])('Slices without a preamble are a series: %s', async (_, first, second) => {
     await using directory = await temporary();
     const slice = Buffer.concat([first, second, Buffer.alloc(64)]);
     await plant(directory.path, { 'ct/1': slice, 'ct/2': slice });
@@ -204,14 +204,14 @@ describe('the volumes that paths name', () => {
     ['another group behind it', element(8, 0, null, '\xc4\0\0\0'), element(0x1234, 1, null, 'X ')],
     ['nothing behind it', element(8, 5, 'CS', 'ISO_IR 100'), Buffer.alloc(0)],
     ['voxels that begin with 8 and 0', Buffer.from([8, 0, 0, 0, 4, 0, 0, 0, 9, 0]), Buffer.alloc(64, 7)],
-  ])('What only resembles a slice is a volume of its own: %s', async (_, first, second) => {
+  ])('A file that only resembles a slice is a volume of its own: %s', async (_, first, second) => {
     await using directory = await temporary();
     const file = Buffer.concat([first, second]);
     await plant(directory.path, { 'in/1': file, 'in/2': file });
     expect(await units(directory.path, 'in')).toEqual(['file in/1', 'file in/2']);
   });
 
-  test('A slice alone among other volumes is one, and DICOMDIR is none', async () => {
+  test('A single slice among other volumes is a volume, and a DICOMDIR is not', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'mixed/1.dcm': dicom,
@@ -229,7 +229,7 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('The volumes that paths name slices beside other volumes are one without these', async () => {
+  test('Slices next to other volumes are one series without these', async () => {
     await using directory = await temporary();
     await plant(directory.path, {
       'head/1.dcm': 'x',
@@ -264,13 +264,13 @@ describe('the volumes that paths name', () => {
     ]);
   });
 
-  test('An empty slice beside other volumes is refused', async () => {
+  test('An empty slice next to other volumes is refused', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '1.dcm': dicom, '2.dcm': '', 'a.nii': 'x' });
     await expect(units(directory.path, '')).rejects.toThrow(/2\.dcm' is empty/);
   });
 
-  test('A series has neither the result of an earlier run in it nor what leads back to it', async () => {
+  test('A series contains neither the result of an earlier run nor a link back to itself', async () => {
     await using directory = await temporary();
     await plant(directory.path, { '1.dcm': dicom, '2.dcm': dicom, 'Output/log.txt': 'x' });
     await symlink('.', path.join(directory.path, 'again'));
@@ -284,7 +284,7 @@ describe('the volumes that paths name', () => {
     expect(await sent()).toEqual([['1.dcm', '2.dcm']]);
   });
 
-  test('A Zarr store is one, by its name and by its metadata', async () => {
+  test('A Zarr store is one volume, recognised by its name and by its metadata', async () => {
     await using directory = await temporary();
     await plant(directory.path, { ...zarrStore('a.ome.zarr'), ...zarrStore('b') });
     expect(await units(directory.path, '')).toEqual(['store a.ome.zarr', 'store b']);
@@ -344,7 +344,7 @@ describe('the volumes that paths name', () => {
     ['*.nii', /^No such file or directory: '.*\*\.nii'$/],
     ['plain.mha/', /^No such file or directory: '.*plain\.mha\/'$/],
     ['empty', /empty' contains no file to send$/],
-  ])('%s names nothing to send, and that is said', async (name, sentence) => {
+  ])('%s names nothing to send, and the error says so', async (name, sentence) => {
     await using directory = await temporary();
     await plant(directory.path, { 'empty/': 'x', 'plain.mha': 'x' });
     await expect(units(directory.path, name)).rejects.toThrow(UsageError);

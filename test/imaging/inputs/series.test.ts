@@ -68,7 +68,7 @@ describe('a series', () => {
     ]);
   });
 
-  test('A series without places has its images in the order of their numbers', () => {
+  test('A series without positions has its images in the order of their numbers', () => {
     const numbers = [3, null, 1];
     const of = (more: (at: number) => Partial<DicomHeader>) =>
       groupSeries(stack([2, 1, 0], (at) => ({ instanceNumber: numbers[at] ?? null, ...more(at) })))[0]?.order;
@@ -80,7 +80,7 @@ describe('a series', () => {
     expect(of((at) => (at === 1 ? { orientation: [1, 0, 0, 0, 0.999, 0.009] } : {}))).toEqual([2, 1, 0]);
   });
 
-  test('A series is that of one UID, of its directory where there is none, and of each file that is one by itself', () => {
+  test('A series has one UID, or one directory if there is no UID, and a file that is one by itself is its own series', () => {
     const series = (files: readonly DicomFile[]) =>
       groupSeries(files).map(({ path, images, number }) => `${path} ${images} ${number}`);
     expect(
@@ -108,7 +108,7 @@ describe('a series', () => {
   });
 
   test.each(['CR', 'DX', 'MG', 'IO', 'PX', 'RF', 'XA', 'US', 'OP', 'ES', 'XC', 'GM', 'SM', 'DG'])(
-    'A series has an image alone where each is one by itself: %s',
+    'Each image is a series of its own for some modalities: %s',
     (modality) => {
       const counts = (of: string) =>
         groupSeries(stack([0, 1], () => ({ modality: of }))).map(({ images, isFile }) => [images, isFile]);
@@ -122,7 +122,7 @@ describe('a series', () => {
     },
   );
 
-  test('A series that lacks slices is told between which images, by their numbers or places, five of them at most', () => {
+  test('Gaps in a series are reported by the numbers or positions of the images, at most five of them', () => {
     const numbered = (at: number) => ({ instanceNumber: at + 1 });
     expect(remarksOn(stack([0, 2, 4, 6]))).toEqual(['']);
     expect(remarksOn(stack([0, 2, 4, 8], numbered))).toEqual([
@@ -147,7 +147,7 @@ describe('a series', () => {
   });
 });
 
-test('Series are chosen by their number, or by a pattern of their description, however its letters are written', () => {
+test('Series are chosen by their number, or by a pattern for their description, whatever its case and Unicode form', () => {
   const all = [
     { number: 3, description: 'Scha\u0308del' },
     { number: 33, description: '3' },

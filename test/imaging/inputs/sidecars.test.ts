@@ -39,7 +39,7 @@ async function send(groups: string[][], allFiles = false) {
 describe('files that go with volumes', () => {
   const volumes = ['sub-01_T1w.nii.gz', 'series.konfaidir.zip', 'sub-02_T1w.nii.gz'].sort();
 
-  test('Files that go with volumes are recognised in data sets of BIDS and FreeSurfer, and beside what people write themselves', async () => {
+  test('Files that go with volumes are recognised in BIDS and FreeSurfer data sets, and next to files that people write themselves', async () => {
     await using root = await temporary();
     const others = list`sub-01_physio.tsv.gz sub-01_stim.tsv.gz convert.py a.nii.md5 notes.docx aseg.lut`;
     await plant(root.path, {
@@ -51,7 +51,7 @@ describe('files that go with volumes', () => {
     expect(staged.sending.skipped.map((each) => path.basename(each)).toSorted()).toEqual(others.toSorted());
   });
 
-  test('Files that go with volumes are left out of a directory, and named in one line', async () => {
+  test('Files that go with volumes are left out of a directory, and listed on one line', async () => {
     const { names, skipped, notes, sent } = await send([['in']]);
     expect(names.toSorted()).toEqual(volumes);
     expect(skipped).toEqual(list`in/README in/participants.tsv in/sub-01/T1w.json in/sub-02/dwi.bval
@@ -67,7 +67,7 @@ describe('files that go with volumes', () => {
   test.each([
     ['a shell', ['in/README', 'in/participants.tsv', 'in/sub-01', 'in/sub-02']],
     ['the command', ['in/*']],
-  ])('Files that go with volumes are left out where %s expands a pattern', async (_, paths) => {
+  ])('Files that go with volumes are left out when %s expands a pattern', async (_, paths) => {
     const { names, skipped } = await send([paths]);
     expect(names.toSorted()).toEqual(volumes);
     expect(skipped).toEqual(
@@ -75,7 +75,7 @@ describe('files that go with volumes', () => {
     );
   });
 
-  test('Files that go with volumes are sent with --all-files, an empty one as well', async () => {
+  test('Files that go with volumes are sent with --all-files, even if they are empty', async () => {
     const { names, skipped, notes } = await send([['in']], true);
     expect(names).toEqual(
       expect.arrayContaining(['README', 'dwi.bval', 'sub-01_T1w.json', 'sub-01_T1w.nii.gz']),
@@ -101,7 +101,7 @@ describe('files that go with volumes', () => {
   });
 });
 
-test('For many renamed files, a few are shown with the number of the others', async () => {
+test('Of many renamed files, a few are shown and the others are counted', async () => {
   await using root = await temporary();
   const names = Array.from({ length: 12 }, (_, index) => `in/sub-${10 + index}/T1w.nii`);
   await plant(root.path, Object.fromEntries(names.map((name) => [name, 'x'])));

@@ -25,7 +25,7 @@ import { collect } from '../../client/support/collect.js';
 import { dicomFile, dicomSeries } from '../../support/dicom.js';
 import { plant, temporary } from '../../support/temporary.js';
 
-test('A file that cannot be read has a fault that says so and what to do, and no error of the system', async () => {
+test('A file that cannot be read has a fault with what to do, instead of a system error', async () => {
   const copy = 'copy it again from the original, or leave it out';
   expect(await volumeFault('/proc/self/mem')).toMatch(RegExp(`^cannot be read: .*\\(EIO\\); ${copy}$`));
   const link = { role: 'named', path: '/nowhere/a.nii', isLink: true, root: '/' } as const;
@@ -38,7 +38,7 @@ test('A file that cannot be read has a fault that says so and what to do, and no
 });
 
 describe('formats', () => {
-  test('Formats are told by names', () => {
+  test('Formats are recognised by names', () => {
     expect(
       ['a.ome.tif', 'a.ome.zarr', 'A.NII.GZ', 'a.dcm.gz', 'a.seg.nrrd', 'a.txt', 'a'].map(
         withoutVolumeEnding,
@@ -66,7 +66,7 @@ describe('formats', () => {
     ]);
   });
 
-  test('Formats are told by contents', () => {
+  test('Formats are recognised by content', () => {
     const starts = (text: string, at = 0) => {
       const bytes = Buffer.alloc(400);
       bytes.write(text, at, 'latin1');
@@ -94,7 +94,7 @@ describe('formats', () => {
   });
 });
 
-test('Files that were not fetched are told by their size, their names and where they lie', () => {
+test('Files that were not fetched are recognised by their size, their names and their location', () => {
   const fault = (name: string, size: number, blocks = 8) =>
     /since (.*) did not fetch it/.exec(placeholderFault(name, name, { size, blocks } as Stats) ?? '')?.[1];
   expect([
@@ -127,7 +127,7 @@ test('Files that were not fetched are told by their size, their names and where 
   ]);
 });
 
-test('A placeholder is told by its content, and a file beside it that is there stands for itself', async () => {
+test('A placeholder is recognised by its content, and is ignored if the real file is next to it', async () => {
   await using root = await temporary();
   const lfs = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
   await plant(root.path, {
@@ -146,7 +146,7 @@ test('A placeholder is told by its content, and a file beside it that is there s
   expect(names.filter(isPlaceholder)).toEqual(['a.nii', 'b.nii.dvc']);
 });
 
-test('Labels are the last of their entity, and words that choose nothing are named with those that would', () => {
+test('The last label of an entity counts, and words that choose nothing are listed with the valid ones', () => {
   expect(
     ['sub-01/ses-2/sub-02_ses-3_T1w.nii', 'a_sub-x', 'asub-01', 'sub-'].map((each) => labelOf(each, 'sub')),
   ).toEqual(['02', 'x', null, null]);
@@ -188,7 +188,7 @@ describe('a series', () => {
       ...more,
     }) as Series;
 
-  test('A series has a name for a file, and one for a person', () => {
+  test('A series has a file name, and a name to display', () => {
     expect(seriesName(series({}), true)).toBe('S1');
     expect(seriesName(series({}), false)).toBe('S1_3_T1-KM-x');
     expect(seriesName(series({ number: null, description: ' - ' }), false)).toBe('S1');
@@ -205,7 +205,7 @@ describe('a series', () => {
 describe('directories', () => {
   const field = fieldWithRole(operationOf('infer'), 'paths');
 
-  test('Directories have all series of one place, and one beside a volume of several frames keeps its name', async () => {
+  test('A directory contains all series in one place, and one next to a multi-frame volume keeps its name', async () => {
     await using root = await temporary();
     const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
     const other = dicomSeries(2, { series: '2', number: 2, description: 'other' }, (at) => `b${at}`);
@@ -223,7 +223,7 @@ describe('directories', () => {
     expect(units).toMatchObject([{ wanted: 'mixed' }, { kind: 'file', series: { number: 6 } }]);
   });
 
-  test('Directories of results in a data set of BIDS are walked with --all-files alone', async () => {
+  test('Result directories in a BIDS data set are read only with --all-files', async () => {
     await using root = await temporary();
     const names = ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'];
     await plant(root.path, {
@@ -239,7 +239,7 @@ describe('directories', () => {
     expect((await collect([root.path], { allFiles: true })).units).toHaveLength(7);
   });
 
-  test('Directories of an annex have links to the voxels of a header, which are told', async () => {
+  test('Links in an annex to the voxels of a header are followed and reported', async () => {
     await using root = await temporary();
     const repository = path.join(root.path, 'ds');
     const header =
@@ -265,7 +265,7 @@ describe('directories', () => {
     ]);
   });
 
-  test('Directories of ground truth have none of the choices that are for inputs', async () => {
+  test('The choices for inputs do not apply to directories of ground truth', async () => {
     await using root = await temporary();
     const one = dicomSeries(2, { series: '1', number: 1, description: 'one' }, (at) => `a${at}`);
     const seg = dicomFile({ kind: 'SEG', modality: 'SEG', image: 1, series: '9', number: 9 });
@@ -321,7 +321,7 @@ describe('directories', () => {
     ]);
   });
 
-  test('Directories have one volume of a header and its voxels, and none of what is beside a store', async () => {
+  test('A header and its voxels are one volume, and files next to a store are not part of it', async () => {
     await using root = await temporary();
     const header =
       'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
@@ -347,7 +347,7 @@ describe('directories', () => {
   });
 });
 
-test('A directory with the name of a store that is none is refused with what it lacks', async () => {
+test('A directory that is named like a store but is not one is refused with what it lacks', async () => {
   await using root = await temporary();
   await plant(root.path, { 'empty.zarr/': '', 'other.zarr/0/': '' });
   const sentenceOf = async (name: string) => {

@@ -89,24 +89,24 @@ describe('cases', () => {
     },
   );
 
-  test('A mask of another grid goes with the only scan that was named', async () => {
+  test('A mask on another grid goes with the only scan that was named', async () => {
     await write({ 'scan.nii': 'scan', 'mask.nii': 'mask 40' });
     expect(await casesOf('scan.nii', 'mask.nii')).toEqual([
       { name: 'scan', scan: 'scan.nii', mask: 'mask.nii' },
     ]);
   });
 
-  test('Eight bits of brightness are a scan, and an empty segmentation is a mask', async () => {
+  test('An 8-bit image is a scan, and an empty segmentation is a mask', async () => {
     await write({ 'a.nii': 'bytes', 'b.nii': 'empty' });
     expect(await casesOf('b.nii', 'a.nii')).toEqual([{ name: 'a', scan: 'a.nii', mask: 'b.nii' }]);
   });
 
-  test('A scan whose air has faint noise is a scan', async () => {
+  test('A scan with faint noise in its air is still a scan', async () => {
     await write({ 'a_T1w.nii': 'faint', 'a_mask.nii': 'mask' });
     expect(await casesOf('.')).toEqual([{ name: 'a_T1w', scan: 'a_T1w.nii', mask: 'a_mask.nii' }]);
   });
 
-  test('What looks like labels is a scan where the record of its result says so, named or found', async () => {
+  test('A scan that looks like labels is a scan if the record of its result says so, whether it is named or found', async () => {
     await write({ 'in/a.nii': 'mask', 'in/other.nii': 'scan', 'Out/a/mask.nii': 'empty' });
     const inputs = [{ name: 'a.nii', ...(await hashFile(at('in/a.nii'))) }];
     await plant(at(''), { 'Out/a/remote-app-record.json': recordText({ inputs }) });
@@ -117,7 +117,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('The scan of a result is the first group of its recorded inputs, and no mask that was sent with it', async () => {
+  test('The scan of a result is the first group of its recorded inputs, not a mask that was sent with it', async () => {
     await write({ 'in/a.nii': 'scan', 'in/b.nii': 'scan 9', 'in/c.nii': 'scan 5', 'Out/s/x/m.nii': 'mask' });
     const input = async (name: string, more: object) => ({
       name,
@@ -135,7 +135,7 @@ describe('cases', () => {
     expect(await casesOf('Out')).toEqual([{ name: 'a', scan: 'in/a.nii', mask: 'Out/s/x/m.nii', notes }]);
   });
 
-  test('Two scans are two cases, and a mask alone is one', async () => {
+  test('Two scans are two cases, and a mask by itself is one', async () => {
     await write({ 'a.nii': 'scan', 'b.nii': 'scan', 'other/m.nii': 'mask' });
     expect(await casesOf('a.nii', 'b.nii')).toEqual([
       { name: 'a', scan: 'a.nii', mask: null },
@@ -167,12 +167,12 @@ describe('cases', () => {
     ]);
   });
 
-  test('Cases of one name are told apart by their folders', async () => {
+  test('Cases with the same name are distinguished by their folders', async () => {
     await write({ 'in/c1/t1.nii': 'scan', 'in/c2/t1.nii': 'scan', 'in/c3/t2.nii': 'scan' });
     expect((await casesOf('in')).map(({ name }) => name)).toEqual(['c1_t1', 'c2_t1', 't2']);
   });
 
-  test('The grid decides where names do not', async () => {
+  test('The grid decides if names do not', async () => {
     await write({ 'a.nii': 'scan 0', 'b.nii': 'scan 40', 'x.nii': 'mask 40', 'y.nii': 'mask 0' });
     expect(await casesOf('a.nii', 'b.nii', 'x.nii', 'y.nii')).toEqual([
       { name: 'a', scan: 'a.nii', mask: 'y.nii' },
@@ -180,7 +180,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('A mask of no scan that was named is not drawn on the scan of another one', async () => {
+  test('A mask that belongs to no named scan is not drawn on another scan', async () => {
     await write({ 'in/c1.nii': 'scan', 'out/c1.nii': 'mask', 'out/c2.nii': 'mask' });
     expect(await casesOf('in', 'out')).toEqual([
       { name: 'c1', scan: 'in/c1.nii', mask: 'out/c1.nii' },
@@ -188,13 +188,13 @@ describe('cases', () => {
     ]);
   });
 
-  test('A mask of another subject in the folder of this one is drawn on neither', async () => {
+  test('A mask of another subject in the folder of this one is drawn on neither scan', async () => {
     await write({ 'd/sub-1/t1.nii': 'scan', 'd/sub-2/t1.nii': 'scan', 'd/sub-1/sub-2_mask.nii': 'mask' });
     const lost = (await casesOf('d')).find(({ mask }) => mask === 'd/sub-1/sub-2_mask.nii');
     expect(lost).toMatchObject({ name: 'sub-2_mask', scan: null });
   });
 
-  test('Rows of two tables that share a name each have the status of their own', async () => {
+  test('Rows with the same name in two tables each keep their own status', async () => {
     await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
     for (const [name, row] of [
       ['O1', 'c,done,'],
@@ -216,7 +216,7 @@ describe('cases', () => {
     ]);
   });
 
-  test('Several sequences of one grid: the first is shown, and the others are named', async () => {
+  test('Of several sequences on one grid, the first is shown and the others are named', async () => {
     await write({ 'in/c1/t1.nii': 'scan', 'in/c1/t2.nii': 'scan', 'out/c1/labels.nii': 'mask' });
     expect((await casesOf('in', 'out'))[0]).toEqual({
       name: 't1',
@@ -226,7 +226,7 @@ describe('cases', () => {
     });
   });
 
-  describe('the parts of paths that differ between subjects decide, and no name that all of them have', () => {
+  describe('parts of paths that differ between subjects', () => {
     const subjects = ['sub-00', 'sub-01', 'sub-02'];
     const both = (nameOf: (subject: string) => readonly [string, string]): Record<string, Kind> =>
       Object.fromEntries(
@@ -264,7 +264,7 @@ describe('cases', () => {
       expect(paths.flatMap(({ notes }) => notes ?? [])).toEqual([]);
     });
 
-    test('The parts of paths that differ between sessions decide as well, and a tie between them is refused with both names', async () => {
+    test('The parts of paths that differ between sessions decide as well, and a tie is refused with both names', async () => {
       const scans = ['ses-1', 'ses-2'].map((ses) => `bids/sub-01/${ses}/anat/sub-01_${ses}_T1w.nii`);
       const [first = '', second = ''] = scans;
       await write({ [first]: 'scan', [second]: 'scan', 'out/sub-01_ses-2_mask.nii': 'mask' });
@@ -285,7 +285,7 @@ describe('cases', () => {
       });
     });
 
-    test('A mask of no subject among several is drawn on none', async () => {
+    test('A mask of none of several subjects is drawn on no scan', async () => {
       await write({ ...both((s) => [`d/${s}/mri/T1.nii`, `d/${s}/mri/aseg.nii`]), 'd/mri/aseg.nii': 'mask' });
       const lost = (await casesOf('d')).find(({ mask }) => mask === 'd/mri/aseg.nii');
       expect(lost).toMatchObject({ scan: null });
@@ -329,7 +329,7 @@ describe('cases', () => {
       expect(only?.notes?.[0]).toContain(path.basename(scan));
     });
 
-    test('A map of a result goes with the scan that is found, also under its name', async () => {
+    test('A map of a result goes with the scan that is found, even under its name', async () => {
       await write({ 'c1.nii': 'scan', 'Out/c1.nii': 'map', 'Out/c1_seg.nii': 'mask' });
       await plant(at(''), { 'Out/result.zip': 'zip' });
       expect(await casesOf('Out')).toEqual([
@@ -337,7 +337,7 @@ describe('cases', () => {
       ]);
     });
 
-    describe('by the record beside the result', () => {
+    describe('the record next to the result', () => {
       test('A result is not drawn on a scan that has changed, whether that is named or found', async () => {
         await write({ 'in/c1.nii': 'scan', 'Out/c1/mask.nii': 'mask' });
         await record('Out/c1', { 'c1.nii': 'in/c1.nii' });
@@ -351,7 +351,7 @@ describe('cases', () => {
         expect(await casesOf('Out')).toEqual([{ name: 'c1', scan: null, mask: null, notes: [note] }]);
       });
 
-      test('Cases of the table that failed, wait or were edited are there, and labels have the names of the record', async () => {
+      test('Failed, waiting and edited cases of the table are shown, and labels have the names of the record', async () => {
         await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask' });
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         const text = JSON.parse(await readFile(at('Out/a/remote-app-record.json'), 'utf8'));
@@ -382,7 +382,7 @@ describe('cases', () => {
         expect(cases[1]?.masks[0]).toMatchObject({ terminology: labels, units });
       });
 
-      test('Cases of a table on equal scans stay apart, and so does each mark', async () => {
+      test('Cases of a table on equal scans stay separate, and so do their marks', async () => {
         await write({ 'in/a.nii': 'scan', 'Out/a/mask.nii': 'mask', 'Out/b/mask.nii': 'mask' });
         await record('Out/a', { 'a.nii': 'in/a.nii' });
         await record('Out/b', { 'a.nii': 'in/a.nii' });
@@ -393,7 +393,7 @@ describe('cases', () => {
         ]);
       });
 
-      test('Cases of two tables that share a name are two without a scan, and one on the same scan', async () => {
+      test('Cases with the same name in two tables are two cases without a scan, and one case on the same scan', async () => {
         await write({ 'O1/c/m.nii': 'mask', 'O2/c/m.nii': 'mask' });
         const names = ['O1', 'O2'];
         for (const name of names)
@@ -433,7 +433,7 @@ describe('cases', () => {
         await writeFile(at(`${directory}/remote-app-record.json`), recordText({ inputs }));
       }
 
-      test('Of several scans, the one of the recorded name and size is taken', async () => {
+      test('Of several scans, the one with the recorded name and size is used', async () => {
         await write({
           'a/c1.nii': 'scan',
           'b/c1.nii': 'scan',
@@ -452,7 +452,7 @@ describe('cases', () => {
         }
       });
 
-      test('Of several scans of one name and size, the one of the recorded content is taken', async () => {
+      test('Of several scans with the same name and size, the one with the recorded content is used', async () => {
         await write({
           'p1/t1.nii': 'scan',
           'p2/t1.nii': 'bytes',
@@ -464,7 +464,7 @@ describe('cases', () => {
         expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'p3/t1.nii', notes: recorded('p3/t1.nii') });
       });
 
-      test('Of scans that were given and have one name, the one of the recorded content is taken', async () => {
+      test('Of several given scans with the same name, the one with the recorded content is used', async () => {
         const cases = ['p1', 'p2', 'p3'];
         for (const [index, each] of cases.entries()) {
           await write({ [`in/${each}/scan.nii`]: 'scan', [`Out/${each}/scan.nii`]: 'mask' });
@@ -480,7 +480,7 @@ describe('cases', () => {
         expect((await casesOf('Out/p2'))[0]?.scan).toBe(null);
       });
 
-      test('Each of many is found in a BIDS tree, and has the name that it has in the table', async () => {
+      test('Each of many scans is found in a BIDS tree, and its case has the name from the table', async () => {
         const subjects = ['sub-1', 'sub-2'];
         for (const each of subjects) {
           const scan = `study/bids/${each}/ses-1/anat/${each}_ses-1_T1w.nii`;
@@ -499,7 +499,7 @@ describe('cases', () => {
       });
     });
 
-    test('No scan is taken if several fit equally well', async () => {
+    test('No scan is used if several fit equally well', async () => {
       await write({ 'a/c1.nii': 'scan', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       const [only] = await casesOf('Out');
       expect(only).toMatchObject({ name: 'c1', scan: null, mask: 'Out/c1.nii' });
@@ -508,18 +508,18 @@ describe('cases', () => {
       ]);
     });
 
-    test('Of several scans, the one with the grid of the result is taken', async () => {
+    test('Of several scans, the one with the grid of the result is used', async () => {
       await write({ 'a/c1.nii': 'scan 40', 'b/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       expect((await casesOf('Out'))[0]).toMatchObject({ scan: 'b/c1.nii', mask: 'Out/c1.nii' });
     });
 
-    test('No more is searched than some thousand entries, two levels down', async () => {
+    test('The search covers no more than some thousand entries on two levels', async () => {
       await write({ 'deep/er/still/c1.nii': 'scan', 'Out/c1.nii': 'mask' });
       expect((await casesOf('Out'))[0]?.scan).toBe(null);
     });
   });
 
-  test('What is not a volume is named, and does not hide the others', async () => {
+  test('A file that is not a volume is named, and does not hide the others', async () => {
     await write({ 'a.nii': 'scan' });
     await plant(at(''), { 'broken.nii.gz': 'not gzip', 'Out/result.zip': 'zip' });
     const { cases, problems } = await findCasesToShow([

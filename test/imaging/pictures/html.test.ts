@@ -54,7 +54,7 @@ const samplings = [
 /** What the script of a page is given of its first case. */
 const caseIn = (page: string) => JSON.parse(/id="case-0">(.*)<\/script>/.exec(page)?.[1] ?? '');
 
-test('Labels have their voxels and their millilitres', async () => {
+test('Labels are shown with their voxels and their millilitres', async () => {
   const data = Uint8Array.from({ length: 16 ** 3 }, (_, at) => (at < 1956 ? 1 : at < 2000 ? 2 : 0));
   const spaced = (x: number, y: number, z: number) =>
     ({
@@ -76,7 +76,7 @@ test('Labels have their voxels and their millilitres', async () => {
   ]);
 });
 
-test('Slices in colour keep their colours', async () => {
+test('Colour slices keep their colours', async () => {
   const data = Uint8Array.from({ length: 16 * 16 * 3 }, (_, at) => [200, 40, 90][at % 3] ?? 0);
   const scan = volumeOf(data, [16, 16, 1], { components: 3 });
   const page = await textOf([{ view: await viewCase({ name: 'colour', scan, mask: null }, options) }]);
@@ -187,7 +187,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
 
   const times = (csv: string) => csv.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME');
 
-  test('The marker of a phantom is on the side of its letters, whatever its voxels are', async () => {
+  test('The marker of a phantom is on the side that the letters name, whatever its voxels are', async () => {
     const views = await Promise.all(
       samplings.map(({ title, ...sampling }) => viewOf({ layout: usual, ...sampling }, title)),
     );
@@ -230,7 +230,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('In a browser contours can be hidden, one label or all of them', async () => {
+  test('In a browser, contours can be hidden, one label or all of them', async () => {
     const view = await viewOf({ layout: usual, spacing: [2, 2, 2] });
     await using opened = await open([{ view }]);
     const { page, trouble } = opened;
@@ -253,7 +253,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('The wheel and keys go through slices, zoom and go back to the whole slice', async () => {
+  test('The wheel and keys move through slices, zoom and return to the whole slice', async () => {
     const view = await viewOf({ layout: usual, spacing: [2, 2, 2] }, 'phantom', 3);
     await using opened = await open([{ view }]);
     const { page, trouble } = opened;
@@ -290,7 +290,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('In a browser keys mark cases, marks survive a reload, and the CSV has them', async () => {
+  test('In a browser, keys mark cases, and marks survive a reload and appear in the CSV', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     const cases = ['one', 'two, too', 'three', 'four'].map((name) => ({ view: { ...view, name } }));
     await using opened = await open(cases, { hasOwnProfile: true });
@@ -367,39 +367,42 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test.each([400, 1000])('At %i pixels nothing is cut off, and long names are told apart', async (width) => {
-    const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
-    const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
-    await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
-    const { page, trouble } = opened;
-    await page.setViewportSize({ width, height: 800 });
-    await drawn(page);
-    const wide = await page.evaluate('document.documentElement.scrollWidth');
-    expect(wide).toBeLessThanOrEqual(width);
-    for (const place of [
-      '#save',
-      '#help',
-      '.marks button >> nth=2',
-      '[data-plane=axial]',
-      '#labels tr',
-      '#name',
-    ]) {
-      await page.locator(place).first().scrollIntoViewIfNeeded();
-      const box = await page.locator(place).first().boundingBox();
-      expect(box?.x, place).toBeGreaterThanOrEqual(0);
-      expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
-      expect(box?.height, place).toBeGreaterThan(10);
-    }
-    const panel = await page.locator('[data-plane=axial]').boundingBox();
-    expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
-    const areCut = await page.evaluate(
-      "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
-    );
-    expect(areCut).toBe(false);
-    expect(trouble).toEqual([]);
-  });
+  test.each([400, 1000])(
+    'At %i pixels nothing is cut off, and long names stay distinguishable',
+    async (width) => {
+      const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
+      const name = (run: number) => `sub-NDARINV003RTV85_ses-baselineYear1Arm1_task-rest_run-0${run}_T1w`;
+      await using opened = await open([1, 2].map((run) => ({ view: { ...view, name: name(run) } })));
+      const { page, trouble } = opened;
+      await page.setViewportSize({ width, height: 800 });
+      await drawn(page);
+      const wide = await page.evaluate('document.documentElement.scrollWidth');
+      expect(wide).toBeLessThanOrEqual(width);
+      for (const place of [
+        '#save',
+        '#help',
+        '.marks button >> nth=2',
+        '[data-plane=axial]',
+        '#labels tr',
+        '#name',
+      ]) {
+        await page.locator(place).first().scrollIntoViewIfNeeded();
+        const box = await page.locator(place).first().boundingBox();
+        expect(box?.x, place).toBeGreaterThanOrEqual(0);
+        expect((box?.x ?? 0) + (box?.width ?? 0), place).toBeLessThanOrEqual(width);
+        expect(box?.height, place).toBeGreaterThan(10);
+      }
+      const panel = await page.locator('[data-plane=axial]').boundingBox();
+      expect(Math.min(panel?.width ?? 0, panel?.height ?? 0)).toBeGreaterThan(250);
+      const areCut = await page.evaluate(
+        "[...document.querySelectorAll('#cases .name')].some((name) => name.scrollWidth > name.clientWidth + 1)",
+      );
+      expect(areCut).toBe(false);
+      expect(trouble).toEqual([]);
+    },
+  );
 
-  test('The marks have a spreadsheet compute nothing', async () => {
+  test('The exported marks cannot make a spreadsheet compute anything', async () => {
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] });
     await using opened = await open([{ view: { ...view, name: 'x;=1+1' } }]);
     const { page } = opened;
@@ -426,7 +429,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('Names are text wherever they come from, and nothing can be requested', async () => {
+  test('Names are shown as text wherever they come from, and the page can request nothing', async () => {
     const evil = `</script><script>alert(1)</script><img src="https://example.org/x" onerror="alert(2)">'\u2028`;
     const view = await viewOf({ layout: usual, spacing: [4, 4, 4] }, evil);
     const labels = view.labels.map((label) => ({ ...label, name: evil }));
@@ -444,7 +447,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(blocked).toBe('connect-src');
   });
 
-  test('A slice without others and a scan without a segmentation are shown', async () => {
+  test('A single slice and a scan without a segmentation are shown', async () => {
     const data = Uint8Array.from({ length: 64 }, (_, at) => at * 4);
     const flat = await viewCase({ name: 'flat', scan: volumeOf(data, [8, 8, 1]), mask: null }, options);
     await using opened = await open([{ view: flat }]);
@@ -456,7 +459,7 @@ describe.skipIf(lacks('chromium'))('in a browser', () => {
     expect(trouble).toEqual([]);
   });
 
-  test('A page with volumes shows them with the viewer that it carries', async () => {
+  test('A page with volumes shows them with its embedded viewer', async () => {
     await using place = await temporary();
     const { scan, mask } = phantom({ layout: usual, spacing: [4, 4, 4] });
     const view = await viewCase({ name: 'phantom', scan, mask }, options);

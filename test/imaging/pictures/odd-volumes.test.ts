@@ -54,7 +54,7 @@ test('An empty segmentation is said to be empty, and its scan is drawn', async (
   expect(drawn.planes.map(({ slices }) => slices.length)).toEqual([3, 3, 3]);
 });
 
-test('Of one slice, its plane alone is drawn', async () => {
+test('A single slice is drawn only in its own plane', async () => {
   const flat = volumeOf(
     Uint8Array.from({ length: 64 }, (_, at) => at),
     [8, 8, 1],
@@ -68,7 +68,7 @@ test('Of one slice, its plane alone is drawn', async () => {
   expect(sheetOf([drawnCase('flat', drawn)]).length).toBeGreaterThan(100);
 });
 
-test('Of several volumes in a file one is drawn, and a note says which', async () => {
+test('Only one of several volumes in a file is drawn, and a note says which', async () => {
   const data = new Int16Array(1024);
   data.fill(5, 512);
   const drawn = await viewCase(
@@ -88,7 +88,7 @@ test('Voxels that are not numbers are black, and do not decide what is white', a
   expect([...pixels.subarray(0, 8)]).toEqual([255, 255, 128, 0, 0, 0, 0, 0]);
 });
 
-test('Labels may be 16-bit numbers, and more than there are colours', async () => {
+test('Labels may be 16-bit numbers, and may outnumber the colours', async () => {
   const labels = cube(new Uint16Array(512), (i, j, k) => 60_000 + i + 8 * j + 64 * k);
   const drawn = await view(null, volumeOf(labels, size, { path: '/data/atlas.nii' }));
   expect(drawn.labels).toHaveLength(255);
@@ -125,7 +125,7 @@ test('A volume in colour is drawn in its colours', async () => {
   expect([...picture.pixels.subarray(0, 6)]).toEqual([200, 100, 0, 200, 100, 0]);
 });
 
-test('A segmentation on another grid is drawn where it lies, and counted on its own grid', async () => {
+test('A segmentation on another grid is drawn in place, and counted on its own grid', async () => {
   const { scan } = phantom({ layout: layouts[5] ?? [], spacing: [1, 1, 1] });
   const { mask } = phantom({ layout: layouts[40] ?? [], spacing: [2, 2, 2] });
   const drawn = await view(scan, mask);
@@ -143,7 +143,7 @@ test('A segmentation on another grid is drawn where it lies, and counted on its 
   expect(hits / marked.length).toBeGreaterThan(0.85);
 });
 
-test('A segmentation that lies elsewhere is drawn nowhere, and a note asks', async () => {
+test('A segmentation that lies elsewhere is not drawn, and a note asks about it', async () => {
   const scan = volumeOf(
     cube(new Uint8Array(512), (i) => i),
     size,
@@ -162,7 +162,7 @@ test('A segmentation that lies elsewhere is drawn nowhere, and a note asks', asy
   );
 });
 
-test('A volume of many values is no segmentation', async () => {
+test('A volume with many values is not a segmentation', async () => {
   const scan = volumeOf(
     cube(new Float32Array(512), (i) => i),
     size,
@@ -182,7 +182,7 @@ test('A volume of one value is drawn in grey', async () => {
   expect(drawn.planes[0].slices[0]?.pixels[0]).toBe(128);
 });
 
-test('The size of small volumes is that of their voxels, and long ones are reduced', async () => {
+test('Small volumes are drawn in the size of their voxels, and long ones are reduced', async () => {
   const drawn = await view(
     volumeOf(new Uint8Array(4 * 4 * 100), [4, 4, 100], {
       affine: straight([0.5, 0.5, 2]),

@@ -15,7 +15,7 @@ const grouped = (names: readonly (string | ReturnType<typeof named>)[], known?: 
     known,
   ).map(({ masks, prefix }) => [prefix, masks.map(({ name }) => name)]);
 
-test('Masks of one folder, grid and patient are organs together', () => {
+test('Masks with the same folder, grid and patient are organs of one case', () => {
   expect(grouped(['liver', 'kidney_left', 'rib_left_12'])).toEqual([
     ['', ['liver', 'kidney_left', 'rib_left_12']],
   ]);
@@ -40,7 +40,7 @@ test('Masks of one folder, grid and patient are organs together', () => {
   expect(grouped(['zone_one', 'zone_two'])).toEqual([]);
 });
 
-test('A mask that names no organ belongs to them where nearly all others do', () => {
+test('A mask that names no organ is included if nearly all others name one', () => {
   expect(grouped(['liver', 'spleen', 'other'])).toEqual([['', ['liver', 'spleen', 'other']]]);
   expect(grouped(['liver', 'spleen', 'one', 'two'])).toEqual([['', ['liver', 'spleen']]]);
   expect(grouped(['liver', 'spleen', 'segmentation'])).toEqual([['', ['liver', 'spleen']]]);

@@ -57,7 +57,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
 
   const usual = viewOf(coarser(sampling));
 
-  test('A phantom with $title voxels has its marker at the right front upper side, as seen from the feet and the front', async () => {
+  test('A phantom with $title voxels has its marker at the upper right front, as seen from the feet and the front', async () => {
     const view = await viewOf(sampling);
     const [axial, coronal, sagittal] = view.planes.map((plane) => middleOf(pictureOf(view, plane), isWhite));
     // 14 of 80 mm to the right, 16 of 96 mm to the front, 8 of 64 mm upwards.
@@ -103,7 +103,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
   );
 });
 
-test('Letters on the sheet stand on the sides that they name', async () => {
+test('Letters on the sheet are on the sides that they name', async () => {
   const { scan } = phantom({ layout: layouts[0] ?? [], spacing: [2, 2, 2] });
   const view = await viewCase({ name: 'p', scan, mask: null }, { slices: 1, maxPixels: 128 });
   const plane = view.planes[0];

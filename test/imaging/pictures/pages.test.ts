@@ -119,7 +119,7 @@ describe('a case', () => {
     expect(last.notes[0]).toBe('m.nii holds 2 volumes: number 2 is shown');
   });
 
-  test('A case has the labels of the frame that is shown, on another grid as well, and the slice of a single voxel', async () => {
+  test('A case has the labels of the frame that is shown, even on another grid, and the slice of a single voxel', async () => {
     const scan = volumeOf(
       bytes((at) => at),
       size,
@@ -172,7 +172,7 @@ describe('a case', () => {
     ).rejects.toThrow('m.nii has axes without a direction.');
   });
 
-  test('A case in colours leaves out how much of each can be seen through', async () => {
+  test('A case in colour ignores transparency', async () => {
     const rgba = Uint8Array.from({ length: 24 * 4 }, (_, at) => [9, 8, 7, 255][at % 4] ?? 0);
     const view = await viewCase(
       { name: 'a', scan: volumeOf(rgba, size, { components: 4 }), mask: null },
@@ -215,7 +215,7 @@ describe('a page', () => {
       options,
     );
 
-  test('A page has each case with its layers, its pictures once, and what is said of it', async () => {
+  test('A page has each case with its layers and remarks, and its pictures once', async () => {
     const view = await viewOf(bytes((at) => (at === 0 ? 1 : 0)));
     const plain = await viewOf(null, { isInverted: true });
     const page = await textOf([
@@ -275,7 +275,7 @@ describe('a page', () => {
     );
   });
 
-  test('A page with volumes carries them as they are packed, and others converted', async () => {
+  test('A page embeds packed volumes unchanged, and converts others', async () => {
     await using directory = await temporary();
     const file = path.join(directory.path, 'a.nii.GZ');
     // More than is read at once.

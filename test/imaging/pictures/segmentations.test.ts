@@ -54,7 +54,7 @@ describe('Labels of a header with a slope', () => {
   test.each<[string, Type, number, number]>([
     ['0.996 and 1.992', 'uint8', 0.007843137718737125, 0],
     ['1.000015', 'int16', 3.051804378628731e-5, 1.0000152587890625],
-  ])('Labels of a header with a slope are labels: %s', async (_, type, slope, intercept) => {
+  ])('Values with a slope are recognised as labels: %s', async (_, type, slope, intercept) => {
     const stored = (value: number) => Math.round((value - intercept) / slope);
     const mask = nifti((...at) => stored(box(1, 3)(...at) + box(4, 7, 2)(...at)), type, { slope, intercept });
     const folder = await folderOf({ 'c1.nii': nifti(noise, 'int16'), 'c1_seg.nii': mask });
@@ -72,7 +72,7 @@ describe('Labels of a header with a slope', () => {
     ['a map of small values', (x) => x / 200],
     ['a map around 1', (x) => 1 + (x - 4) / 100],
     ['probabilities', (x, y) => (x * y) / 49],
-  ])('Labels of a header with a slope are not %s', async (_, value) => {
+  ])('Values with a slope are not mistaken for labels: %s', async (_, value) => {
     const folder = await folderOf({ 'c1.nii': nifti(noise, 'int16'), 'c1_map.nii': nifti(value, 'float32') });
     const { shown } = await only([folder]);
     expect(maskOf(shown)).toBeNull();
@@ -153,7 +153,7 @@ describe('A .seg.nrrd', () => {
     ]);
   });
 
-  test('A .seg.nrrd of one layer has the names of its values, also where they are not in order', async () => {
+  test('A .seg.nrrd of one layer has the names of its values, even if they are out of order', async () => {
     const bytes = layered(
       [(...at) => box(1, 3, 7)(...at) + box(4, 6, 3)(...at)],
       true,
@@ -167,7 +167,7 @@ describe('A .seg.nrrd', () => {
   });
 });
 
-test('Volumes of segments that overlap are counted whole, with a note', async () => {
+test('Overlapping segments are counted in full, with a note', async () => {
   const segmentOf = (number: number) => [element(0x0062000a, 'SQ', [[element(0x0062000b, 'US', [number])]])];
   const bits = (count: number) => Array.from({ length: 16 }, (_, at) => Number(at < count));
   const frames = [
@@ -232,7 +232,7 @@ describe('One file for each organ of a patient', () => {
     expect((await readVolume(maskOf(shown) ?? '')).data.filter((value) => value === 3)).toHaveLength(8);
   });
 
-  test('One file for each organ of a patient has with it what names no organ, unless that lies on another grid', async () => {
+  test('One file for each organ of a patient includes a mask that names no organ, unless it lies on another grid', async () => {
     const [here, there] = [nifti(box(0, 2)), nifti(box(0, 2), 'uint8', { sform: sform.with(3, 5) })];
     const folder = await folderOf({ ...files(''), 'x1.nii': here, 'x2.nii': there });
     const { cases } = await findCasesToShow([folder]);
@@ -243,7 +243,7 @@ describe('One file for each organ of a patient', () => {
     ]);
   });
 
-  test('One file for each organ of a patient is a case for each patient whose name is in front', async () => {
+  test('One file for each organ forms a case for each patient whose name is the prefix', async () => {
     const folder = await folderOf({ ...files('', 'p1_'), ...files('', 'p2_') });
     const { cases } = await findCasesToShow([folder]);
     const views = await Promise.all(cases.map(look));
@@ -258,7 +258,7 @@ describe('One file for each organ of a patient', () => {
     ['two masks of one organ', ['liver_gt', 'liver_pred']],
     ['members of an ensemble', ['liver_fold_0', 'liver_fold_1']],
     ['the same organ of patients', ['p1_liver', 'p2_liver']],
-  ])('One file for each organ of a patient is not taken of %s', async (_, names) => {
+  ])('Files are not grouped as the organs of a patient: %s', async (_, names) => {
     const folder = await folderOf(
       Object.fromEntries(names.map((name, at) => [`${name}.nii`, nifti(box(at, at + 3))])),
     );
@@ -273,7 +273,7 @@ describe('One file for each organ of a patient', () => {
   });
 });
 
-test('The volume of a label is that of its voxels, also where these are sheared', async () => {
+test('The volume of a label is that of its voxels, even if these are sheared', async () => {
   const affine = [
     [1, 0.5, 0, 0],
     [0, 1, 0.5, 0],

@@ -78,7 +78,7 @@ const columnsOfFirst = (drawing: string): number =>
     .indexOf(null);
 
 test.each(['true colour', '256 colours'] as const)(
-  'Half blocks in %s have the marker at the right front side, however the volume is stored',
+  'Half blocks in %s have the marker at the right front, however the volume is stored',
   async (look) => {
     for (const layout of [layouts[0], layouts[7], layouts[21], layouts[46]]) {
       const view = await head(layout);
@@ -102,7 +102,7 @@ test('The sides of the patient are written around each picture', async () => {
   expect(rows.filter((row) => /A ▀+ P$/.test(row))).toHaveLength(1);
 });
 
-test('Characters show borders of labels by their digits, and no control sequence', async () => {
+test('In characters, the borders of labels are drawn with their digits, without control sequences', async () => {
   const drawing = drawForTerminal(await usual, { ...canvas, look: 'characters' });
   expect(drawing).toMatch(/^[\x20-\x7e\n]+$/);
   expect(drawing).toMatch(/1+.*2+.*1/);
@@ -110,7 +110,7 @@ test('Characters show borders of labels by their digits, and no control sequence
   expect(drawing).toMatch(/2@+2/);
 });
 
-test.each([200, 120, 100, 72, 50, 36, 24, 10])('Fits a terminal of %i columns', async (columns) => {
+test.each([200, 120, 100, 72, 50, 36, 24, 10])('A drawing fits a terminal of %i columns', async (columns) => {
   for (const look of ['true colour', '256 colours', 'characters'] as const) {
     const screen = new Screen(columns);
     const drawing = drawForTerminal(await usual, { ...canvas, look, columns });

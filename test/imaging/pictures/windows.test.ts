@@ -28,13 +28,13 @@ const body: Value = (x, y, z) => {
 const softTissue = { low: -160, high: 240 };
 const guess = 'scan.nii is drawn as CT, which is a guess: it says nothing of itself, and has air near -1000';
 
-describe('A volume that says nothing of itself', () => {
+describe('A volume without metadata', () => {
   test.each<[string, Value]>([
     ['of whole HU', body],
     ['of fractions of HU', (...at) => body(...at) + 0.25],
     ['with a circle outside of which all is -3024', (x, y, z) => (x < 3 ? -3024 : body(x, y, z))],
     ['with air at -1024', (...at) => (body(...at) < -900 ? -1024 : body(...at))],
-  ])('A volume that says nothing of itself is guessed to be CT by its air: %s', async (_, value) => {
+  ])('A volume without metadata is recognised as CT by its air: %s', async (_, value) => {
     const drawn = await windowOf(value);
     expect(drawn.window).toEqual({ ...softTissue, unit: null });
     expect(drawn.notes).toContain(guess);
@@ -50,7 +50,7 @@ describe('A volume that says nothing of itself', () => {
       (x, y, z) => ((x + y + z) % 64 === 30 && x > 12 ? -1000 : noise(x, y, z)),
     ],
     ['PET', (x, y, z) => (x * y * z) % 500],
-  ])('A volume that says nothing of itself is not taken for CT: %s', async (_, value) => {
+  ])('A volume without metadata is not mistaken for CT: %s', async (_, value) => {
     const drawn = await windowOf(value);
     expect(drawn.window).not.toMatchObject(softTissue);
     expect(drawn.notes).not.toContain(guess);
@@ -62,7 +62,7 @@ test('A few very bright voxels do not decide what is white', async () => {
   expect(drawn.window?.high).toBeLessThan(260);
 });
 
-test('Units are given where the file names them', async () => {
+test('Units are shown if the file names them', async () => {
   const ct = await windowOf(body, { modality: 'CT', unit: 'HU' });
   expect(ct.window).toEqual({ ...softTissue, unit: 'HU' });
   expect(ct.notes).toEqual([]);
@@ -70,7 +70,7 @@ test('Units are given where the file names them', async () => {
   expect((await windowOf(body, { modality: 'MR' })).window).not.toMatchObject(softTissue);
 });
 
-test('The unit that the app names is that of a file which says nothing of itself', async () => {
+test('The unit that the app names applies to a file without metadata', async () => {
   const inHead: Value = (x, y, z) => 40 + noise(x, y, z);
   const of = (unit: string, more: Partial<VolumeFile> = {}) =>
     view(volumeOf(floats(inHead), size, { path: '/data/scan.nii', ...more }), unit);
@@ -83,7 +83,7 @@ test('The unit that the app names is that of a file which says nothing of itself
     expect((await of('ms', more)).window?.unit).toBeNull();
 });
 
-test('A volume of which the lowest value is white is the picture of the turned values', async () => {
+test('A volume whose lowest value is white is drawn with inverted values', async () => {
   const ramp: Value = (x, y) => 500 + 40 * x + y;
   const inverted = await windowOf(ramp, { isInverted: true });
   const turned = await windowOf((...at) => 4000 - ramp(...at));
@@ -118,7 +118,7 @@ test('Reading a volume ends when it is interrupted', async () => {
   await expect(reading).rejects.toThrow('stopped');
 });
 
-test('A packed file whose slices follow each other without a pause lets signals be handled', async () => {
+test('Reading a packed file without pauses between slices still lets signals be handled', async () => {
   const stop = new AbortController();
   const scan = volumeOf(new Uint8Array(64), [8, 8, 1]);
   const endless: VolumeFile = {

@@ -25,7 +25,7 @@ const server = sharedServer({
 });
 const api = (name: string, app?: string) => tokens.api(server, name, app);
 
-test('A token with apps sees and runs only these', async () => {
+test('A token restricted to certain apps sees and runs only these', async () => {
   const ana = api('ana');
   expect(await ana.json('/repo_apps_list')).toEqual({ apps: ['probe'] });
   expect(await api('bob').json('/repo_apps_list')).toEqual({ apps: ['probe', 'shell'] });
@@ -58,7 +58,7 @@ test('An app that a token does not have is as unknown on every route as one that
   }
 });
 
-test('An app that is taken away during an upload gets no job, and those that run go on', async () => {
+test('An app that is withdrawn during an upload gets no job, and its running jobs continue', async () => {
   const token = tokens.create('cem', { apps: ['probe'] });
   const cem = api('cem');
   const gate = server.gate();

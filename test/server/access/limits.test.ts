@@ -42,7 +42,7 @@ describe('a limit of active jobs', () => {
     await Promise.all(jobs.map(({ job_id }) => api(name).kill(job_id)));
   };
 
-  test('A limit of active jobs makes only the next jobs of its owner wait, in their order', async () => {
+  test('A limit of active jobs delays only the next jobs of its owner, in order', async () => {
     const ana = api('ana');
     const held = waiting();
     const first = await ana.running('infer', held);
@@ -65,7 +65,7 @@ describe('a limit of active jobs', () => {
     await killAll('ana');
   });
 
-  test('Jobs that wait for a limit of active jobs take no places of others', async () => {
+  test('Jobs that wait because of a limit of active jobs do not take the places of others', async () => {
     const flags = ['--tokens', tokens.file, '--max-jobs', '3', '--cpu-slots', '3'];
     await using small = await TestServer.start({ token: 'of-the-environment', flags });
     const ana = tokens.api(small, 'ana');
@@ -81,7 +81,7 @@ describe('a limit of active jobs', () => {
     await ana.accepted('infer', held);
   });
 
-  test('A limit of active jobs is read again when it changes, and without one every request is refused', async () => {
+  test('A limit of active jobs is reloaded when it changes, and a limit of zero refuses every request', async () => {
     const held = waiting();
     const one = await api('bob').running('infer', held);
     const { job_id: two } = await api('bob').accepted('infer', held);
@@ -146,7 +146,7 @@ test('A limit of uploads is named in refusals, and by GET /limits', async () => 
   expect(await server.api.json('/limits')).toMatchObject({ max_jobs: null, max_upload_size: 6 * 2 ** 30 });
 });
 
-test('A limit of what is kept counts what jobs have left, and is free again when they are removed', async () => {
+test('A storage limit counts what jobs have left, and is freed when they are removed', async () => {
   const dan = api('dan');
   const small = { inputs: file('ct.nii', 'x'.repeat(1000)), ...onCpu };
   const { id } = await dan.run('infer', { ...small, ...steps('shell=head -c 60000 /dev/zero > big') });
@@ -170,7 +170,7 @@ test('A limit of what is kept counts what jobs have left, and is free again when
   expect((await dan.refused('infer', large))[0]).toBe(507);
 });
 
-describe('a limit of what is kept', () => {
+describe('a storage limit', () => {
   const fay = api('fay');
   const zeros = (size: number, statedSize = size) =>
     zip([{ name: 'zeros', content: Buffer.alloc(size), deflated: true, statedSize }]);
@@ -202,7 +202,7 @@ describe('a limit of what is kept', () => {
     expect(server.jobDirectories()).toEqual(before);
   });
 
-  test('A limit of what is kept counts what archives extract to while their jobs are active', async () => {
+  test('A storage limit counts the extracted size of archives while their jobs are active', async () => {
     const form = { ...waiting(), ...volume(zeros(4 * mebibyte)) };
     const answers = await Promise.all(Array.from({ length: 5 }, () => fay.submit('infer', form)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 507, 507, 507]);
@@ -219,7 +219,7 @@ describe('a limit of what is kept', () => {
     await fay.fetch(`/jobs/${id}`, { method: 'DELETE' });
   });
 
-  test('A limit of what is kept counts what an upload has, where that was not stated', async () => {
+  test('A storage limit counts the size of an upload whose length was not stated', async () => {
     const before = server.jobDirectories();
     const send = async (size: number) => {
       await using connection = await RawConnection.open(server.url);
@@ -239,7 +239,7 @@ describe('a limit of what is kept', () => {
   });
 });
 
-test('A limit of GPUs at once keeps a job waiting, and refuses one that could never run', async () => {
+test('A limit of simultaneous GPUs keeps a job waiting, and refuses one that could never run', async () => {
   const eva = api('eva');
   const form = { ...least.infer, ...steps(`wait=${server.gate().path}`) };
   expect(await eva.refused('infer', { ...form, gpu: '0,1' })).toEqual([
@@ -261,7 +261,7 @@ test('A limit of GPUs at once keeps a job waiting, and refuses one that could ne
   for (const { job_id } of [first, second]) await eva.kill(job_id);
 });
 
-test('Each person has the limits of the server, for what the file of tokens does not say', async () => {
+test('The limits of the server apply to everyone unless the token file sets others', async () => {
   await using file = new TestTokens();
   for (const name of ['gus', 'hal']) file.create(name);
   file.edit((before) => withLimits(before, 'hal', { max_jobs: 5 }));

@@ -167,14 +167,14 @@ afterAll(async () => {
   await ana.kill(active).catch(() => {});
 });
 
-test('The table of the test names every route, and no other', () => {
+test('The table in this test lists exactly the routes of the service', () => {
   expect(Object.keys(expected).sort()).toEqual([...routeNames].sort());
   for (const name of routeNames)
     expect([name, 'user' in expected[name]]).toEqual([name, others.includes(name)]);
 });
 
 describe.each(strangers)('%s', (_, token, sentence) => {
-  test.for(routeNames)('%s gets 401 from %s, whatever it is about', async (name) => {
+  test.for(routeNames)('%s gets 401 from %s, whatever it refers to', async (name) => {
     const ids = isOfJob(name) ? [done, active, gone, nobody] : [upload, noUpload];
     for (const id of ids) {
       const { status, headers, body } = await ask(name, token(), id);
@@ -186,7 +186,7 @@ describe.each(strangers)('%s', (_, token, sentence) => {
 });
 
 describe('a route that is about no job', () => {
-  test.for(others)('%s answers users and admins by the table', async (name) => {
+  test.for(others)('%s answers users and admins as the table says', async (name) => {
     const row = expected[name] as { user: number; admin: number };
     for (const user of ['ana', 'bob'])
       expect([user, (await ask(name, tokens.of(user))).status]).toEqual([user, row.user]);
@@ -196,17 +196,22 @@ describe('a route that is about no job', () => {
 });
 
 describe('a route about an upload', () => {
-  test.for(ofUploads)('%s answers its owner, and tells all others what it tells of none', async (name) => {
-    await ask('beginUpload', tokens.of('ana'));
-    for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
-      // One of their own, as other tests begin it.
-      await ask('removeUpload', token, upload);
-      const unknown = await ask(name, token, noUpload);
-      expect(unknown.status).toBe(404);
-      expect(await ask(name, token, upload)).toEqual(unknown);
-    }
-    expect((await ask(name, tokens.of('ana'), upload)).status).toBe((expected[name] as { own: number }).own);
-  });
+  test.for(ofUploads)(
+    '%s answers its owner, and treats the upload as unknown for everyone else',
+    async (name) => {
+      await ask('beginUpload', tokens.of('ana'));
+      for (const token of [tokens.of('bob'), ...admins.map(([, of]) => of())]) {
+        // One of their own, as other tests begin it.
+        await ask('removeUpload', token, upload);
+        const unknown = await ask(name, token, noUpload);
+        expect(unknown.status).toBe(404);
+        expect(await ask(name, token, upload)).toEqual(unknown);
+      }
+      expect((await ask(name, tokens.of('ana'), upload)).status).toBe(
+        (expected[name] as { own: number }).own,
+      );
+    },
+  );
 });
 
 describe('a route about a job', () => {
@@ -253,7 +258,7 @@ describe('a route about a job', () => {
     '?all=1',
   ];
 
-  test.for(ofJobs)('%s tells another user of it what it tells of a job that nobody has', async (name) => {
+  test.for(ofJobs)('%s answers another user as if the job did not exist', async (name) => {
     for (const variant of variants) {
       const unknown = await ask(name, tokens.of('bob'), nobody, variant);
       expect([unknown.status, unknown.body]).toEqual([404, '{"detail":"Unknown job_id"}']);
@@ -263,7 +268,7 @@ describe('a route about a job', () => {
     }
   });
 
-  test('A route about a job tells another user the same while its log is open, and it is downloaded', async () => {
+  test('A route about a job does not reveal it to another user while its log is open or it is downloaded', async () => {
     await using _log = await ana.follow(active);
     expect((await ask('logs', tokens.of('bob'), active)).status).toBe(404);
     const headers = { Authorization: `Bearer ${tokens.of('bob')}`, Range: 'bytes=0-0', 'If-None-Match': '*' };
@@ -275,7 +280,7 @@ describe('a route about a job', () => {
     }
   });
 
-  test('A route about a job does nothing for another user', async () => {
+  test('A route about a job has no effect for another user', async () => {
     for (const id of [done, active]) {
       await ask('kill', tokens.of('bob'), id);
       await ask('remove', tokens.of('bob'), id);
@@ -303,7 +308,7 @@ describe('a route about a job', () => {
   });
 });
 
-test('Another user’s list and limits do not change with what others do', async () => {
+test("Another user's list and limits are unaffected by what others do", async () => {
   const before = [await ask('jobs', tokens.of('bob')), await ask('limits', tokens.of('bob'))];
   const id = await newRunning();
   const after = [await ask('jobs', tokens.of('bob')), await ask('limits', tokens.of('bob'))];
@@ -314,7 +319,7 @@ test('Another user’s list and limits do not change with what others do', async
   ).toBe(true);
 });
 
-test("Nothing that another user is told names an owner or one of the owner's jobs", () => {
+test("No answer to another user contains an owner's name or job id", () => {
   expect(toldBob.length).toBeGreaterThan(500);
   const text = JSON.stringify(toldBob);
   for (const id of own) expect(text).not.toContain(id);

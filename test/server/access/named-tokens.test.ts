@@ -45,7 +45,7 @@ describe('named tokens', () => {
       expect(await detail(server, token)).toBe('Invalid token');
   });
 
-  test('Named tokens that were made, rotated or revoked count from the next request on', async () => {
+  test('Named tokens that were created, rotated or revoked take effect with the next request', async () => {
     const made = tokens.create('late');
     expect(await status(server, made)).toBe(200);
     const next = tokens.rotate('late');
@@ -55,7 +55,7 @@ describe('named tokens', () => {
     expect(await detail(server, next)).toBe('Invalid token');
   });
 
-  test('Named tokens stop counting when their time is over, and their holders are told so', async () => {
+  test('Named tokens stop working when they expire, and their holders are told so', async () => {
     const expires = new Date(Date.now() + 2500).toISOString();
     const token = tokens.create('guest', { expires });
     await until('it lets in', async () => (await status(server, token)) === 200);
@@ -66,7 +66,7 @@ describe('named tokens', () => {
     );
   });
 
-  test('Named tokens are refused from the time at which somebody notes in the file that they are revoked', async () => {
+  test('Named tokens are refused as soon as somebody edits the file to revoke them', async () => {
     const token = tokens.create('noted');
     await until('it lets in', async () => (await status(server, token)) === 200);
     const document = JSON.parse(readFileSync(tokens.file, 'utf8'));
@@ -77,7 +77,7 @@ describe('named tokens', () => {
     await until('it is refused', async () => (await status(server, token)) === 401);
   });
 
-  test('Named tokens stay what they were while their file is broken, writable by others or gone, which serve says', async () => {
+  test('Named tokens stay in effect while their file is broken, writable by others or missing, and serve reports it', async () => {
     const good = readFileSync(tokens.file);
     const damages: readonly (readonly [() => void, RegExp, () => void])[] = [
       [() => writeFileSync(tokens.file, '{"tok'), /it is not JSON/, () => writeFileSync(tokens.file, good)],
@@ -113,7 +113,7 @@ describe('named tokens', () => {
     }
   });
 
-  test('Named tokens are read again after a read for which there were no descriptors, which is reported once', async () => {
+  test('Named tokens are reloaded after a read that failed for lack of descriptors, which is reported once', async () => {
     await using file = new TestTokens();
     const token = file.create('ana');
     const told: string[] = [];
@@ -140,7 +140,7 @@ describe('named tokens', () => {
   });
 });
 
-describe('what is under way', () => {
+describe('operations in progress', () => {
   const tokens = new TestTokens();
   afterAll(() => tokens[Symbol.asyncDispose]());
   for (const name of ['keeps', 'root']) tokens.create(name, { role: name === 'root' ? 'admin' : 'user' });
@@ -226,7 +226,7 @@ describe('what is under way', () => {
     expect(jobs.filter(({ owner }) => owner === 'late')).toEqual([]);
   });
 
-  test('What only an admin may do ends when its token is no longer that of an admin', async () => {
+  test("Admin rights end when the token's role changes", async () => {
     const token = tokens.create('chief', { role: 'admin' });
     await until('it lets in', async () => (await status(server, token)) === 200);
     const gate = server.gate();
@@ -246,7 +246,7 @@ describe('what is under way', () => {
 });
 
 describe('serve --tokens', () => {
-  test('serve --tokens asks for a token if the environment has none, and does not warn', async () => {
+  test('serve --tokens requires clients to send a token even if the environment has none, and does not warn', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     await using server = await TestServer.start({ flags: ['--tokens', tokens.file] });
@@ -255,7 +255,7 @@ describe('serve --tokens', () => {
     expect(server.stderr).not.toContain('WARNING');
   });
 
-  test('serve --tokens is enough for --auth required, and --check looks at the file', async () => {
+  test('serve --tokens satisfies --auth required, and --check validates the file', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     tokens.create('bob');
@@ -271,7 +271,7 @@ describe('serve --tokens', () => {
     expect([code, stdout]).toEqual([2, expect.stringMatching(/^PROBLEM +token: .*chmod go-w/m)]);
   });
 
-  test('serve --tokens says in --check which apps of a token the server lacks', async () => {
+  test('serve --tokens --check reports apps of a token that the server lacks', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana', { apps: ['shell', 'prob'] });
     tokens.create('bob', { apps: ['probe'] });
@@ -332,7 +332,7 @@ describe('serve --tokens', () => {
     expect(await failedStart(tokens)).toMatch(said);
   });
 
-  test('The file of serve --tokens may lie in a directory that everybody can write to and only owners can remove files from', async () => {
+  test('serve --tokens accepts a file in a world-writable directory with the sticky bit', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     chmodSync(tokens.directory, 0o1777);

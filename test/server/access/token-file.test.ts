@@ -37,7 +37,7 @@ test.each(['ana maria', '../ana', '', '-ana', '.ana', 'ana\n', 'an\u00e4', 'ana:
   },
 );
 
-test.skipIf(lacks('root'))('A file of tokens belongs to root or to the user of the server', async () => {
+test.skipIf(lacks('root'))('A token file must belong to root or to the user of the server', async () => {
   await using directory = await temporary();
   await plant(directory.path, { 'tokens.json': JSON.stringify(noTokens) });
   const file = path.join(directory.path, 'tokens.json');
@@ -57,7 +57,7 @@ test.skipIf(lacks('root'))('A file of tokens belongs to root or to the user of t
   );
 });
 
-test('A file of tokens that cannot be read whole at once is refused, and none stays open', async () => {
+test('A token file that cannot be read in one piece is refused, and no descriptor stays open', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'tokens.json');
   const [first, second] = [withNamed('ana'), withNamed('bob')].map(({ tokens }) => tokens[0]);
@@ -102,11 +102,11 @@ test.each<[string, object, string]>([
     { tokens: [withNamed('ana').tokens[0], withNamed('ANA').tokens[0]] },
     "there are two tokens named 'ana'",
   ],
-])('A file of tokens with %s is refused', async (_, change, sentence) => {
+])('A token file with %s is refused', async (_, change, sentence) => {
   await expect(read({ ...noTokens, ...change })).rejects.toThrow(sentence);
 });
 
-test('Two revoked tokens without hashes are no fault, and limits may be empty or null', async () => {
+test('A token file may contain two revoked tokens without hashes, and limits that are empty or null', async () => {
   const revoked = { ...withNamed('ana').tokens[0], hash: null, revoked_at: time };
   const document = {
     ...noTokens,

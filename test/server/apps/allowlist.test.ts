@@ -53,7 +53,7 @@ describe('serve --apps', () => {
     expect(await idsOf(...sources)).toEqual(['owner/name@v1.0:app', 'pinned']);
   });
 
-  test('serve --apps takes ~ for the home directory, as a shell does, and a path with an @ that is there', async () => {
+  test('serve --apps takes ~ for the home directory, as a shell does, and an existing path with an @', async () => {
     const home = path.join(root, 'home');
     for (const name of ['apps/mine', 'tiny@1.2'])
       cpSync(apps.shell, path.join(home, name), { recursive: true });

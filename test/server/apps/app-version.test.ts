@@ -153,7 +153,7 @@ test('An app that is too large has no version, and still runs', async () => {
   expect((await server.api.run('infer', least.infer)).view).toMatchObject({ status: 'done', version: null });
 });
 
-test('An app that changes while it is read gets its version at the next look', async () => {
+test('An app that changes while it is read gets its version at the next attempt', async () => {
   const directory = copy();
   const weights = path.join(directory, 'CV_0.pt');
   truncateSync(weights, 8 * 1024 ** 2);

@@ -5,7 +5,7 @@ import { viewAppDirectory } from '../../../src/server/apps/index.js';
 import { isWeights } from '../../../src/server/weights.js';
 import { temporary } from '../../support/temporary.js';
 
-test('An app has its own checkpoints, and none of its packages or of its Python environment', async () => {
+test('An app has its own checkpoints, but none from its packages or its Python environment', async () => {
   await using root = await temporary();
   const directory = path.join(root.path, 'node_modules/app');
   const packages = path.join(directory, 'node_modules/other');
@@ -30,7 +30,7 @@ test('An app has its own checkpoints, and none of its packages or of its Python 
   expect(viewAppDirectory('app', directory)).toMatchObject({ checkpoints_name_available: ['CV_0.pt'] });
 });
 
-test('Weights are known by the ending of their name', () => {
+test('Weights are recognized by their file extension', () => {
   const endings = ['pt', 'pth', 'ckpt', 'onnx', 'safetensors', 'bin', 'h5', 'PT'];
   expect(endings.filter((ending) => !isWeights(`a.${ending}`))).toEqual([]);
   expect(['a.txt', 'pt', 'a.ptx', 'a.pt.txt'].filter(isWeights)).toEqual([]);

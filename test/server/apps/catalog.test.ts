@@ -93,7 +93,7 @@ test("The command line starts with the app's own command, or with the engine, an
   ]).toEqual([expect.stringContaining('--patch-size, --max-voxels or --batch-size'), null, null]);
 });
 
-test("An app's own program stays loaded for that app alone, and the engine for all of its apps with the same network access", () => {
+test("An app's own program stays loaded only for that app, and the engine for all of its apps with the same network access", () => {
   expect(['own', 'once', 'first', '/srv/apps/second', 'gone'].map((id) => catalog.residentName(id))).toEqual([
     'own',
     null,

@@ -120,7 +120,7 @@ const everything: Record<string, FormValues> = {
   },
 };
 
-describe("an app's command line, every field given", () => {
+describe('the command line of an app with every field given', () => {
   const words = (text: string) => text.split(' ');
   const expected: Record<string, string[]> = {
     infer: [
@@ -154,7 +154,7 @@ describe("an app's command line, every field given", () => {
   };
 
   test.for(operationNames)(
-    'With every field given, the command line of %s is as docs/reference.md says',
+    'With every field given, the command line of %s matches docs/reference.md',
     async (operation) => {
       expect(await argvOf(operation, everything[operation] ?? {})).toEqual(expected[operation]);
     },
@@ -173,7 +173,7 @@ describe("an app's command line, every field given", () => {
   );
 });
 
-describe("an app's command line, the least given", () => {
+describe('the command line of an app with only the required fields', () => {
   const expected: Record<string, string> = {
     infer:
       'infer APP --tta 0 --mc 0 --prediction_file Prediction.yml --ensemble 0 ' +
@@ -222,7 +222,7 @@ describe("an app's command line, the least given", () => {
     expect(argv).not.toContain('--gpu');
   });
 
-  test("An app's command line has --cpu as it was granted, for a form that carries more than the server has", async () => {
+  test("An app's command line has the granted --cpu if the form asks for more than the server has", async () => {
     const argv = await argvOf('infer', { ...least.infer, cpu: '99' });
     expect(argv.join(' ')).toContain(' --output Output --cpu 3 --inputs ');
   });

@@ -111,9 +111,12 @@ test.each([
   ['torch', 'echo false', false],
   ['torch', 'exit 1', false],
   ['torchvision', 'echo true', false],
-])('With %j required, a Python that does %j has no CUDA: %j', async (required, script, isWithout) => {
-  const { directory, python, asked } = await withPython(script, { 'requirements.txt': required });
-  expect(await pythonWithoutCuda(directory, [python], searched)).toBe(isWithout ? python : null);
-  expect(asked() !== null).toBe(required === 'torch');
-  expect(await pythonWithoutCuda(directory, ['sh', python], searched)).toBeNull();
-});
+])(
+  'With %j required, the check of a Python that runs %j reports missing CUDA: %j',
+  async (required, script, isWithout) => {
+    const { directory, python, asked } = await withPython(script, { 'requirements.txt': required });
+    expect(await pythonWithoutCuda(directory, [python], searched)).toBe(isWithout ? python : null);
+    expect(asked() !== null).toBe(required === 'torch');
+    expect(await pythonWithoutCuda(directory, ['sh', python], searched)).toBeNull();
+  },
+);

@@ -19,7 +19,7 @@ async function found(name: string, text: string): Promise<readonly string[]> {
 }
 
 describe('the command of a resident engine', () => {
-  test('The command of a resident engine is the worker of this package with the Python that KonfAI is installed for', async () => {
+  test("The command of a resident engine is this package's worker, run by the Python in which KonfAI is installed", async () => {
     expect(await found('konfai-apps', `#!PLACE/python3\n${body}`)).toEqual(['PLACE/python3', worker]);
     expect(await found('my-engine', `#!/usr/bin/env python3\n${body}`)).toEqual(['PLACE/python3', worker]);
     const throughShell = `#!/bin/sh\n'''exec' "PLACE/a path/python" "$0" "$@"\n' '''\n${body}`;
@@ -28,13 +28,13 @@ describe('the command of a resident engine', () => {
     expect(residentEngine([python, '-m', 'konfai_apps'], '', workers)).toEqual([python, worker]);
   });
 
-  test('The command of a resident engine is the engine itself where that is another one', async () => {
+  test('The command of a resident engine is the engine itself if it is not KonfAI', async () => {
     expect(await found('other', '#!/bin/sh\nexit 0\n')).toEqual(['other']);
     expect(residentEngine(['node', 'engine.mjs'], '', workers)).toEqual(['node', 'engine.mjs']);
     expect(residentEngine(['not-there'], '', workers)).toEqual(['not-there']);
   });
 
-  test('The command of a resident engine cannot be told for a program that only stands for KonfAI', async () => {
+  test('The command of a resident engine cannot be determined from a shim for KonfAI', async () => {
     const shim = found('konfai-apps', '#!/usr/bin/env bash\nexec pyenv exec konfai-apps "$@"\n');
     await expect(shim).rejects.toThrow(SetupError);
     await expect(shim).rejects.toThrow(/konfai-apps does not say which Python it is for.*--engine \/opt/);

@@ -49,7 +49,7 @@ describe('serve --audit-log', () => {
   });
   const ana = () => tokens.api(server, 'ana');
 
-  test('The audit log has the address also of a client that resets its connection after its request', async () => {
+  test('The audit log has the address even of a client that resets its connection after its request', async () => {
     const { port } = new URL(server.url);
     for (let count = 0; count < 20; count += 1) {
       const socket = connect(Number(port), '127.0.0.1');
@@ -65,7 +65,7 @@ describe('serve --audit-log', () => {
     expect(server.stderr).not.toContain(' from :');
   });
 
-  test('The audit log has a line for each submission, end, download, kill and removal: who, whence, what, how much', async () => {
+  test('The audit log has a line for each submission, end, download, kill and removal, with user, address, subject and size', async () => {
     const api = ana();
     const headers = { 'X-Forwarded-For': '203.0.113.9, 198.51.100.7', 'X-Proxy-Secret': 'of-the-proxy' };
     const form = { inputs: file('secret-name.nii', 'x'.repeat(5000)), ...onCpu };
@@ -93,7 +93,7 @@ describe('serve --audit-log', () => {
     expect(linesOf().filter(({ event, job_id }) => event === 'download' && job_id === second)).toEqual([]);
   });
 
-  test('The audit log has a line for each upload that came whole or was removed, which does not tell its name', async () => {
+  test('The audit log has a line for each upload that was completed or removed, without its name', async () => {
     const [tus, name] = [new Tus(ana()), sha256('uploaded')];
     await tus.begin('uploaded', 'up');
     await tus.patch(name, 2, 'loaded');
@@ -107,7 +107,7 @@ describe('serve --audit-log', () => {
     expect(readFileSync(log, 'utf8')).not.toContain(name);
   });
 
-  test('The audit log has the address that a proxy tells only with its secret, which no other user of the machine has', async () => {
+  test('The audit log has the address reported by a proxy only if it knows the secret, which no other user of the machine does', async () => {
     for (const [index, secret] of ['of-the-proxy', 'guessed', ''].entries()) {
       const headers = { 'X-Forwarded-For': `203.0.113.${50 + index}`, 'X-Proxy-Secret': secret };
       await ana().fetch(`/jobs/00000000000${index}`, { headers });
@@ -117,7 +117,7 @@ describe('serve --audit-log', () => {
     expect(from().slice(-3)).toEqual(['203.0.113.50', '127.0.0.1', '127.0.0.1']);
   });
 
-  test('The audit log says of a download how many bytes of the result were sent, and whether all were', async () => {
+  test('The audit log records for a download how many bytes of the result were sent, and whether it was complete', async () => {
     const api = ana();
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
@@ -152,7 +152,7 @@ describe('serve --audit-log', () => {
     expect(linesOf().at(-1)).toMatchObject({ event: 'download', bytes: byteLength, complete: true });
   });
 
-  test('The audit log has a line for each refusal, with whose token it was', async () => {
+  test('The audit log has a line for each refusal, with the name of the token', async () => {
     await fetch(`${server.url}/jobs`, { headers: { Authorization: 'Bearer nonsense-token' } });
     await find({
       event: 'refusal',
@@ -168,7 +168,7 @@ describe('serve --audit-log', () => {
     await find({ event: 'refusal', owner: 'ana', status: 422, route: 'infer' });
   });
 
-  test('The audit log has a line for each time that the server is drained, or takes jobs again', async () => {
+  test('The audit log has a line each time the server is drained or resumes accepting jobs', async () => {
     for (const [method, draining] of [
       ['POST', true],
       ['DELETE', false],
@@ -197,7 +197,7 @@ describe('serve --audit-log', () => {
     expect(await find({ event: 'token', change: 'created', token: 'cem' })).toMatchObject({ role: 'admin' });
   });
 
-  test('The audit log has a line for each change of limits, of a token and of a role: what is allowed now, and what was', async () => {
+  test('The audit log has a line for each change of the limits of a token or a role, with the new and the old values', async () => {
     tokens.create('dia', { expires: '2100-01-01T00:00:00.000Z' });
     tokens.edit((before) => withLimits(before, 'dia', { max_jobs: 2 }));
     await find({ event: 'token', token: 'dia' });
@@ -221,7 +221,7 @@ describe('serve --audit-log', () => {
     });
   });
 
-  test('The audit log never has a token, a name of a file, or what somebody has sent as a value', () => {
+  test('The audit log never contains a token, a file name or a submitted value', () => {
     const text = readFileSync(log, 'utf8');
     for (const secret of [
       'secret-name',
@@ -235,7 +235,7 @@ describe('serve --audit-log', () => {
     expect(statSync(log).mode & 0o777).toBe(0o600);
   });
 
-  test('The audit log is written anew after a SIGHUP, when an admin has moved it, and the old file is left', async () => {
+  test('The audit log is reopened after a SIGHUP once an admin has moved it, and the old file is left alone', async () => {
     renameSync(log, `${log}.1`);
     await ana().fetch('/jobs/eeeeeeeeeeee');
     await find({ event: 'refusal', error: 'unknownJob', route: 'job' }, `${log}.1`);
@@ -258,7 +258,7 @@ describe('serve --audit-log', () => {
 const disk = smallDisk(1);
 
 describe.skipIf(disk === null)('on a full disk', () => {
-  test('On a full disk the service goes on; this is reported once, and the lost lines are counted', () => {
+  test('On a full disk the service continues; this is reported once, and the lost lines are counted', () => {
     const said: string[] = [];
     const name = path.join(disk ?? '', 'audit.log');
     const audit = new AuditLog(name, (problem) => said.push(problem));
@@ -302,7 +302,7 @@ describe('the end of a log that is opened again', () => {
   });
 });
 
-test('A client that asks whether an upload is there is no refusal in the audit log, the journal and the metrics', async () => {
+test('A client that asks whether an upload exists is not counted as refused in the audit log, the journal and the metrics', async () => {
   const own = path.join(tokens.directory, 'asked.log');
   await using server = await TestServer.start({ flags: ['--audit-log', own, '--metrics'] });
   const [tus, name] = [new Tus(server.api), sha256('never sent')];
@@ -316,7 +316,7 @@ test('A client that asks whether an upload is there is no refusal in the audit l
   expect(server.stderr + readFileSync(own, 'utf8')).not.toContain(name);
 });
 
-test('A proxy on this machine without a secret is not believed, and the start says so', async () => {
+test('A proxy on this machine without a secret is not trusted, and startup reports that', async () => {
   const own = path.join(tokens.directory, 'without-secret.log');
   const flags = ['--audit-log', own, '--trusted-proxy', '127.0.0.1'];
   await using server = await TestServer.start({ flags });
@@ -327,7 +327,7 @@ test('A proxy on this machine without a secret is not believed, and the start sa
   await find({ event: 'refusal', from: '127.0.0.1' }, own);
 });
 
-describe('where a request comes from', () => {
+describe('the origin of a request', () => {
   const trusted = proxyList(['127.0.0.1', '10.0.0.0/8', '::1']);
 
   test.for([
@@ -342,16 +342,19 @@ describe('where a request comes from', () => {
     ['127.0.0.1', '::ffff:203.0.113.9', '203.0.113.9'],
     ['127.0.0.1', 'not an address', '127.0.0.1'],
     ['127.0.0.1', '203.0.113.9, <script>', '127.0.0.1'],
-  ] as const)('%s with "%s" is %s', ([remote, forwarded, expected]) => {
-    const request = { ip: '' };
-    const ctx = {
-      req: { socket: { remoteAddress: remote } },
-      get: (name: string) => (name === 'X-Proxy-Secret' ? 'right' : forwarded),
-      request,
-    };
-    fromClient(trusted, 'right')(ctx as unknown as Context, async () => {});
-    expect(request.ip).toBe(expected);
-  });
+  ] as const)(
+    'A request from %s with the header "%s" has the address %s',
+    ([remote, forwarded, expected]) => {
+      const request = { ip: '' };
+      const ctx = {
+        req: { socket: { remoteAddress: remote } },
+        get: (name: string) => (name === 'X-Proxy-Secret' ? 'right' : forwarded),
+        request,
+      };
+      fromClient(trusted, 'right')(ctx as unknown as Context, async () => {});
+      expect(request.ip).toBe(expected);
+    },
+  );
 
   test.for(['10.0.0.0/33', '10.0.0.0/', '::1/129', '10.0.0.0/8/8x', 'localhost', ''])(
     '%j is refused as the address of a proxy',

@@ -25,7 +25,7 @@ const linesOf = (name = file) =>
       return facts;
     });
 
-test('A log that is opened again leaves one descriptor open; where that fails, the old one is written on', () => {
+test('A reopened log leaves one descriptor open; if reopening fails, the old file is still used', () => {
   const told: string[] = [];
   const log = new AuditLog(file, (problem) => told.push(problem));
   renameSync(file, `${file}.1`);
@@ -47,7 +47,7 @@ test('A log that is opened again leaves one descriptor open; where that fails, t
   expect(openBelow(directory.path)).toEqual([]);
 });
 
-test('A check of the log makes none, follows a link to where it would be, and leaves nothing open', () => {
+test('Checking the log creates no file, follows a link to its target, and leaves nothing open', () => {
   const problem = (why: string) => {
     const message = expect.stringContaining(`The audit log '${file}' cannot be written: ${why}`);
     return expect.objectContaining({ message, cause: expect.any(Error) });

@@ -21,7 +21,7 @@ import { plant, temporary } from '../../support/temporary.js';
 
 const noteOf = (data: string) => path.join(data, 'serve.lock');
 
-test('A locked directory says who has it, and is free again when that is over', async () => {
+test('A locked data directory reports who holds the lock, and can be locked again once it is released', async () => {
   await using root = await temporary();
   const data = root.path;
   lookAtLock(data);
@@ -56,7 +56,7 @@ test.each([
   ['lacks the host', '{"pid":7,"since":"x"}'],
   ['lacks the time', '{"pid":7,"host":"x"}'],
   ['has half a process', '{"pid":7.5,"host":"x","since":"x"}'],
-])('A note that %s names nobody', async (_, text) => {
+])('A lock note that %s identifies nobody', async (_, text) => {
   await using root = await temporary();
   const release = lockDataDirectory(root.path);
   writeFileSync(noteOf(root.path), text);
@@ -64,7 +64,7 @@ test.each([
   release();
 });
 
-test('A note behind a link, or a FIFO in its place, names nobody', async () => {
+test('A lock note that is a link or a FIFO identifies nobody', async () => {
   await using root = await temporary();
   const data = path.join(root.path, 'data');
   mkdirSync(data);
@@ -83,7 +83,7 @@ test.each([
   ['says why', 'echo "flock: 3: No locks available" >&2; exit 71', '(flock: 3: No locks available)'],
   ['says nothing', 'exit 71', '(flock ended with 71)'],
   ['is killed', 'kill -KILL $$', '(flock ended with SIGKILL)'],
-])('A directory is refused where the lock fails and %s', async (_, script, why) => {
+])('A data directory is refused if locking fails and flock %s', async (_, script, why) => {
   await using root = await temporary();
   await plant(root.path, { 'bin/flock': `#!/bin/sh\n${script}\n`, 'data/': '' });
   chmodSync(path.join(root.path, 'bin/flock'), 0o755);

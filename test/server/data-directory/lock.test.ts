@@ -61,20 +61,23 @@ describe('the lock of a data directory', () => {
     ['a directory', (file: string) => mkdirSync(path.join(file, 'inside'), { recursive: true })],
     ['a link to nowhere', (file: string) => symlinkSync('/nowhere/at/all', file)],
     ['a link to a file of somebody else', (file: string) => symlinkSync('../precious', file)],
-  ] as const)('The lock of a data directory is not what serve.lock holds: %s', async ([, plant]) => {
-    await using directory = await temporary();
-    const data = path.join(directory.path, 'data');
-    const precious = path.join(directory.path, 'precious');
-    mkdirSync(data);
-    writeFileSync(precious, 'as it was');
-    plant(path.join(data, 'serve.lock'));
-    {
-      await using server = await TestServer.start({ dataDirectory: data });
-      expect(server.stderr).not.toContain('Error');
-      expect(await refusal(data)).toMatch(/^Another server.* uses the data directory .*--data-dir$/m);
-    }
-    expect(readFileSync(precious, 'utf8')).toBe('as it was');
-  });
+  ] as const)(
+    'The lock of a data directory does not depend on the content of serve.lock: %s',
+    async ([, plant]) => {
+      await using directory = await temporary();
+      const data = path.join(directory.path, 'data');
+      const precious = path.join(directory.path, 'precious');
+      mkdirSync(data);
+      writeFileSync(precious, 'as it was');
+      plant(path.join(data, 'serve.lock'));
+      {
+        await using server = await TestServer.start({ dataDirectory: data });
+        expect(server.stderr).not.toContain('Error');
+        expect(await refusal(data)).toMatch(/^Another server.* uses the data directory .*--data-dir$/m);
+      }
+      expect(readFileSync(precious, 'utf8')).toBe('as it was');
+    },
+  );
 
   test('The lock of a data directory names the process that has it, and holds when serve.lock is removed', async () => {
     await using server = await TestServer.start();
@@ -84,7 +87,7 @@ describe('the lock of a data directory', () => {
     expect(await refusal(server.dataDirectory)).toMatch(/^Another server/);
   });
 
-  test('The lock of a data directory is taken by exactly one of two servers that start at once, each time', async () => {
+  test('The lock of a data directory is always acquired by exactly one of two servers that start at once', async () => {
     await using directory = await temporary();
     const data = path.join(directory.path, 'data');
     for (let round = 0; round < 2; round += 1) {
@@ -98,7 +101,7 @@ describe('the lock of a data directory', () => {
   });
 
   test.skipIf(lacks('the right to make PID namespaces'))(
-    'The lock of a data directory is seen from another PID namespace',
+    'The lock of a data directory is effective across PID namespaces',
     async () => {
       await using directory = await temporary();
       const data = path.join(directory.path, 'data');
@@ -118,19 +121,22 @@ describe('the lock of a data directory', () => {
         rmSync(data, { recursive: true });
       },
     ],
-  ] as const)('The lock of a directory with running jobs is taken by a server that %s', async ([, bring]) => {
-    await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
-    const { id } = await server.heldJob();
-    await server.stop();
-    const data = server.dataDirectory;
-    bring(data);
-    {
-      await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
-      expect(brought.stderr).toContain('Recovered 1 active');
-    }
-    renameSync(`${data}-2`, data);
-    expect(existsSync(server.jobDirectory(id))).toBe(true);
-  });
+  ] as const)(
+    'The lock of a data directory with running jobs is acquired by a server whose directory %s',
+    async ([, bring]) => {
+      await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
+      const { id } = await server.heldJob();
+      await server.stop();
+      const data = server.dataDirectory;
+      bring(data);
+      {
+        await using brought = await TestServer.start({ runners: true, dataDirectory: `${data}-2` });
+        expect(brought.stderr).toContain('Recovered 1 active');
+      }
+      renameSync(`${data}-2`, data);
+      expect(existsSync(server.jobDirectory(id))).toBe(true);
+    },
+  );
 
   test('The lock of a data directory is not held by a job that outlives its server', async () => {
     await using server = await TestServer.start({ runners: true, flags: ['--on-exit', 'keep'] });
@@ -163,7 +169,7 @@ const ramfs = mounted('ramfs');
 describe.skipIf(ramfs === null)('on a file system that other machines may share', () => {
   const disk = ramfs ?? '';
 
-  test('On a file system that other machines may share serve.lock is locked, not the directory', async () => {
+  test('On a file system that other machines may share, serve.lock is locked instead of the directory', async () => {
     await using directory = await temporary();
     const environment = { PATH: plantFlock(directory.path, 'files') };
     const dataDirectory = path.join(disk, 'files');
@@ -179,7 +185,7 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
     }
   });
 
-  test('On a file system that other machines may share a serve.lock that is not a file is refused with an explanation', async () => {
+  test('On a file system that other machines may share, a serve.lock that is not a file is refused with an explanation', async () => {
     const data = path.join(disk, 'no-file');
     mkdirSync(path.join(data, 'serve.lock'), { recursive: true });
     expect(await refusal(data)).toMatch(/serve\.lock is not a regular file.*remove/);
@@ -187,7 +193,7 @@ describe.skipIf(ramfs === null)('on a file system that other machines may share'
 });
 
 describe('on a file system without locks', () => {
-  test('On a file system without locks a start is refused with an explanation', async () => {
+  test('On a file system without locks, startup is refused with an explanation', async () => {
     await using directory = await temporary();
     const PATH = plantFlock(directory.path, 'nothing');
     const data = path.join(directory.path, 'data');

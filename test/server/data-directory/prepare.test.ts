@@ -42,7 +42,7 @@ const aside = () =>
     .map((name) => name.replace(stamp, ''))
     .sort();
 
-test('A data directory is for its user alone, also one that was there, and is named without links', () => {
+test('A data directory is made private even if it already existed, and is shown without links', () => {
   mkdirSync(data, { mode: 0o755 });
   const link = path.join(root.path, 'link');
   symlinkSync(data, link);
@@ -55,7 +55,7 @@ test('A data directory is for its user alone, also one that was there, and is na
   );
 });
 
-test('What stands in the place of a directory of the server is set aside as it is, but a link of the jobs is followed', async () => {
+test('An entry in the place of a server directory is set aside unchanged, but a link in the place of the jobs is followed', async () => {
   await plant(data, { incoming: 'a text', 'elsewhere/': '' });
   symlinkSync('../elsewhere', path.join(data, 'trash'));
   symlinkSync('elsewhere', path.join(data, 'jobs'));
@@ -73,7 +73,7 @@ test('What stands in the place of a directory of the server is set aside as it i
   ]);
 });
 
-test('What cannot be set aside stays where it is, which is said; what is missing needs no report', async () => {
+test('An entry that cannot be set aside stays in place, which is reported; a missing entry is not', async () => {
   await plant(data, { 'set-aside': '', jobs: 'x' });
   setAside(data, path.join(data, 'jobs'), 'it is not a job', report);
   expect(told).toEqual([
@@ -95,14 +95,17 @@ test.for([
   ['ENFILE', 'this machine has as many files open as it can (ENFILE): end some programs'],
   ['EFBIG', 'this process may write no file of that size (EFBIG): raise its limit (ulimit -f)'],
   ['EIO', 'It failed'],
-] as const)('A data directory that cannot be written to for %s says what to do', ([code, why]) => {
-  const cause = Object.assign(new Error('It failed'), { code });
-  expect(unwritable(root.path, cause).message).toBe(
-    `The data directory ${root.path} cannot be written to: ${why}`,
-  );
-});
+] as const)(
+  'A data directory that cannot be written to because of %s is reported with advice',
+  ([code, why]) => {
+    const cause = Object.assign(new Error('It failed'), { code });
+    expect(unwritable(root.path, cause).message).toBe(
+      `The data directory ${root.path} cannot be written to: ${why}`,
+    );
+  },
+);
 
-test('A check makes nothing, leaves nothing, and says whether the directory is there', async () => {
+test('A check creates nothing, leaves nothing behind, and reports whether the directory exists', async () => {
   expect(lookAtDataDirectory(path.join(data, 'deep/er'))).toBe(false);
   expect(readdirSync(root.path)).toEqual([]);
   await plant(data, { 'jobs/': '', incoming: 'a start sets it aside' });

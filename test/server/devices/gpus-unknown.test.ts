@@ -26,7 +26,7 @@ describe('a GPU that has failed when the server starts', () => {
     expect((await api.ended(any)).view).toMatchObject({ status: 'done', assigned_gpus: [0] });
   });
 
-  test('A GPU that has failed when the server starts keeps the job of an earlier server that holds it', async () => {
+  test('A GPU that has failed when the server starts stays reserved for the job of an earlier server that holds it', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ ...keeping, gpus: 2, environment: smi.environment });
     const held = await server.heldJob({ gpu: '1' });
@@ -107,9 +107,9 @@ describe('an nvidia-smi that lists the GPUs and exits with a warning', () => {
   });
 });
 
-describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
+describe('CUDA_VISIBLE_DEVICES without a usable GPU', () => {
   test.for(['MIG-4c5a3f8c-1c9e-5b60-9ee9-3e1c7d2a0b11', '7'])(
-    'CUDA_VISIBLE_DEVICES that names nothing jobs could be given does not start a server on the CPU: %s',
+    'CUDA_VISIBLE_DEVICES without a usable GPU does not make a server fall back to the CPU: %s',
     async (visible) => {
       const started = TestServer.start({
         runners: true,
@@ -120,7 +120,7 @@ describe('CUDA_VISIBLE_DEVICES that names nothing jobs could be given', () => {
     },
   );
 
-  test('CUDA_VISIBLE_DEVICES takes no GPU away from a machine that has none', async () => {
+  test('CUDA_VISIBLE_DEVICES has no effect on a machine without GPUs', async () => {
     await using server = await TestServer.start({
       runners: true,
       environment: { CUDA_VISIBLE_DEVICES: '7' },
@@ -169,7 +169,7 @@ describe('a start that fails while nvidia-smi hangs', () => {
 });
 
 describe('the memory of GPUs', () => {
-  test('The memory of GPUs is unknown, not zero, if nvidia-smi fails or does not tell it', async () => {
+  test('The memory of GPUs is unknown, not zero, if nvidia-smi fails or does not report it', async () => {
     using smi = new FakeNvidiaSmi('well');
     await using server = await TestServer.start({ ...real, gpus: 3, environment: smi.environment });
     const { api } = server;

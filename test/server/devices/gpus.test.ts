@@ -54,7 +54,7 @@ describe('a GPU job', () => {
     await first?.end();
   });
 
-  test('A GPU job with ids gets all of them or none, and no later job gets them first', async () => {
+  test('A GPU job with ids gets all of them or none, and no later job overtakes it', async () => {
     const onZero = await holding({ gpu: '0' });
     const both = await holding({ gpu: '0,1' });
     const onOne = await holding({ gpu: '1' });

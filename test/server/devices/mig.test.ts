@@ -14,7 +14,7 @@ const divided = (more: Readonly<Record<string, string>> = {}) => ({
   environment: { FAKE_MIG: '3g.71gb 1g.18gb', ...more },
 });
 
-test('Instances of MIG are GPUs of their own, and the GPU that they divide is none', async () => {
+test('MIG instances count as separate GPUs, and the GPU that they divide does not count', async () => {
   await using server = await TestServer.start(divided());
   await using cli = await Cli.create();
   const { api } = server;
@@ -33,7 +33,7 @@ test('Instances of MIG are GPUs of their own, and the GPU that they divide is no
   ]);
 });
 
-test('A job gets an instance of MIG by its UUID, and keeps it over a restart of the server', async () => {
+test('A job gets a MIG instance by its UUID, and keeps it when the server restarts', async () => {
   await using server = await TestServer.start(divided());
   const { api } = server;
   const { env, argv } = await api.probe('infer', { ...least.infer, gpu: '101' });
@@ -59,7 +59,7 @@ test.each([
   [uuid(1), [101]],
   ['0', [100, 101]],
   ['GPU-5e1f0c30,1', [100, 101, 1]],
-])('CUDA_VISIBLE_DEVICES=%s chooses among instances of MIG', async (visible, ids) => {
+])('CUDA_VISIBLE_DEVICES=%s selects among MIG instances', async (visible, ids) => {
   await using server = await TestServer.start(divided({ CUDA_VISIBLE_DEVICES: visible }));
   expect(await server.api.json('/available_devices')).toMatchObject({ devices_index: ids });
 });

@@ -57,7 +57,7 @@ describe('nvidia-smi', () => {
     expect(await new NvidiaSmi().ask()).toEqual([]);
   });
 
-  test('nvidia-smi of a driver that does not know MIG lists the GPUs as well', async () => {
+  test('nvidia-smi also lists the GPUs with a driver that does not know MIG', async () => {
     process.env.FAKE_MIG = 'unknown';
     onTestFinished(() => void delete process.env.FAKE_MIG);
     expect(ids(await new NvidiaSmi().ask())).toEqual([0, 1]);
@@ -71,7 +71,7 @@ describe('nvidia-smi', () => {
     return new NvidiaSmi(undefined, undefined, onOdd, { PATH: directory });
   }
 
-  test('nvidia-smi may say in words that there is no device, and of a failure what it says on stderr', async () => {
+  test('nvidia-smi may report in words that there is no device, and its stderr explains a failure', async () => {
     for (const said of ['echo No devices were found', 'echo "No devices were found" >&2; exit 9', 'exit 6'])
       expect(await scripted(said).ask()).toEqual([]);
     await expect(scripted('echo "cannot talk to the driver" >&2; exit 3').ask()).rejects.toThrow(
@@ -79,14 +79,14 @@ describe('nvidia-smi', () => {
     );
   });
 
-  test('nvidia-smi fills no log with warnings that are different each time', async () => {
+  test('nvidia-smi does not flood the log with warnings that differ each time', async () => {
     const told: string[] = [];
     const smi = scripted('echo "WARNING $$"; echo "0, GPU-a, 1, 2, x"', (oddity) => told.push(oddity));
     for (let time = 0; time < 22; time += 1) expect(ids(await smi.ask())).toEqual([0]);
     expect([told.length, new Set(told).size]).toEqual([20, 20]);
   });
 
-  test('nvidia-smi that is on PATH and cannot be started counts as failed, not as missing', async () => {
+  test('nvidia-smi counts as failed, not as missing, if it is on PATH but cannot be started', async () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'remote-app-test-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));
     const program = path.join(directory, 'nvidia-smi');
@@ -99,7 +99,7 @@ describe('nvidia-smi', () => {
     await expect(new NvidiaSmi().ask()).rejects.toThrow(/could not be started: permission denied/);
   });
 
-  test('nvidia-smi that hangs is ended after the deadline, with the processes that it started', async () => {
+  test('nvidia-smi is killed with its child processes when it hangs beyond the deadline', async () => {
     const started = fake('hang');
     const smi = new NvidiaSmi(300);
     for (let call = 1; call <= 3; call += 1) {
@@ -109,7 +109,7 @@ describe('nvidia-smi', () => {
     }
   });
 
-  test('nvidia-smi that has answered counts although a child of it keeps the pipe open', async () => {
+  test("nvidia-smi's answer counts even if one of its children keeps the pipe open", async () => {
     const started = fake('hold');
     const smi = new NvidiaSmi(20_000);
     expect(ids(await smi.ask())).toEqual([0, 1]);
@@ -118,7 +118,7 @@ describe('nvidia-smi', () => {
     expect(started.running).toEqual([]);
   });
 
-  test('nvidia-smi that survives SIGKILL keeps other ones from being started', async () => {
+  test('nvidia-smi is not started again while an earlier one survives SIGKILL', async () => {
     const started = fake('hang');
     const killed = new Set<number>();
     const smi = new NvidiaSmi(200, (pid) => killed.add(pid));
@@ -177,7 +177,7 @@ describe('an answer of nvidia-smi', () => {
     expect(parseRows(`0, GPU-1, 1, 2, ${'n'.repeat(10_000)}`)[0]?.name).toHaveLength(200);
   });
 
-  test('An answer of nvidia-smi says of a GPU that the driver cannot ask that it has failed', () => {
+  test('An answer of nvidia-smi reports a GPU as failed if the driver cannot query it', () => {
     const fault = (uuid: string, name = 'NVIDIA H200') => parseRows(`0, ${uuid}, 1, 2, ${name}`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect([said, fault(said), fault('GPU-1', said)]).toEqual([said, said, said]);
@@ -187,7 +187,7 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('An answer of nvidia-smi says the same about a GPU whose memory cannot be read because it has failed', () => {
+  test('An answer of nvidia-smi also reports a GPU as failed if its memory cannot be read for that reason', () => {
     const fault = (memory: string) => parseRows(`0, GPU-1, ${memory}, 143771, NVIDIA H200`)[0]?.fault;
     for (const said of ['[GPU is lost]', '[Unknown Error]', '[GPU requires reset]', 'ERR!']) {
       expect(fault(said)).toBe(said);
@@ -197,13 +197,13 @@ describe('an answer of nvidia-smi', () => {
     }
   });
 
-  test('An answer of nvidia-smi counts although a row was cut off, or has units', () => {
+  test('An answer of nvidia-smi is accepted even if a row is cut off or contains units', () => {
     expect(parseRows(`0, GPU-1, 512 MiB, 143771 MiB, NVIDIA H200\n1, GPU-2, 51`)).toMatchObject([
       { id: 0, used: 512 << 20, total: 143_771 * 2 ** 20 },
     ]);
   });
 
-  test('An answer of nvidia-smi says which memory is never told; an unreadable figure is unknown', () => {
+  test('An answer of nvidia-smi distinguishes memory that is never reported from an unreadable figure', () => {
     const figures = (used: string, total: string) => {
       const found = parseRows(`0, GPU-1, ${used}, ${total}, x`)[0];
       return [found?.used, found?.total, ...(found?.isMemoryTold ? [] : ['never told'])];
@@ -226,7 +226,7 @@ describe('the list of GPUs', () => {
     return made;
   }
 
-  test('The list of GPUs gets new GPUs at a later look, and keeps those that are missing, as faulty', async () => {
+  test('The list of GPUs gains new GPUs later, and keeps missing ones as faulty', async () => {
     process.env.FAKE_GPUS = '1';
     fake('well');
     const gpus = inventory();
@@ -245,7 +245,7 @@ describe('the list of GPUs', () => {
     expect([ids(gpus.current ?? []), gpus.faultOf(first)]).toEqual([[0, 1], null]);
   });
 
-  test('The list of GPUs leaves out a GPU that has failed, and is unknown where all have', async () => {
+  test('The list of GPUs omits a GPU that has failed, and is unknown if all have failed', async () => {
     const smi = fake('dead');
     for (const visible of [undefined, '0,1', 'GPU-5e1f0c30,GPU-5e1f0c31']) {
       const gpus = inventory(20_000, visible);
@@ -276,7 +276,7 @@ describe('the list of GPUs', () => {
     }
   });
 
-  test('The list of GPUs stays unknown if nvidia-smi tells later that CUDA_VISIBLE_DEVICES names none of them', async () => {
+  test('The list of GPUs stays unknown if a later answer shows that CUDA_VISIBLE_DEVICES names none of them', async () => {
     const smi = fake('fail');
     const gpus = inventory(20_000, '7');
     await gpus.start();

@@ -43,7 +43,7 @@ const ask = (
 const waits = (...tickets: Ticket[]) =>
   tickets.map((ticket) => (ticket.position() === null ? null : ticket.waitingFor()));
 
-test('Jobs share a GPU as long as what they declare fits with a margin each, and one that must be alone waits for all of it', async () => {
+test('Jobs share a GPU as long as their declared needs fit with a margin, and an exclusive job waits for the whole GPU', async () => {
   const scheduler = schedulerOf([24]);
   const [a, b, c] = ['a', 'b', 'c'].map((id) => ask(scheduler, id, any, { gpu: 7 })) as [
     Ticket,
@@ -61,7 +61,7 @@ test('Jobs share a GPU as long as what they declare fits with a margin each, and
   expect(waits(undeclared, named)).toEqual([null, '1.0 GiB of memory on GPU 0']);
 });
 
-test('A large job is not starved: what it waits for is kept, and those behind it are told whose it is', async () => {
+test('A large job is not starved: its GPU is kept free for it, and jobs behind it are told why they wait', async () => {
   const scheduler = schedulerOf([24, 24]);
   const [, second] = [16, 12].map((gpu) => ask(scheduler, 'x', any, { gpu }));
   const large = ask(scheduler, 'large', any, { gpu: 20 }, { owner: 'ana' });
@@ -81,7 +81,7 @@ test('A large job is not starved: what it waits for is kept, and those behind it
   expect(waits(large)).toEqual([null]);
 });
 
-test('Memory and CPUs of the machine are booked by GPU jobs and CPU jobs alike, and only by those that declare them', () => {
+test("The machine's memory and CPUs are reserved alike by GPU and CPU jobs, but only by those that declare them", () => {
   const scheduler = schedulerOf([24, 24], {});
   const tickets = [
     ask(scheduler, 'a', any, { memory: 40, cpus: 12 }),
@@ -94,7 +94,7 @@ test('Memory and CPUs of the machine are booked by GPU jobs and CPU jobs alike, 
   expect(waits(...tickets)).toEqual([null, ...expected]);
 });
 
-test('Without sharing, a job that declares the memory of any GPU is given only one that is large enough', async () => {
+test('Without sharing, a job that declares GPU memory and accepts any GPU gets one that is large enough', async () => {
   const scheduler = schedulerOf([8, 24], {});
   const [a, b] = [ask(scheduler, 'a', any, { gpu: 12 }), ask(scheduler, 'b', any, { gpu: 12 })];
   expect((await a.granted).gpus).toEqual([1]);
@@ -234,7 +234,7 @@ async function simulate(jobs: readonly SimulatedJob[], isRestarted: (moment: num
   return { starts, shared, longestTurn };
 }
 
-test('In 1,000 random schedules nothing is booked twice, no job starves, and a restarted server decides as one that was not', async () => {
+test('In 1,000 random schedules nothing is granted twice, no job starves, and a restarted server decides as it would have before', async () => {
   let [shared, longestTurn] = [0, 0];
   for (let seed = 1; seed <= 1000; seed += 1) {
     const random = randomNumbers(seed);

@@ -32,8 +32,8 @@ const timesRun = (workspace: string) =>
 
 /** The behaviour that every executor must have. */
 export function executorContract(name: string, subject: Subject): void {
-  describe(`${name} runs a job`, () => {
-    test('and tells that it was placed, then how it ended', async () => {
+  describe(`${name}: running a job`, () => {
+    test('A job is reported as placed, and then as ended', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -46,7 +46,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('not before the consumer has handled the event that it was placed', async () => {
+    test('A job does not start before the consumer has handled its placement', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -61,13 +61,13 @@ export function executorContract(name: string, subject: Subject): void {
       ['kill -TERM $$', end({ exitCode: 143, signal: 'SIGTERM' })],
       ["sh -c 'kill -KILL $$'; exit $?", end({ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' })],
       ['kill -KILL $$', end({ exitCode: 137, signal: 'SIGKILL', fault: 'outOfMemory' })],
-    ] as const)('and tells the end of %s', async ([script, told]) => {
+    ] as const)('The end of a job is reported: %s', async ([script, told]) => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       expect(await new Followed(executor.run(bench.job().order(script))).ended).toEqual(told);
     });
 
-    test('and tells the peak of memory of its processes together, and the time of processors that they used', async () => {
+    test('The peak memory of all processes of a job together, and their CPU time, are reported', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const busy = 'let used; do used = process.cpuUsage(); while (used.user + used.system < 500_000);';
@@ -86,7 +86,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(cpuSeconds).toBeLessThan(30);
     });
 
-    test('and says why a program could not be started', async () => {
+    test('The reason why a program could not be started is reported', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const order = bench.job().order('', { command: () => ['no-such-program-here'] });
@@ -94,7 +94,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect([exitCode, error]).toEqual([null, expect.stringContaining('no-such-program-here')]);
     });
 
-    test('no longer than its time limit', async () => {
+    test('A job runs no longer than its time limit', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -103,7 +103,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('once, if it is submitted twice', async () => {
+    test('A job that is submitted twice runs once', async () => {
       await using bench = await Bench.open(subject);
       const [first, second] = [await bench.executor(), await bench.executor()];
       const job = bench.job();
@@ -117,7 +117,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(timesRun(job.workspace)).toBe(1);
     });
 
-    test('once more, where its first run has ended and was forgotten', async () => {
+    test('A job runs again if its first run has ended and was forgotten', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -129,7 +129,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect([again.kinds, timesRun(job.workspace)]).toEqual([['placed', 'ended'], 2]);
     });
 
-    test('and releases its devices when the consumer of the events fails', async () => {
+    test('A job releases its devices when the consumer of the events fails', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const follow = async () => {
@@ -142,8 +142,8 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
-  describe(`${name} has a job wait`, () => {
-    test('and tells its position whenever that changes, until its devices are free', async () => {
+  describe(`${name}: a waiting job`, () => {
+    test('A waiting job reports its position whenever it changes, until its devices are free', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const jobs = [bench.job(), bench.job(), bench.job()] as const;
@@ -170,8 +170,8 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
-  describe(`${name} stops a job`, () => {
-    test('that waits: it never starts', async () => {
+  describe(`${name}: stopping a job`, () => {
+    test('A waiting job that is stopped never starts', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const [first, second] = [bench.job(), bench.job()];
@@ -184,7 +184,7 @@ export function executorContract(name: string, subject: Subject): void {
       await executor.stop(first);
     });
 
-    test('that was placed and not started: it never starts', async () => {
+    test('A job that is stopped after its placement but before its start never starts', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -196,7 +196,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.log).toBe('');
     });
 
-    test('that runs: nothing of it is left, and its devices are free', async () => {
+    test('A running job that is stopped leaves nothing behind, and its devices are free', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const [first, second] = [bench.job(), bench.job()];
@@ -209,7 +209,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(await next.ended).toEqual(end({ exitCode: 0 }));
     });
 
-    test('that ignores SIGTERM: it is killed, and that is not reported as out of memory', async () => {
+    test('A job that ignores SIGTERM is killed, and not reported as out of memory', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -221,7 +221,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect(job.processes()).toEqual([]);
     });
 
-    test('that has ended or never existed, and nothing happens', async () => {
+    test('Stopping a job that has ended or never existed has no effect', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -234,8 +234,8 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
-  describe(`${name}, started again, finds a job`, () => {
-    test('that waited', async () => {
+  describe(`${name}, restarted: jobs of the previous server`, () => {
+    test('A job that was waiting is found', async () => {
       await using bench = await Bench.open(subject);
       const first = await bench.executor();
       const [ahead, job] = [bench.job(), bench.job()];
@@ -251,7 +251,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect([run.kinds, timesRun(job.workspace)]).toEqual([['waiting', 'placed', 'ended'], 1]);
     });
 
-    test('that was placed and not started', async () => {
+    test('A job that was placed but not started is found', async () => {
       await using bench = await Bench.open(subject);
       const job = bench.job();
       expect(await firstOf((await bench.executor()).run(job.order(counted)))).toMatchObject({
@@ -262,7 +262,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect([run.kinds, timesRun(job.workspace)]).toEqual([['placed', 'ended'], 1]);
     });
 
-    test('that runs: it is not run again, and keeps what it holds', async () => {
+    test('A running job is found and not run again, and keeps what it holds', async () => {
       await using bench = await Bench.open(subject);
       const job = bench.job();
       new Followed((await bench.executor()).run(job.order(endless)));
@@ -284,7 +284,7 @@ export function executorContract(name: string, subject: Subject): void {
     // On a cluster one queue is behind all executors, so that no two of them give the same device away.
     const isShared = subject.isCluster === true;
     test.skipIf(isShared)(
-      'that runs, and does not wait, although more jobs run than there are devices',
+      'A running job does not wait, even if more jobs run than there are devices',
       async () => {
         await using bench = await Bench.open(subject);
         const jobs = [bench.job(), bench.job()];
@@ -298,7 +298,7 @@ export function executorContract(name: string, subject: Subject): void {
       },
     );
 
-    test('that runs, by its directory alone, and stops it', async () => {
+    test('A running job is found by its directory alone, and can be stopped', async () => {
       await using bench = await Bench.open(subject);
       const job = bench.job();
       new Followed((await bench.executor()).run(job.order(endless)));
@@ -310,7 +310,7 @@ export function executorContract(name: string, subject: Subject): void {
       expect([second.isRunning(job), job.processes()]).toEqual([false, []]);
     });
 
-    test('that has ended', async () => {
+    test('A job that has ended is found', async () => {
       await using bench = await Bench.open(subject);
       const job = bench.job();
       await new Followed((await bench.executor()).run(job.order('exit 7'))).ended;
@@ -320,13 +320,13 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
-  describe(`${name} tells its devices`, () => {
+  describe(`${name}: devices`, () => {
     const devices = (...free: boolean[]) =>
       free.map((isFree, id) => expect.objectContaining({ id, name: expect.stringMatching(/./), isFree }));
     const isOneHeld = (all: readonly Device[]) =>
       all.filter(({ isFree }) => isFree).length === all.length - 1;
 
-    test('and their memory, together', async () => {
+    test('The devices are listed together with their memory', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor(2);
       expect(await executor.devices()).toEqual(devices(true, true));
@@ -343,7 +343,7 @@ export function executorContract(name: string, subject: Subject): void {
       });
     });
 
-    test('and which of them a job holds, of this server or of an earlier one', async () => {
+    test('Devices held by a job are listed, whether of this server or of an earlier one', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor(2);
       const job = bench.job();
@@ -361,14 +361,14 @@ export function executorContract(name: string, subject: Subject): void {
       await again.stop(job);
     });
 
-    test('if there are none', async () => {
+    test('An executor without devices lists none', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       expect(await executor.devices()).toEqual([]);
       await expect(executor.memory([0])).rejects.toMatchObject({ code: 'unknownGpu' });
     });
 
-    test('not while they are unknown: it says why', async () => {
+    test('Unknown devices are not listed, and the reason is given', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor(null);
       await expect(executor.devices()).rejects.toThrow(
@@ -378,8 +378,8 @@ export function executorContract(name: string, subject: Subject): void {
     });
   });
 
-  describe(`${name} tells`, () => {
-    test('that a job was lost, ends what is left of it, and frees its devices', async () => {
+  describe(`${name}: reports`, () => {
+    test('A lost job is reported, its remains are ended, and its devices are freed', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       const job = bench.job();
@@ -394,7 +394,7 @@ export function executorContract(name: string, subject: Subject): void {
       );
     });
 
-    test('which devices a request may not ask for', async () => {
+    test('A request for devices that may not be requested is refused with a reason', async () => {
       await using bench = await Bench.open(subject);
       const executor = await bench.executor();
       expect(executor.check({ gpus: undefined, isCpu: true, workers: 2 })).toEqual({

@@ -29,7 +29,7 @@ const server = sharedServer({
 const { api } = server;
 
 describe("a job's environment", () => {
-  test("A job's environment is what the table passes of the server's, what the admin named, and what a job needs", async () => {
+  test("A job's environment consists of the server's variables listed in the table, those the admin named, and those a job needs", async () => {
     const { id } = await api.run('infer', least.infer);
     const { env, cwd } = await api.recorded(id);
     expect(env).toMatchObject({
@@ -85,9 +85,9 @@ const leadingTo = (directory: string): string[] =>
   });
 
 describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
-  'with --sandbox %s and a data directory of a long path',
+  'with --sandbox %s and a data directory with a long path',
   (mode) => {
-    test('With --sandbox %s and a data directory of a long path jobs and workers have room for sockets, and nothing that the server was started with', async () => {
+    test('With --sandbox %s and a data directory with a long path, jobs and workers have room for sockets, and inherit nothing from the server', async () => {
       await using root = await temporary();
       const left = path.join(root.path, 'left-open');
       const file = openSync(left, 'w');

@@ -204,10 +204,10 @@ describe('owners who wait', () => {
   });
 });
 
-describe('a limit of GPUs at once', () => {
+describe('a limit of simultaneous GPUs', () => {
   const any: DeviceRequest = { kind: 'anyGpu' };
 
-  test('A limit of GPUs at once keeps the jobs beyond it waiting, and no GPU from others', async () => {
+  test('A limit of simultaneous GPUs keeps excess jobs of an owner waiting, without withholding GPUs from others', async () => {
     const machine = new Machine(4, (owner) => (owner === 'ana' ? 1 : null));
     let most = 0;
     await machine.run(
@@ -236,7 +236,7 @@ describe('a limit of GPUs at once', () => {
     expect(machine.started).toHaveLength(40);
   });
 
-  test('A limit of GPUs at once lets no later job of the owner past one that waits for it', async () => {
+  test('A limit of simultaneous GPUs lets no later job of the owner overtake one that waits for the limit', async () => {
     const machine = new Machine(4, () => 2);
     const job = (number: number, request: DeviceRequest, lasts: number) => ({
       number,
@@ -258,7 +258,7 @@ const gpu = (...ids: number[]): DeviceRequest => ({ kind: 'gpus', ids });
 const cpu = (workers: number): DeviceRequest => ({ kind: 'cpu', workers });
 const known = (count: number) => Array.from({ length: count }, (_, id) => ({ id, uuid: '' }));
 
-test('A job that waits for the limit of its owner keeps no GPU that it names from others', async () => {
+test("A job that waits for its owner's limit does not withhold the GPU that it names from others", async () => {
   let most = 1;
   const scheduler = new Scheduler(known(2), 1, { maxGpus: (owner) => (owner === 'ana' ? most : null) });
   await scheduler.request(deviceOrder(gpu(0), { owner: 'ana' })).granted;
@@ -283,7 +283,7 @@ test('Returned devices no longer count as held', async () => {
   }
 });
 
-test('A job that may have any GPU gets the one that suits it, but for one that a queued job names', async () => {
+test('A job that accepts any GPU gets the most suitable one, except one that a queued job names', async () => {
   const prefers = (id: number) => (each: number) => (each === id ? 0 : 1);
   const scheduler = new Scheduler(known(3), 1);
   const any: DeviceRequest = { kind: 'anyGpu' };
@@ -297,7 +297,7 @@ test('A job that may have any GPU gets the one that suits it, but for one that a
   expect([(await first.granted).gpus, (await second.granted).gpus]).toEqual([[1], [0]]);
 });
 
-test('A paused scheduler grants nothing, says so, and goes on afterwards', async () => {
+test('A paused scheduler grants nothing, reports that it is paused, and resumes later', async () => {
   let isPaused = true;
   const scheduler = new Scheduler(known(1), 1, { pause: () => (isPaused ? 'the next start' : null) });
   let changes = 0;

@@ -84,7 +84,7 @@ test('A job that its own sandbox keeps from starting fails, and others run', asy
   expect(await faultsOf(server)).toEqual([]);
 });
 
-test('A GPU that is lost while the server runs fails one job, and gets no more until it is back', async () => {
+test('A GPU that is lost while the server runs fails one job, and gets no more jobs until it returns', async () => {
   using smi = new FakeNvidiaSmi('well');
   const { environment } = smi;
   await using server = await TestServer.start({ runners: true, gpus: 2, environment, flags: ['--metrics'] });
@@ -112,7 +112,7 @@ test('A GPU that is lost while the server runs fails one job, and gets no more u
   expect(await faultsOf(server)).toEqual([]);
 });
 
-test('A GPU that other programs have filled is given last to jobs that may have any', async () => {
+test('A GPU whose memory other programs have filled is the last choice for jobs that accept any GPU', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const row = (id: number, used: number) => `${id}, GPU-${id}, ${used}, 1000, -, NVIDIA H200`;
@@ -157,7 +157,7 @@ test('A fault of a GPU is forgotten when another GPU takes its place', async () 
   expect(watch.faults).toEqual([]);
 });
 
-test('A lost GPU whose number another one has taken is a fault until it is back', async () => {
+test('A lost GPU whose number now belongs to another one counts as faulty until it returns', async () => {
   const root = await temporary();
   onTestFinished(() => root[Symbol.asyncDispose]());
   const lists = (...uuids: readonly string[]) => {

@@ -31,8 +31,8 @@ export function fullDiskContract(name: string, subject: Subject): void {
     return { executor, job, run };
   }
 
-  describe.skipIf(disk === null)(`${name}, on a full disk (needs the right to mount one),`, () => {
-    test('starts a job as soon as there is room', async () => {
+  describe.skipIf(disk === null)(`${name} on a full disk (needs the right to mount one)`, () => {
+    test('A job starts as soon as there is space', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const { job, run } = await placedWithoutRoom(bench);
       expect(job.log).toBe('');
@@ -41,7 +41,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
       expect(job.log).toBe('ready\n');
     });
 
-    test('does not start a job that is stopped before there is room', async () => {
+    test('A job that is stopped before there is space does not start', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const { executor, job, run } = await placedWithoutRoom(bench);
       await executor.stop(job);
@@ -50,7 +50,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
       expect(job.log).toBe('');
     });
 
-    test('tells the end of a job that filled it, and how much of its log is lost', async () => {
+    test('A job that filled the disk ends with a report of how much of its log is lost', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const executor = await bench.executor();
       const job = bench.job();
@@ -61,7 +61,7 @@ export function fullDiskContract(name: string, subject: Subject): void {
       expect(lostLines).toBe(3);
     });
 
-    test('tells that the disk was full if the runner could not write how the job ended', async () => {
+    test('A full disk is reported if the runner could not record how the job ended', async () => {
       await using bench = await Bench.open(subject, disk ?? '');
       const executor = await bench.executor();
       const job = bench.job();

@@ -98,7 +98,7 @@ test('The local executor kills a runner that does not end a job that is stopped'
   expect(job.processes()).toEqual([]);
 }, 30_000);
 
-test('The GPUs of a run of an earlier server are held, and all of them where these are not known', async () => {
+test("The GPUs used by an earlier server's run are held, or all GPUs if these are unknown", async () => {
   await using bench = await Bench.open(local);
   const executor = await bench.executor(3);
   const job = bench.job();
@@ -151,7 +151,7 @@ test.each([
   ['runner.json', true],
   ['exit.json', true],
   ['run.json', false],
-])('For a job that has %s it is %s that a runner has taken it', async (name, hasStarted) => {
+])('For a job that has %s, it is %s that a runner has started it', async (name, hasStarted) => {
   await using directory = await temporary();
   const runners = new Runners({ environment: {}, killGrace: 0 });
   expect([true, false].map((isNew) => runners.hasStarted(directory.path, isNew))).toEqual([false, false]);
@@ -159,7 +159,7 @@ test.each([
   expect(runners.hasStarted(directory.path, true)).toBe(hasStarted);
 });
 
-test('A job is placed with a line for its log, and knows its GPUs and nothing else about the machine', async () => {
+test('A placed job has a line for its log, and learns only its GPUs about the machine', async () => {
   await using bench = await Bench.open(localSubject({ passEnvironment: ['GIVEN'] }));
   vi.stubEnv('GIVEN', 'given');
   vi.stubEnv('SECRET', 'secret');

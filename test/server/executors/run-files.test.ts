@@ -63,7 +63,7 @@ test.for([
     { exitCode: 137, signal: 'SIGKILL', error: 'It used more than it may' },
   ],
   ['alone, without its worker', { wasAlone: true }, false, { wasAlone: true }],
-] as const)('A run ended %s', async ([, record, wasStopped, end]) => {
+] as const)('A run that ended %s is reported accordingly', async ([, record, wasStopped, end]) => {
   write('exit.json', { ...recorded, ...record });
   expect(await endOfRun(directory, wasStopped)).toEqual({ ...told, ...end });
 });
@@ -83,12 +83,12 @@ test.for([
   ['of a signal that is none', { ...recorded, signal: 'kill -9' }],
   ['of another shape', '[]'],
   ['without JSON', '{'],
-])('A record %s was written by no runner', async ([, content]) => {
+])('A record %s is rejected as not written by a runner', async ([, content]) => {
   write('exit.json', content);
   expect(await endOfRun(directory, false)).toEqual(lost("The runner's record of the end cannot be read"));
 });
 
-test('A run without a record was ended with its runner, or with its directory', async () => {
+test('A run without a record counts as lost together with its runner or its directory', async () => {
   rmSync(path.join(directory, 'exit.json'));
   expect(await endOfRun(directory, false)).toEqual(
     lost('The runner of this job was killed; what it had started was ended with it'),
@@ -98,7 +98,7 @@ test('A run without a record was ended with its runner, or with its directory', 
   );
 });
 
-test('A directory counts as removed only while the one above it is there', async () => {
+test('A directory counts as removed only if its parent exists', async () => {
   const removed = [directory, path.join(root.path, 'jobs/gone'), path.join(root.path, 'unmounted/gone')];
   expect(await Promise.all(removed.map(isRemoved))).toEqual([false, true, false]);
 });
@@ -106,7 +106,7 @@ test('A directory counts as removed only while the one above it is there', async
 const disk = smallDisk(1);
 
 test.skipIf(disk === null)(
-  'A full disk has no room for a runner, and ended one that could not write',
+  'A full disk has no space for a runner, and explains the end of one that could not write',
   async () => {
     const job = path.join(disk ?? '', 'job');
     mkdirSync(job);
@@ -123,7 +123,7 @@ test.skipIf(disk === null)(
 
 const few = smallDisk(1, 64);
 
-test.skipIf(few === null)('A disk without inodes has no room for a runner', async () => {
+test.skipIf(few === null)('A disk without free inodes has no space for a runner', async () => {
   const job = path.join(few ?? '', 'job');
   mkdirSync(job);
   expect(lacksRoom(job)).toBe(false);

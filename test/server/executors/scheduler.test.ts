@@ -80,7 +80,7 @@ describe('GPUs', () => {
 });
 
 describe('GPUs that are not known yet', () => {
-  test('GPUs that are not known yet may turn out to be none', async () => {
+  test('GPUs that are not known yet may turn out not to exist', async () => {
     const { scheduler, gpus, any, tickets } = queue(null);
     any('a');
     gpus('b', 0);
@@ -110,7 +110,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
     expect(await held()).toEqual({ b: '0', c: '1' });
   });
 
-  test('GPUs whose ids have changed since they were granted are noted by UUID in each grant, if there is one', async () => {
+  test('GPUs whose ids have changed since they were granted are identified by the UUID in each grant, if there is one', async () => {
     const scheduler = new Scheduler(
       [
         { id: 3, uuid: '' },
@@ -139,7 +139,7 @@ describe('GPUs whose ids have changed since they were granted', () => {
 });
 
 describe('a job of an earlier server that waits for a missing GPU', () => {
-  test('A job of an earlier server that waits for a missing GPU keeps waiting, says for what, and does not block the other GPUs', async () => {
+  test('A job of an earlier server that waits for a missing GPU keeps waiting, reports what for, and does not block the other GPUs', async () => {
     const { scheduler, recovered, gpus, held, tickets } = queue(1);
     recovered('gone', { kind: 'gpus', ids: [1] });
     recovered('both', { kind: 'gpus', ids: [0, 1] });
@@ -194,7 +194,7 @@ describe('CPU slots', () => {
 });
 
 describe('a place in the queue', () => {
-  test('A place in the queue is by arrival, be it for a GPU or for a CPU slot', async () => {
+  test('A place in the queue depends on the arrival time, for a GPU as for a CPU slot', async () => {
     const { any, cpu, tickets, held } = queue(1, 1);
     any('a');
     cpu('b', 1);

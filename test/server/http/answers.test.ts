@@ -64,23 +64,26 @@ test.for([
   ],
   ['EMFILE', 'shortage', 'The server has too many files open at the moment; try again soon'],
   ['EIO', 'internal', 'Internal server error'],
-] as const)('A request that meets %s is told what to do, and it is logged', async ([code, kind, detail]) => {
-  meet = () => {
-    throw systemError(code);
-  };
-  const { status, retryAfter } = errorKinds[kind] as { status: number; retryAfter?: number };
-  expect(await answered('/a/b?secret=1')).toMatchObject({
-    status,
-    body: { detail },
-    type: 'application/json; charset=utf-8',
-    retry: retryAfter?.toString(),
-  });
-  expect(reports).toEqual([`GET /a/b failed: Error: ${code}: secret`]);
-  const about = { method: 'GET', from: '203.0.113.9', owner: null, role: null, route: null };
-  expect(refusals).toEqual([{ ...about, path: '/a/b', status, error: kind, detail }]);
-});
+] as const)(
+  'A request that fails with %s is answered with advice, and logged',
+  async ([code, kind, detail]) => {
+    meet = () => {
+      throw systemError(code);
+    };
+    const { status, retryAfter } = errorKinds[kind] as { status: number; retryAfter?: number };
+    expect(await answered('/a/b?secret=1')).toMatchObject({
+      status,
+      body: { detail },
+      type: 'application/json; charset=utf-8',
+      retry: retryAfter?.toString(),
+    });
+    expect(reports).toEqual([`GET /a/b failed: Error: ${code}: secret`]);
+    const about = { method: 'GET', from: '203.0.113.9', owner: null, role: null, route: null };
+    expect(refusals).toEqual([{ ...about, path: '/a/b', status, error: kind, detail }]);
+  },
+);
 
-test('A refusal has its own words and headers, tells who asked, and is no fault', async () => {
+test('A refusal has its own message and headers, reports who made the request, and does not count as a fault', async () => {
   meet = (ctx) => {
     ctx.state.principal = { name: 'ana', role: 'user' };
     Object.assign(ctx, { _matchedRouteName: 'result' });
@@ -105,7 +108,7 @@ test('A refusal has its own words and headers, tells who asked, and is no fault'
   ]);
 });
 
-test('An answer of its own with such a status is left alone', async () => {
+test('An answer that a route sends itself with such a status is left unchanged', async () => {
   for (const status of [404, 405, 501]) {
     meet = (ctx) => {
       ctx.status = status;
@@ -151,7 +154,7 @@ test.for([
   expect(connection.received.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-test('A request without a host is one of HTTP/1.0', async () => {
+test('A request without a host is accepted as HTTP/1.0', async () => {
   meet = (ctx) => {
     ctx.body = { asked: ctx.path };
   };
@@ -160,7 +163,7 @@ test('A request without a host is one of HTTP/1.0', async () => {
   expect(await connection.answer()).toMatchObject({ status: 200, body: '{"asked":"/x"}' });
 });
 
-test('A port that is taken is named', async () => {
+test('The error for a port in use names the port', async () => {
   const port = Number(new URL(url).port);
   const server = httpServer(() => {});
   await expect(listen(server, '127.0.0.1', port)).rejects.toThrow(
@@ -173,7 +176,7 @@ test.for([
   [['a', 'b'], 'a, b; send them, and submit again'],
   [['a', 'b', 'c'], 'a, b, c; send them, and submit again'],
   [['a', 'b', 'c', 'd', 'e'], 'a, b, c and 2 more; send them, and submit again'],
-] as const)('Uploads that are missing are named, three of them in the sentence: %j', ([uploads, end]) => {
+] as const)('Missing uploads are named, with at most three in the message: %j', ([uploads, end]) => {
   const { code, detail, uploads: all } = new UploadsMissing(uploads);
   expect({ code, detail, all }).toEqual({
     code: 'uploadsMissing',

@@ -42,7 +42,7 @@ describe('with a token', () => {
     if (text !== '') expect(JSON.parse(text)).toEqual({ detail });
   }
 
-  test.for(routes)('%s %s is refused without the token, and with another', async ([method, path]) => {
+  test.for(routes)('%s %s is refused without a token and with a wrong one', async ([method, path]) => {
     await expectRefused(await answer(method, path), 'Missing bearer token');
     await expectRefused(await answer(method, path, 'Bearer wrong'), 'Invalid token');
   });
@@ -55,12 +55,12 @@ describe('with a token', () => {
     'S3cret-token',
     'Token S3cret-token',
     'BearerS3cret-token',
-  ])('No bearer header is a missing token: %s', async (authorization) => {
+  ])('A header without a bearer token counts as a missing token: %s', async (authorization) => {
     await expectRefused(await answer('GET', '/health', authorization), 'Missing bearer token');
   });
 
   test.for(['Bearer S3cret-toke', 'Bearer S3cret-token1', 'Bearer s3cret-token', 'Bearer S3cret-token x'])(
-    'A token that differs a little is invalid: %s',
+    'A slightly different token is invalid: %s',
     async (authorization) => {
       await expectRefused(await answer('GET', '/health', authorization), 'Invalid token');
     },
@@ -77,7 +77,7 @@ describe('with a token', () => {
     expect((await answer('GET', '/health?token=S3cret-token')).status).toBe(401);
   });
 
-  test('A token that comes twice is refused', async () => {
+  test('A token that is sent twice is refused', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(
       'GET /health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\nAuthorization: Bearer S3cret-token\r\n\r\n',
@@ -117,7 +117,7 @@ describe('with --token-env', () => {
     flags: ['--token-env', 'LAB_TOKEN'],
   });
 
-  test('The token is that of the named variable', async () => {
+  test('The token is read from the named variable', async () => {
     const status = async (token: string) =>
       (await fetch(`${server.url}/health`, { headers: { Authorization: `Bearer ${token}` } })).status;
     expect([await status('lab'), await status('of the default variable')]).toEqual([200, 401]);

@@ -60,7 +60,7 @@ test('A callback for the end of an answer is called once when the answer is sent
   expect(goneSignal(next).aborted).toBe(true);
 });
 
-test('An answer that waits for the one before it ends with the connection, however many there are', async () => {
+test('Answers that wait for an earlier one end with the connection, however many there are', async () => {
   await using connection = await RawConnection.open(url);
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);

@@ -154,7 +154,7 @@ test.for([
   [20_000, 9936],
   [2, 1],
   [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-])('%d descriptors are for %d connections', ([descriptors = 0, connections]) => {
+])('With %d descriptors there are %d connections', ([descriptors = 0, connections]) => {
   expect(connectionsFor(descriptors)).toBe(connections);
 });
 

@@ -45,7 +45,7 @@ interface LargeUpload {
   readonly times?: number;
 }
 
-describe('a client that sends all of a large upload before it reads gets the answer', () => {
+describe('a client that sends a whole large upload before it reads the answer', () => {
   function answerTo({ token = 'right', app = 'probe', headers = [], fields = [], times = 1 }: LargeUpload) {
     const begin = multipart([...fields, filePart('inputs', 'ct.nii')], { close: '' });
     const length = `Content-Length: ${begin.length + times * contents.length}`;
@@ -65,13 +65,13 @@ describe('a client that sends all of a large upload before it reads gets the ans
     expect(await answerTo(upload)).toBe(status);
   });
 
-  test('A client that sends all of a large upload before it reads gets 200 if its job is there already', async () => {
+  test('A client that sends a whole large upload before it reads gets 200 if its job already exists', async () => {
     const key = 'once';
     await api.run('infer', least.infer, { headers: { 'Idempotency-Key': key } });
     expect(await answerTo({ headers: [`Idempotency-Key: ${key}`] })).toBe('200');
   });
 
-  test('429: the server is busy', async () => {
+  test('A client that sends a whole large upload before it reads gets 429 if the server is busy', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect(await answerTo({})).toBe('429');
@@ -79,7 +79,7 @@ describe('a client that sends all of a large upload before it reads gets the ans
     await api.ended(id);
   });
 
-  test('503: the server is drained', async () => {
+  test('A client that sends a whole large upload before it reads gets 503 if the server is drained', async () => {
     await api.fetch('/drain', { method: 'POST' });
     expect(await answerTo({})).toBe('503');
     await api.fetch('/drain', { method: 'DELETE' });

@@ -30,9 +30,12 @@ describe('a server without a token on a loopback address', () => {
     '127.1.2.3:99',
     '[::1]:8000',
     '[::1]',
-  ])('A server without a token on a loopback address answers what is for this machine: %s', async (host) => {
-    expect((await ask(server, [`Host: ${host}`]))[0]).toBe(200);
-  });
+  ])(
+    'A server without a token on a loopback address answers requests addressed to this machine: %s',
+    async (host) => {
+      expect((await ask(server, [`Host: ${host}`]))[0]).toBe(200);
+    },
+  );
 
   test.for([
     'evil.example',
@@ -47,7 +50,7 @@ describe('a server without a token on a loopback address', () => {
     '127.0.0.1/evil.example',
     '2130706433.evil.example',
     '',
-  ])('A server without a token refuses what is for another host: %o', async (host) => {
+  ])('A server without a token refuses requests addressed to another host: %o', async (host) => {
     expect(await ask(server, [`Host: ${host}`])).toEqual(refused);
   });
 
@@ -94,10 +97,13 @@ describe('a server without a token on a loopback address', () => {
     'POST /jobs/0123456789ab/kill HTTP/1.1',
     'GET /nothing HTTP/1.1',
     'DELETE /health HTTP/1.1',
-  ])('A server without a token on a loopback address looks at nothing else before: %s', async (line) => {
-    const headers = ['Host: localhost', 'Origin: http://evil.example', 'Content-Length: 0'];
-    expect(await ask(server, headers, line)).toEqual(refused);
-  });
+  ])(
+    'A server without a token on a loopback address checks the origin before anything else: %s',
+    async (line) => {
+      const headers = ['Host: localhost', 'Origin: http://evil.example', 'Content-Length: 0'];
+      expect(await ask(server, headers, line)).toEqual(refused);
+    },
+  );
 });
 
 describe('a server without a token on every address', () => {

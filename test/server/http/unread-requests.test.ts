@@ -55,7 +55,7 @@ test.for([
   expect(await server.api.json('/health')).toEqual({ status: 'ok' });
 });
 
-test('What cannot be read after a whole request is answered after that request', async () => {
+test('Data that cannot be read after a complete request is answered after that request', async () => {
   await using connection = await RawConnection.open(server.url);
   connection.write(`GET /health HTTP/1.1\r\n${host}\r\nnothing like it\r\n\r\nmore of it\r\n\r\n`);
   await until('the connection is closed', () => connection.isClosed);

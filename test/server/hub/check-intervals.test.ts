@@ -135,7 +135,7 @@ test('An app that is no longer on the list is not fetched with another one of it
   await repositories.close();
 });
 
-test('The intervals between retries grow up to the longest one', async () => {
+test('The intervals between retries grow up to a maximum', async () => {
   hub.fail(() => ({ status: 503 }));
   const repositories = looking({ between: 0, retry: 1e6, maxRetry: 3e6, asked: 0 });
   const tracked = repositories.track(name);

@@ -71,7 +71,7 @@ describe('a download', () => {
     expect(await readFile(cache.blobFile(file))).toEqual(weights);
   });
 
-  test('A download that breaks repeatedly without a byte fails, and leaves no file', async () => {
+  test('A download that breaks repeatedly without receiving a byte fails, and leaves no file', async () => {
     const file = await named('MR/CV_0.pt');
     fake.cuts.push(...Array.from({ length: 20 }, () => 0));
     await expect(download(file)).rejects.toThrow(/was not reached|ended too early/);
@@ -116,7 +116,7 @@ describe('a download', () => {
     expect(await blobs()).toEqual([]);
   });
 
-  test('A download of one file by several at once gives each the whole file', async () => {
+  test('A download of one file by several clients at once gives each the whole file', async () => {
     await Promise.all(Array.from({ length: 4 }, () => update(main, options())));
     const snapshot = cache.snapshot(commit);
     expect(await readFile(path.join(snapshot, 'MR/CV_0.pt'))).toEqual(weights);
@@ -141,7 +141,7 @@ describe('an update', () => {
     expect(cache.commitOf('main')).toBe(next);
   });
 
-  test('An update of a commit whose files are there asks nobody', async () => {
+  test('An update of a commit whose files are already present contacts no server', async () => {
     await update({ repository, revision: commit }, options());
     fake.forget();
     await update({ repository, revision: commit }, options());
@@ -196,7 +196,7 @@ describe('an update', () => {
     expect(await readlink(target)).toBe(`../../../blobs/${file.blobId}`);
   });
 
-  test('An update deletes what a killed download left a day ago, and nothing else', async () => {
+  test('An update deletes what a download killed over a day ago left behind, and nothing else', async () => {
     const old = path.join(cache.directory, 'blobs', `${'a'.repeat(40)}.0123abcd.incomplete`);
     const fresh = path.join(cache.directory, 'blobs', `${'b'.repeat(40)}.0123abcd.incomplete`);
     await placeText(old, 'x');
@@ -215,7 +215,7 @@ describe('an update', () => {
 
 const disk = smallDisk(4);
 test.skipIf(disk === null)(
-  'A download that the disk has no room for does not begin; the description is there',
+  'A download that does not fit on the disk does not begin, but the description is available',
   async () => {
     const small = new RepositoryCache(path.join(disk ?? '', 'cache'), repository);
     fake.commit(repository, { ...files, 'MR/CV_0.pt': Buffer.alloc(2_500_000) });

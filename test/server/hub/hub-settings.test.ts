@@ -13,7 +13,7 @@ describe('the settings of the hub', () => {
     [{ HF_HOME: '$DATA/hf', DATA: '/data' }, '/data/hf/hub'],
     [{ HUGGINGFACE_HUB_CACHE: '/old', HF_HOME: '/hf' }, '/old'],
     [{ HF_HUB_CACHE: '$' + '{DATA}/models', HUGGINGFACE_HUB_CACHE: '/old', DATA: '/data' }, '/data/models'],
-  ])('The settings of the hub have the cache where Python has it: %j', (environment, cache) => {
+  ])('The settings of the hub use the same cache directory as Python: %j', (environment, cache) => {
     expect(hubSettings({ HOME: '/home/me', ...environment }).cache).toBe(cache);
   });
 
@@ -25,11 +25,11 @@ describe('the settings of the hub', () => {
     ['0', false],
     ['', false],
     ['2', false],
-  ])('The settings of the hub are offline by HF_HUB_OFFLINE=%s: %s', (value, isOffline) => {
+  ])('The settings of the hub with HF_HUB_OFFLINE=%s are offline: %s', (value, isOffline) => {
     expect(hubSettings({ HOME: '/h', HF_HUB_OFFLINE: value }).isOffline).toBe(isOffline);
   });
 
-  test('The settings of the hub have the token of the environment, else of the file that a login writes, which may come later', async () => {
+  test('The settings of the hub take the token from the environment, or else from the file that a login writes, even later', async () => {
     await using directory = await temporary();
     const HF_HOME = path.join(directory.path, 'hf');
     const settings = hubSettings({ HOME: '/h', HF_HOME });
@@ -44,7 +44,7 @@ describe('the settings of the hub', () => {
     expect(hubSettings({ HOME: '/h', HF_HOME, HF_TOKEN_PATH: elsewhere }).token()).toBe('hf_other');
   });
 
-  test('The settings of the hub have an address without a slash at its end; what is no address is refused', () => {
+  test('The settings of the hub accept an address without its trailing slash, and refuse what is not an address', () => {
     expect(hubSettings({ HOME: '/h' }).endpoint).toBe('https://huggingface.co');
     expect(hubSettings({ HOME: '/h', HF_ENDPOINT: 'https://mirror.example/hf//' }).endpoint).toBe(
       'https://mirror.example/hf',

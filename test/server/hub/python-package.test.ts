@@ -84,7 +84,7 @@ describe.skipIf(python === undefined)("Python's package and this one", () => {
     expect(hub.requests).toEqual([]);
   }, 120_000);
 
-  test("Python's package and this one agree on what Python has downloaded, and on what it adds to what a server described", async () => {
+  test("Python's package and this one agree on what Python has downloaded, and on what it adds to a server's description", async () => {
     await using cache = await temporary();
     {
       await using server = await serving(cache.path, { HF_HUB_OFFLINE: '', HF_ENDPOINT: hub.url });

@@ -79,7 +79,7 @@ describe('an app of a repository', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test('An app of a repository is described by what the hub has, without its weights', async () => {
+  test('An app of a repository is described from the hub, without its weights', async () => {
     await using alone = await serving([app]);
     hub.forget();
     await settled(alone);
@@ -124,14 +124,14 @@ describe('an app of a repository', () => {
     expect(String(found.get('app.json'))).toBe(manifest());
   });
 
-  test('An app of a repository runs by the engine, by the name on the allowlist', async () => {
+  test('An app of a repository is run by the engine, under its name on the allowlist', async () => {
     const { log } = await server.api.run('infer', least.infer, { app: named });
     expect(log).toContain(`'infer',`);
     expect(log).toContain(`'${named}',`);
   });
 
   test.for(Object.keys(planting).map((what, index) => [what, `mallory/app${index}`] as const))(
-    'An app of a repository that brings %s is available, and its engine runs it all the same',
+    'An app of a repository that contains %s is available, and is still run by the engine',
     async ([, other]) => {
       const shown = await view(server, `${other}:X`);
       expect(shown).toMatchObject({ available: true });
@@ -152,7 +152,7 @@ describe('an app of a repository', () => {
     ]);
   });
 
-  test('An app of a repository may lie at the top of its repository; one that is not there is told with those that are', async () => {
+  test('An app of a repository may be at the top of its repository, and a missing one is reported with those that exist', async () => {
     expect(await view(server, single)).toMatchObject({ display_name: 'Single', checkpoints_name: ['a.pt'] });
     expect(await view(server, repository)).toEqual({
       app: repository,
@@ -164,7 +164,7 @@ describe('an app of a repository', () => {
     expect(server.stderr).toContain(missing);
   });
 
-  test('An app of a repository is listed in pages, of which none is left out', async () => {
+  test('An app of a repository is found even if the hub lists the files in pages', async () => {
     hub.pageSize = 2;
     await using paged = await serving([app]);
     await settled(paged);
@@ -196,7 +196,7 @@ describe('a hub', () => {
     if (!('HF_HUB_OFFLINE' in environment)) expect(server.stderr).toMatch(/VBoussot\/Nope: http/);
   });
 
-  test('A hub that asks the server to wait is not asked sooner, whoever asks for a refresh', async () => {
+  test('A hub that asks the server to wait is not contacted sooner, whoever requests a refresh', async () => {
     hub.commit('lab/busy', { 'X/app.json': manifest() });
     hub.fail(() => ({ status: 429, headers: { 'retry-after': '40' } }));
     await using server = await serving(['lab/busy:X']);
@@ -263,7 +263,7 @@ describe('a hub', () => {
 });
 
 describe('serve --download', () => {
-  test('serve --download fetches all files of its apps before it listens, tells how far it is, and no others', async () => {
+  test('serve --download fetches only the files of its apps before it listens, and reports progress', async () => {
     const other = 'lab/large';
     const content = Buffer.alloc(3_000_000, 7);
     hub.commit(other, { 'X/app.json': manifest(), 'X/CV_0.pt': content, 'X/.hidden': '', 'Y/CV_0.pt': 'y' });
@@ -280,7 +280,7 @@ describe('serve --download', () => {
     ).toBe(true);
   });
 
-  test('serve --download leaves an app described whose weights do not come, and says what is wrong', async () => {
+  test('serve --download leaves an app described if its weights cannot be fetched, and reports why', async () => {
     const other = 'lab/halved';
     hub.commit(other, { 'X/app.json': manifest(), 'X/CV_0.pt': weights });
     hub.swapped = Buffer.alloc(weights.length);
@@ -293,7 +293,7 @@ describe('serve --download', () => {
     });
   });
 
-  test('serve --download is cut short by a stop', async () => {
+  test('serve --download is interrupted when the server is stopped', async () => {
     hub.forget();
     hub.fail(() => 'hold');
     await using server = new TestServer({
@@ -344,7 +344,7 @@ describe('a refresh', () => {
   });
 });
 
-test('The cache of a server has what a server that is offline needs', async () => {
+test('The cache of a server contains everything that an offline server needs', async () => {
   await using first = await serving([app], {}, ['--download']);
   const cache = path.dirname(cacheOf(first));
   await using second = await serving([app], { HF_HUB_OFFLINE: '1', HF_HUB_CACHE: cache });

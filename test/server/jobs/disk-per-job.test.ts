@@ -18,7 +18,7 @@ test.for([
   ['its output, and ends at once', 'Output', [`fill=big:${6 * mebibyte}`]],
   ['its temporary directory', 'Workspace', ['shell=head -c 6291456 /dev/urandom > "$TMPDIR/big"', wait]],
   ['many small files', 'Workspace', ['shell=for i in $(seq 1400); do echo x > $TMPDIR/$i; done', wait]],
-] as const)('A job that writes more than it may is ended: %s', async ([, part, todo]) => {
+] as const)('A job that writes more than its limit is ended: %s', async ([, part, todo]) => {
   const { job_id: id } = await api.accepted('infer', { ...least.infer, ...steps(...todo) });
   // The size is looked at every second.
   await until('the job is ended', async () => {
@@ -37,7 +37,7 @@ test.for([
   expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(404);
 });
 
-test('A job that keeps a removed file open which is larger than its limit is ended', async () => {
+test('A job that keeps a removed file open beyond its limit is ended', async () => {
   await using real = await TestServer.start({ runners: true, flags: ['--disk-per-job', '4MiB'] });
   const open = 'shell=exec 5>gone; rm gone; head -c 6291456 /dev/urandom >&5; sleep 1000';
   const { view } = await real.api.run('infer', { ...least.infer, ...steps(open) });
@@ -46,7 +46,7 @@ test('A job that keeps a removed file open which is larger than its limit is end
   );
 });
 
-test('A result longer than a job may write is not packed, however little of the disk it occupies', async () => {
+test("A result longer than a job's limit is not packed, however little disk space it occupies", async () => {
   const { view } = await api.run('infer', { ...least.infer, ...steps(`zeros=hole:${2 ** 40}`) });
   const sentence =
     /^Ended: its result has 1\.0 TiB to pack, and a job may write 4\.0 MiB .*; its files are removed$/;
@@ -66,7 +66,7 @@ test('A job is ended if the server cannot see all of its files', async () => {
   }
 });
 
-test('Inputs, sparse files and further names of a file do not count towards the limit', async () => {
+test('Inputs, sparse files and additional hard links do not count towards the limit', async () => {
   // The app notes its input in its output.
   const inputs = file('ct.nii', 'x'.repeat(3 * mebibyte));
   const names = 'shell=cd $TMPDIR; head -c 600000 /dev/urandom > a; for i in 1 2 3; do ln a $i; done';

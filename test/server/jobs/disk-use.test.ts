@@ -30,7 +30,7 @@ const fill = (part: 'input' | 'output' | 'workspace', name: string, count: numbe
 const limitOf = (max: number, removed = 0, clock = new TestClock()) =>
   new DiskLimit(directory, { max: max * mebibyte, removedButOpen: async () => removed * mebibyte, clock });
 
-test('A job may write up to its limit, and what it was sent does not count', async () => {
+test('A job may write up to its limit, and its inputs do not count', async () => {
   fill('input', 'ct.nii', 3);
   const limit = limitOf(4.5);
   fill('output', 'mask.nii', 2);
@@ -89,7 +89,7 @@ test('The size of a result is that of its archive, or of its files where somethi
   expect(await resultSize(directory)).toBe(12_345);
 });
 
-test('An output directory that an app has removed or replaced is no result', async () => {
+test('An output directory that an app has removed or replaced does not count as a result', async () => {
   const { output } = directory;
   expect(outputFault(output)).toBeNull();
   rmSync(output, { recursive: true });

@@ -27,7 +27,7 @@ test('A second kill while the end is saved changes nothing', async () => {
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('An end that comes while a kill is being saved stays, in memory and on the disk', async () => {
+test('An end that arrives while a kill is being saved persists, in memory and on disk', async () => {
   const { job, directory } = await makeJob();
   const letGo = directory.hold();
   const kill = job.requestKill('user');
@@ -38,7 +38,7 @@ test('An end that comes while a kill is being saved stays, in memory and on the 
   expect([job.state, directory.stateOnDisk()]).toEqual(['killed', 'killed']);
 });
 
-test('An end is shown although the disk does not answer, and is saved when the disk answers again', async () => {
+test('An end is shown even if the disk does not respond, and is saved once the disk responds again', async () => {
   const clock = new TestClock();
   const { job, directory } = await makeJob(clock);
   const letGo = directory.hold();
@@ -107,20 +107,23 @@ test('A power cut may lose a step of a job, but no kill', async () => {
   expect(directory.latest).toMatchObject({ record: { state: 'running', killRequested: true }, isKept: true });
 });
 
-test.for(['a step', 'its end'])('A version that is learned while %s is saved stays known', async (what) => {
-  const { job, directory } = await makeJob();
-  const letGo = directory.hold();
-  const saved = what === 'a step' ? job.run(onCpu, 'warm') : job.finish('error', 'It failed');
-  await delay(0);
-  job.noteVersion(Promise.resolve('1.0'));
-  await job.versionKnown(1000);
-  letGo();
-  await saved;
-  expect(job.record.appVersion).toBe('1.0');
-  await expect.poll(() => directory.latest?.record.appVersion).toBe('1.0');
-});
+test.for(['a step', 'its end'])(
+  'A version that becomes known while %s is saved stays known',
+  async (what) => {
+    const { job, directory } = await makeJob();
+    const letGo = directory.hold();
+    const saved = what === 'a step' ? job.run(onCpu, 'warm') : job.finish('error', 'It failed');
+    await delay(0);
+    job.noteVersion(Promise.resolve('1.0'));
+    await job.versionKnown(1000);
+    letGo();
+    await saved;
+    expect(job.record.appVersion).toBe('1.0');
+    await expect.poll(() => directory.latest?.record.appVersion).toBe('1.0');
+  },
+);
 
-test("The program for ends runs once for a job, even if the job's directory is gone", async () => {
+test("The on-end program runs once for a job, even if the job's directory is gone", async () => {
   const { job: without } = await makeJob();
   await without.finish('error', 'It failed');
   expect(await without.beginEndNotice()).toBe(false);
@@ -131,7 +134,7 @@ test("The program for ends runs once for a job, even if the job's directory is g
   expect(existsSync(directory.path)).toBe(false);
 });
 
-test('The log keeps the first and the last place in the queue, each once also after a restart', async () => {
+test('The log keeps the first and the last queue position, each once, even after a restart', async () => {
   const { job, directory } = await makeJob();
   for (const place of [3, 2, 1]) job.logPlace(`position ${place}`);
   expect(String(job.unloggedPlace)).toBe('[remote-app] position 1\r\n');

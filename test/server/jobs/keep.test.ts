@@ -56,7 +56,7 @@ describe('a job is kept after its end', () => {
     expect(await api.refused('infer', { ...least.infer, keep })).toEqual([422, sentence]);
   });
 
-  test('A job is kept after its end for the same time after a download of its result', async () => {
+  test('A job is kept for the same time after its end, even if its result is downloaded', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, keep: '1h' });
     await api.result(id);
     expect((await api.fetch(`/jobs/${id}/result`, { headers: { range: 'bytes=0-9' } })).status).toBe(206);
@@ -64,7 +64,7 @@ describe('a job is kept after its end', () => {
   });
 });
 
-test('A job is removed when its own time is over, independent of the grace period', async () => {
+test('A job is removed when its own keep time is over, regardless of the grace period', async () => {
   const clock = new TestClock();
   await using server = await TestServer.start({ clock, flags: ['--grace', '1', '--max-keep', '4s'] });
   const { api } = server;
@@ -84,25 +84,28 @@ test.for([
   ['done', ['print=x']],
   ['error', ['write=half.txt:half', 'exit=3']],
   ['killed', ['write=half.txt:half', 'print=ready', 'wait=/nowhere']],
-] as const)('The input of a job is removed when it is %s, and its output stays', async ([state, todo]) => {
-  await using server = await TestServer.start();
-  const { api } = server;
-  const form = { ...least.infer, ...steps(...todo) };
-  const id =
-    state === 'killed' ? await api.running('infer', form, 'ready') : (await api.run('infer', form)).id;
-  if (state === 'killed') await api.kill(id);
-  expect((await api.job(id)).status).toBe(state);
-  const isThere = () => existsSync(path.join(server.jobDirectory(id), 'Input'));
-  await until('its input is removed', () => !isThere());
-  const left = await api.fetch(`/jobs/${id}/result?partial=1`);
-  expect([left.status, (await left.arrayBuffer()).byteLength > 0]).toEqual([200, true]);
-  // A server that was killed before it could: the next one does.
-  await server.stop();
-  mkdirSync(path.join(server.jobDirectory(id), 'Input'));
-  await server.start();
-  await until('the input is removed after a restart', () => !isThere());
-  expect(await api.job(id)).toMatchObject({ status: state });
-});
+] as const)(
+  'The input of a job is removed when its state is %s, and its output stays',
+  async ([state, todo]) => {
+    await using server = await TestServer.start();
+    const { api } = server;
+    const form = { ...least.infer, ...steps(...todo) };
+    const id =
+      state === 'killed' ? await api.running('infer', form, 'ready') : (await api.run('infer', form)).id;
+    if (state === 'killed') await api.kill(id);
+    expect((await api.job(id)).status).toBe(state);
+    const isThere = () => existsSync(path.join(server.jobDirectory(id), 'Input'));
+    await until('its input is removed', () => !isThere());
+    const left = await api.fetch(`/jobs/${id}/result?partial=1`);
+    expect([left.status, (await left.arrayBuffer()).byteLength > 0]).toEqual([200, true]);
+    // A server that was killed before it could: the next one does.
+    await server.stop();
+    mkdirSync(path.join(server.jobDirectory(id), 'Input'));
+    await server.start();
+    await until('the input is removed after a restart', () => !isThere());
+    expect(await api.job(id)).toMatchObject({ status: state });
+  },
+);
 
 describe('a restart', () => {
   const clock = new TestClock();
@@ -112,7 +115,7 @@ describe('a restart', () => {
   /** Seconds from now until a job expires. */
   const left = async (id: string) => (Date.parse((await api.job(id)).expires_at ?? '') - clock.now()) / 1000;
 
-  test('A restart keeps a job as long as it was promised, also with another --max-keep, and no longer', async () => {
+  test('A restart keeps a job as long as promised, even with another --max-keep, and no longer', async () => {
     const { id, view } = await api.run('infer', { ...least.infer, keep: '7d' });
     for (const _ of [1, 2]) {
       await server.restart(['--max-keep', '1h', '--grace', '1']);
@@ -144,13 +147,16 @@ describe('a restart', () => {
     },
   );
 
-  test.runIf(process.platform === 'linux')('A clock that is set forward shortens no time', async () => {
-    const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
-    await server.stop();
-    clock.set(3 * 24 * hour);
-    await server.start();
-    expect(await left(id)).toBe(hour);
-  });
+  test.runIf(process.platform === 'linux')(
+    'A clock that is set forward does not shorten any period',
+    async () => {
+      const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
+      await server.stop();
+      clock.set(3 * 24 * hour);
+      await server.start();
+      expect(await left(id)).toBe(hour);
+    },
+  );
 
   test('A restart with a clock that was set back does not keep a job longer than it asked for', async () => {
     const { id } = await api.run('infer', { ...least.infer, keep: '1h' });
@@ -160,7 +166,7 @@ describe('a restart', () => {
     expect(await left(id)).toBe(hour);
   });
 
-  test('A restart sets a record aside that asks for a longer time than dates can express', async () => {
+  test('A restart sets aside a record with a time beyond the range of dates', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, keep: '1h', ...steps(`wait=${gate.path}`) });
     await server.stop();

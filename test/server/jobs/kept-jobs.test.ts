@@ -10,8 +10,8 @@ import { ana, idOf, serviceWith, slotOf } from './job-service.js';
 const fetchedAt = new Date().toISOString();
 const ids = (service: JobService) => service.list().map(({ id }) => Number.parseInt(id, 16));
 
-describe('a disk that is short', () => {
-  test('When the disk is short, fetched results are removed first, then what failed jobs left, and never a result that nobody fetched', async () => {
+describe('a disk that is short of space', () => {
+  test('When disk space is short, fetched results are removed first, then the remains of failed jobs, and never an unfetched result', async () => {
     const ends = [{ state: 'error' }, {}, { fetchedAt }, { state: 'killed' }, { fetchedAt }] as const;
     const { service, directory } = await serviceWith(ends, 100);
     const left = (number: number) => existsSync(path.join(directory(number), 'Output', 'mask.nii'));
@@ -29,7 +29,7 @@ describe('a disk that is short', () => {
   });
 });
 
-test('When the disk is short, what the requester keeps is removed first, then what those have who keep more, the largest first', async () => {
+test("When disk space is short, the requester's own files are removed first, then those of owners who keep more, the largest first", async () => {
   const removed: string[] = [];
   const kept = [
     ['bob', 3],

@@ -42,7 +42,7 @@ describe('killing a job', () => {
     await api.kill(first);
   });
 
-  test('Killing a job that has ended changes nothing, also repeatedly', async () => {
+  test('Killing a job that has ended changes nothing, however often', async () => {
     const { id, view } = await api.run('infer', least.infer);
     for (let round = 0; round < 2; round += 1) {
       expect(await api.kill(id)).toEqual({ job_id: id, status: 'done', message: expect.any(String) });
@@ -51,7 +51,7 @@ describe('killing a job', () => {
     expect((await api.result(id)).has('probe.json')).toBe(true);
   });
 
-  test('Killing a job whose result is being packed ends it without a result, also without a partial one', async () => {
+  test('Killing a job whose result is being packed ends it without a result, not even a partial one', async () => {
     const { job_id: id } = await api.accepted('infer', {
       ...least.infer,
       ...steps('zeros=big.raw:400000000'),
@@ -99,7 +99,7 @@ describe('killing the processes of a job', () => {
     ]);
   });
 
-  test('Killing a job whose directory was removed ends it, and so does the removal alone', async () => {
+  test('Killing a job whose directory was removed ends it, and so does removing the directory', async () => {
     const [first, second] = await Promise.all([
       api.running('infer', busy(), 'ready'),
       api.running('infer', busy(), 'ready'),

@@ -268,7 +268,7 @@ test.for([
   expect(orders[0]?.timeLimit).toBe(left * 1000);
 });
 
-test('A job that was killed before it began is stopped, and its log says if the server was stopped', async () => {
+test('A job that was killed before it began is stopped, and its log says whether the server was stopped', async () => {
   const killed = { state: 'waiting', killRequested: true, killCause: 'stop' } as const;
   const { job, lifecycle, stops, log } = await jobThatEnds({ exitCode: 143 }, { record: killed });
   writeFileSync(job.directory.logFile, '');
@@ -276,7 +276,7 @@ test('A job that was killed before it began is stopped, and its log says if the 
   expect([job.state, stops, log()]).toEqual(['killed', [job.id], ['The server was stopped', '']]);
 });
 
-test('A command is stopped although the kill cannot be saved, for no longer than its disk may take', async () => {
+test('A command is stopped even if the kill cannot be saved, after a limited wait for the disk', async () => {
   const { job, directory, lifecycle, state, end } = await runningJob();
   const letGo = directory.hold();
   lifecycle.kill('user');

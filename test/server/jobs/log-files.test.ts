@@ -51,7 +51,7 @@ describe('the stream of a log', () => {
     expect(linesOf(await api.log(id, '?since=4'))).toEqual(expected.slice(4));
   });
 
-  test('The stream of a log has the last line of a job that has ended, also without a line feed', async () => {
+  test('The stream of a log includes the last line of a job that has ended, even without a line feed', async () => {
     const id = await endedWith('one\ntwo');
     expect(await api.log(id, '?since=1')).toBe('id: 2\ndata: two\n\ndata: __DONE__\n\n');
     expect(await api.log(id, '?since=2')).toBe('data: __DONE__\n\n');
@@ -109,7 +109,7 @@ describe('a log that may not be opened', () => {
   const ordinary = sharedServer({ asOrdinaryUser: true });
 
   test.for(['its directory', 'the file itself'])(
-    'A log that cannot be opened is explained in a line when the job has ended: %s is closed',
+    'A log that cannot be opened is explained in one line after the job has ended: %s is inaccessible',
     async (what) => {
       const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('print=before') });
       const directory = ordinary.jobDirectory(id);

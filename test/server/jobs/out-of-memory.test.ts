@@ -50,13 +50,16 @@ test.each([
   ['onnxruntime::BFCArena::AllocateRawInternal', { cpu: '1' }, 'The command ran out of memory'],
   ['MemoryError', {}, 'The command ran out of memory'],
   ["terminate called after throwing an instance of 'std::bad_alloc'", {}, 'The command ran out of memory'],
-])('A job that fails and prints %s with %o is told to be out of memory: %s', async (line, more, sentence) => {
-  const { view, log } = await api.run('infer', { ...failing(line), ...more });
-  const numbers = sentence.includes('GPU') ? ' (24.0 GiB available)' : ' (1.0 MiB used)';
-  const error = `${sentence}, exit code 1${numbers}`;
-  expect(view).toMatchObject({ status: 'error', kind: 'out-of-memory', error });
-  expect(log).toContain(`[remote-app] ${error}\n`);
-});
+])(
+  'A job that fails after printing %s with %o is reported as out of memory: %s',
+  async (line, more, sentence) => {
+    const { view, log } = await api.run('infer', { ...failing(line), ...more });
+    const numbers = sentence.includes('GPU') ? ' (24.0 GiB available)' : ' (1.0 MiB used)';
+    const error = `${sentence}, exit code 1${numbers}`;
+    expect(view).toMatchObject({ status: 'error', kind: 'out-of-memory', error });
+    expect(log).toContain(`[remote-app] ${error}\n`);
+  },
+);
 
 test.each([
   ['another error', failing('ValueError: no memory of this')],
@@ -64,7 +67,7 @@ test.each([
   ['a name that looks like one', infer('print=cannot read CUDA_out_of_memory.nii', 'exit=1')],
   ['a message of gRPC', infer('print=RESOURCE_EXHAUSTED: message larger than 4194304', 'exit=1')],
   ['a result', infer('print=CUDA out of memory, with half of the batch now')],
-])('A job with %s is not out of memory', async (_, form) => {
+])('A job with %s is not reported as out of memory', async (_, form) => {
   expect((await api.run('infer', form)).view.kind).toBeNull();
 });
 
@@ -77,7 +80,7 @@ const order = () => readFileSync(path.join(root, 'order'), 'utf8').trim().split(
 const retryLine =
   /The GPU ran out of memory, exit code 1 \(24\.0 GiB available\); it runs once more, without sharing its GPUs or the memory that apps declare/g;
 
-test('Two jobs that ask for it run once more when both had their turn, and fail if that is not enough', async () => {
+test('Two jobs that request a retry run once more after both have had their turn, and fail if that is not enough', async () => {
   rmSync(path.join(root, 'order'), { force: true });
   const { gate } = await server.heldJob();
   const ids = [];
@@ -95,7 +98,7 @@ test('Two jobs that ask for it run once more when both had their turn, and fail 
   expect(order()).toEqual(['a', 'b', 'a', 'b']);
 });
 
-test('A second run that fails for another reason is not out of memory', async () => {
+test('A second run that fails for another reason is not reported as out of memory', async () => {
   const mark = path.join(root, 'failed-once');
   const form = infer(
     `shell=[ -e ${mark} ] && { echo no such label; exit 3; }; touch ${mark}; echo CUDA out of memory; exit 1`,
@@ -105,7 +108,7 @@ test('A second run that fails for another reason is not out of memory', async ()
   expect([view.kind, view.error]).toEqual([null, 'Subprocess failed (exit code 1)']);
 });
 
-test('A job of an app that asks for it runs once more after a restart of the server, without what it had written', async () => {
+test('A job of an app that requests a retry runs once more after a restart of the server, without its earlier output', async () => {
   rmSync(path.join(root, 'order'), { force: true });
   const held = await server.heldJob();
   const form = short('c', path.join(root, 'second'));

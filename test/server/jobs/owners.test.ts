@@ -24,7 +24,7 @@ const nobody = 'ffffffffffff';
 const listed = async (api: typeof ana, query = '') =>
   (await api.json<{ jobs: JobView[] }>(`/jobs${query}`)).jobs.map(({ job_id, owner }) => [job_id, owner]);
 
-describe('a job belongs to the token that it was submitted with', () => {
+describe('a job and the token that it was submitted with', () => {
   test('A job is listed for the token that it was submitted with, and for an admin among all jobs', async () => {
     const [hers, his, the] = [
       await ana.run('infer', least.infer),
@@ -66,7 +66,7 @@ describe('a job belongs to the token that it was submitted with', () => {
     expect([toBob.status, await toBob.json()]).toEqual([404, { detail: 'Unknown job_id' }]);
   });
 
-  test('A job belongs to its token after a restart as well, and so does one that is gone', async () => {
+  test('A job still belongs to its token after a restart, and so does a removed one', async () => {
     const kept = await ana.run('infer', least.infer);
     const gone = await ana.run('infer', least.infer);
     await ana.fetch(`/jobs/${gone.id}`, { method: 'DELETE' });
@@ -85,7 +85,7 @@ describe('a job belongs to the token that it was submitted with', () => {
   });
 });
 
-test('An Idempotency-Key counts for its owner alone', async () => {
+test('An Idempotency-Key applies only to its owner', async () => {
   const key = { headers: { 'Idempotency-Key': 'the-same' } };
   const owners = [tokens.api(server, 'ana'), bob, root, server.api];
   const ids: string[] = [];

@@ -77,7 +77,7 @@ describe('a job that replaces files of the server', () => {
     });
   });
 
-  test('The result is packed while it is sent where its archive cannot be read', async () => {
+  test('The result is packed while it is sent if its archive cannot be read', async () => {
     await using ordinary = await TestServer.start({ asOrdinaryUser: true });
     const { id } = await ordinary.api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
     chmodSync(path.join(ordinary.jobDirectory(id), 'result.zip'), 0);
@@ -86,7 +86,7 @@ describe('a job that replaces files of the server', () => {
     expect(String(files.get('a.txt'))).toBe('mine');
   });
 
-  test('The reserved files can be removed: the end is recorded all the same', async () => {
+  test('The reserved files can be removed, and the end is still recorded', async () => {
     const { view } = await api.run(
       'infer',
       shell('rm -f ../exit.json.reserved; mkdir ../exit.json.reserved'),
@@ -122,31 +122,34 @@ describe('something else in place of a result', () => {
     ['a directory with a link in it', (file: string) => `mkdir result.zip; ln -s ${file}`],
     ['a FIFO', () => 'mkfifo'],
     ['a socket', () => makeSocket],
-  ] as const)('%s, is left alone, and the result packed while it is sent', async ([, makerFor]) => {
-    const { file, directory } = victim();
-    const neighbour = (await api.run('infer', least.infer)).id;
-    const neighbours = readFileSync(path.join(scripted.jobDirectory(neighbour), 'result.zip'));
-    const { id } = await api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
-    await api.run(
-      'infer',
-      shell(`cd ${scripted.jobDirectory(id)}; rm result.zip; ${makerFor(file)} result.zip`),
-    );
-    const replaced = () => {
-      const stats = lstatSync(path.join(scripted.jobDirectory(id), 'result.zip'));
-      return { isFile: stats.isFile(), ino: stats.ino, mode: stats.mode, mtimeMs: stats.mtimeMs };
-    };
-    const before = replaced();
-    expect(before.isFile).toBe(false);
-    expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
-    for (const files of [await api.result(id), await api.result(id)]) {
-      expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
-      expect(String(files.get('a.txt'))).toBe('mine');
-    }
-    expect(replaced()).toEqual(before);
-    expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
-    const kept = await api.fetch(`/jobs/${neighbour}/result`);
-    expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
-  });
+  ] as const)(
+    'If the archive is replaced by %s, it is left alone, and the result is packed while it is sent',
+    async ([, makerFor]) => {
+      const { file, directory } = victim();
+      const neighbour = (await api.run('infer', least.infer)).id;
+      const neighbours = readFileSync(path.join(scripted.jobDirectory(neighbour), 'result.zip'));
+      const { id } = await api.run('infer', { ...least.infer, ...steps('write=a.txt:mine') });
+      await api.run(
+        'infer',
+        shell(`cd ${scripted.jobDirectory(id)}; rm result.zip; ${makerFor(file)} result.zip`),
+      );
+      const replaced = () => {
+        const stats = lstatSync(path.join(scripted.jobDirectory(id), 'result.zip'));
+        return { isFile: stats.isFile(), ino: stats.ino, mode: stats.mode, mtimeMs: stats.mtimeMs };
+      };
+      const before = replaced();
+      expect(before.isFile).toBe(false);
+      expect((await api.fetch(`/jobs/${id}/result`, { method: 'HEAD' })).status).toBe(200);
+      for (const files of [await api.result(id), await api.result(id)]) {
+        expect([...files.keys()].sort()).toEqual(['a.txt', 'probe.json']);
+        expect(String(files.get('a.txt'))).toBe('mine');
+      }
+      expect(replaced()).toEqual(before);
+      expect([readFileSync(file, 'utf8'), readdirSync(directory)]).toEqual(['secret', ['secret.txt']]);
+      const kept = await api.fetch(`/jobs/${neighbour}/result`);
+      expect(Buffer.from(await kept.arrayBuffer()).equals(neighbours)).toBe(true);
+    },
+  );
 });
 
 describe('a job that has expired', () => {

@@ -105,7 +105,7 @@ describe('a start', () => {
   test.for([
     ['of 0 bytes', () => Buffer.alloc(0)],
     ['full of zeros', (text: Buffer) => Buffer.alloc(text.length)],
-  ] as const)('A start goes on with accepted jobs if a power cut left a record %s', async ([, left]) => {
+  ] as const)('A start continues accepted jobs if a power cut left a record %s', async ([, left]) => {
     await using server = await TestServer.start({ gpus: 1 });
     const { api } = server;
     const gate = server.gate();
@@ -177,7 +177,7 @@ describe('a start', () => {
     expect((await api.reaches(next, 'done')).error).toBeNull();
   });
 
-  test('A start counts a job whose record can be read only later among those that its owner keeps, and lists it in its place', async () => {
+  test('A start counts a job whose record can only be read later among those of its owner, and lists it in its place', async () => {
     await using tokens = new TestTokens();
     tokens.create('ana');
     const flags = ['--tokens', tokens.file];
@@ -266,7 +266,7 @@ describe('a start', () => {
   test.for([
     ['a directory', mkdirSync],
     ['a FIFO', (file: string) => execFileSync('mkfifo', [file])],
-  ] as const)('A start sets aside a list of use, or of expired jobs, that is %s', async ([, plant]) => {
+  ] as const)('A start sets aside a usage or expired-jobs list that is %s', async ([, plant]) => {
     await using server = await TestServer.start();
     await server.stop();
     for (const name of ['usage', 'expired']) {

@@ -73,7 +73,7 @@ describe('a server that was killed and started again', () => {
     });
   });
 
-  test('A server that was killed and started again counts as run time what the command ran, and not the time without a server', async () => {
+  test('A server that was killed and started again counts only the time that the command ran as run time', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ clock });
     const { api } = server;
@@ -96,7 +96,7 @@ describe('a server that was killed and started again', () => {
     expect((await api.job(id)).run_seconds).toBe(20);
   });
 
-  test('A server that was killed and started again packs a result again whose packing the end of the server interrupted', async () => {
+  test('A server that was killed and started again repacks a result whose packing was interrupted', async () => {
     await using server = await TestServer.start();
     const { api } = server;
     const gate = server.gate();

@@ -37,7 +37,7 @@ describe('removing a job that has ended', () => {
     expect((await api.run('infer', least.infer, { headers })).id).not.toBe(id);
   });
 
-  test('A failed and a killed job can be removed, and the next server knows it', async () => {
+  test('A failed job and a killed job can be removed, and the next server knows that they were', async () => {
     const failed = await api.run('infer', { ...least.infer, ...steps('exit=1') });
     const killed = await api.running('infer', { ...least.infer, ...steps(`wait=${server.gate().path}`) });
     await api.kill(killed);
@@ -59,7 +59,7 @@ describe('removing a job that has ended', () => {
 });
 
 describe('a job that cannot be removed', () => {
-  test('An active job cannot be removed, and goes on', async () => {
+  test('An active job cannot be removed, and continues', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect(await refusal(await remove(id))).toEqual([

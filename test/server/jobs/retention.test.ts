@@ -84,7 +84,7 @@ test('A date follows the clock as it is set now, unless the difference is at mos
   expect([told(2), told(0.001), told(-4.001), told(-0.001)]).toEqual([0, 2001, 0, -2001]);
 });
 
-test('A time that no timer can count is waited for in parts', async () => {
+test('A delay that is too long for a timer is split into parts', async () => {
   const { clock, retention, forgotten, ended } = await keeper();
   const days = 60 * 24 * 3600;
   retention.schedule(ended({}, days));
@@ -94,7 +94,7 @@ test('A time that no timer can count is waited for in parts', async () => {
   expect(forgotten.length).toBe(1);
 });
 
-test('Only its owner and an admin are told what became of a job that is gone', async () => {
+test('Only its owner and an admin learn what became of a removed job', async () => {
   const root = await place();
   const clock = new TestClock();
   const expired = new ExpiredJobs(root, clock, fail);
@@ -131,7 +131,7 @@ test('Only its owner and an admin are told what became of a job that is gone', a
   }
 });
 
-test('Ten thousand jobs that are gone are remembered, and a file of many more is shortened', async () => {
+test('Ten thousand removed jobs are remembered, and a file of many more is shortened', async () => {
   const root = await place();
   const file = path.join(root, 'expired');
   const time = '2026-01-01T00:00:00.000Z';
@@ -145,7 +145,7 @@ test('Ten thousand jobs that are gone are remembered, and a file of many more is
   expect(statSync(file).size).toBeLessThan(lines.join('').length);
 });
 
-test('The ten thousand and first that is gone makes a server forget the oldest', async () => {
+test('The oldest removed job is forgotten when their number exceeds ten thousand', async () => {
   const root = await place();
   const file = path.join(root, 'expired');
   const lines = Array.from({ length: 9999 }, (_, number) => `${idOf(number)} 2026-01-01T00:00:00.000Z\n`);

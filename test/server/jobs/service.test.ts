@@ -41,7 +41,7 @@ function follow(events: ServerEvents, ...names: Parameters<ServerEvents['on']>[0
 
 const facts = { files: {}, notes: ["Ignored field 'x'"], bytes: 600, extracted: 400 };
 
-test('A start removes what an earlier server had no time for: its trash, uploads, and jobs that are gone', async () => {
+test('A start removes what an earlier server could not: its trash, uploads, and removed jobs', async () => {
   const left = [`trash/${idOf(7)}.0a1b2c3d`, `incoming/${idOf(8)}`, `jobs/${idOf(0)}`];
   const { service, root } = await serviceWith([{}, {}], 10, {
     before: (at) => {
@@ -57,7 +57,7 @@ test('A start removes what an earlier server had no time for: its trash, uploads
   expect(existsSync(path.join(root, 'trash/notes'))).toBe(true);
 });
 
-test('Jobs that ran are continued before those that waited, so that they keep their devices', async () => {
+test('Jobs that were running resume before those that were waiting, so that they keep their devices', async () => {
   const jobs = endless();
   const ran = { state: 'running', startedAt: '2026-01-01T00:00:00.000Z', gpus: [1, 2] } as const;
   const { service } = await serviceWith([{ state: 'waiting', finishedAt: null }, ran], 10, {
@@ -72,7 +72,7 @@ test('Jobs that ran are continued before those that waited, so that they keep th
   ]);
 });
 
-describe('what the jobs of an owner keep', () => {
+describe("the storage used by an owner's jobs", () => {
   test('The disk use of an owner falls when a failed job loses its files because the disk is short', async () => {
     const { service } = await serviceWith([{ state: 'error' }], 10, {
       before: (root) =>
@@ -86,7 +86,7 @@ describe('what the jobs of an owner keep', () => {
   });
 });
 
-test('A job counts from its acceptance, with its upload and what was extracted', async () => {
+test("A job's storage counts from its acceptance, including its upload and extracted files", async () => {
   const events = new ServerEvents(() => {});
   const told = follow(events, 'accepted', 'drained', 'removed');
   const { service } = await serviceWith([], 10, { ...running, executor: endless(), events });
@@ -145,7 +145,7 @@ test('A job that is removed at the moment when it ends is removed once', async (
   expect(existsSync(job.directory.path)).toBe(false);
 });
 
-test('A job whose record cannot be read is ended with the server if its command runs, which an admin is told of', async () => {
+test('A running job whose record cannot be read is ended with the server, and an admin is told', async () => {
   const stopped: string[] = [];
   const left: string[] = [];
   const { service, directory } = await serviceWith([{}], 10, {
@@ -162,7 +162,7 @@ test('A job whose record cannot be read is ended with the server if its command 
   expect(stopped).toEqual([directory(0)]);
 });
 
-test('The notice of an end has the version of the app also if that is known later, and is due until it has begun', async () => {
+test('The notice of an end includes the version of the app even if that is known later, and remains due until it is sent', async () => {
   let tell = (_version: string) => {};
   const known = new Promise<string>((resolve) => {
     tell = resolve;

@@ -19,7 +19,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
   const server = sharedServer({ clock, flags: ['--max-run-time', '3s', '--max-fine-tune-time', '1h'] });
   const { api } = server;
 
-  test('A server with --max-run-time and --max-fine-tune-time ends a job that runs for longer, with a sentence of its own, and keeps what it left', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time ends a job that runs longer, explains that, and keeps its output', async () => {
     const id = await api.running('infer', endless, 'ready');
     clock.pass(2.999);
     expect((await api.job(id)).status).toBe('running');
@@ -36,7 +36,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
     expect((await api.fetch(`/jobs/${id}/result?partial=1`)).status).toBe(200);
   });
 
-  test('A server with --max-run-time and --max-fine-tune-time lets a job ask for less, and refuses more, nothing, and what is no time', async () => {
+  test('A server with --max-run-time and --max-fine-tune-time lets a job ask for less, and refuses more, zero and invalid times', async () => {
     const id = await api.running('infer', { ...endless, time_limit: '1s' }, 'ready');
     clock.pass(1);
     const { view } = await api.ended(id);
@@ -70,7 +70,7 @@ describe('a server with --max-run-time and --max-fine-tune-time', () => {
   });
 });
 
-describe('a server without', () => {
+describe('a server without a limit', () => {
   const clock = new TestClock();
   const server = sharedServer({ clock });
   const { api } = server;

@@ -28,7 +28,7 @@ async function leftBy(server: TestServer, close: (directory: string) => void): P
   return path.join(incoming, name);
 }
 
-test('A directory that its owner may not write to is moved to the trash all the same', async () => {
+test('A directory that its owner may not write to can still be moved to the trash', async () => {
   const left = await leftBy(server, (directory) => chmodSync(directory, 0));
   const trash = path.join(server.dataDirectory, 'trash');
   await until('it is removed', () => !existsSync(left) && readdirSync(trash).length === 0);

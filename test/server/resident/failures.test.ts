@@ -31,7 +31,7 @@ await serve(async () => {}, (_, words) => {
   return deeds[words[words.indexOf('--set') + 1].slice('do='.length)]();
 });`;
 
-test('A job in JavaScript that fails is over before the next one begins, and is the last one if it goes on', async () => {
+test('A failed job in JavaScript is over before the next one begins, and is the last one if it keeps running', async () => {
   await using own = await writtenApp('javascript', program);
   const command = ['node', path.join(own.app, 'main.mjs'), 'resident', own.app, '--cpu', '1'];
   const job = '0123456789ab';
@@ -62,7 +62,7 @@ test('A job in JavaScript that fails is over before the next one begins, and is 
   }
 });
 
-test('An app that ends with its job is loaded again for the next one, which has none of its lines', async () => {
+test('An app that exits with its job is reloaded for the next one, which gets none of its lines', async () => {
   await using own = await writtenApp('javascript', program);
   await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
   const { api } = server;

@@ -26,22 +26,25 @@ exec ${real} "$@"
   return root;
 }
 
-test.runIf(sandbox)('If a sandbox may not mount, each job starts a resident app and says so', async () => {
-  await using directory = await refusingMounts();
-  await using server = await TestServer.start({
-    runners: true,
-    apps: [apps.resident],
-    app: 'resident',
-    flags: ['--sandbox', 'bwrap'],
-    environment: { PATH: `${directory.path}:${process.env.PATH}` },
-  });
-  const { api } = server;
-  for (let left = 2; left > 0; left -= 1) {
-    const { view, log, id } = await api.run('infer', doing());
-    expect(view).toMatchObject({ status: 'done', start: null });
-    expect(log).toContain('in a sandbox without network, where no app can stay loaded\n');
-    expect((await workerState(api, id)).jobs).toBe(1);
-  }
-  expect(hostsOf(server)).toEqual([]);
-  await until('the admin is told', () => server.stderr.includes('bwrap: mounting is not permitted'));
-});
+test.runIf(sandbox)(
+  'If a sandbox cannot mount, each job starts its own resident app, and the log says so',
+  async () => {
+    await using directory = await refusingMounts();
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [apps.resident],
+      app: 'resident',
+      flags: ['--sandbox', 'bwrap'],
+      environment: { PATH: `${directory.path}:${process.env.PATH}` },
+    });
+    const { api } = server;
+    for (let left = 2; left > 0; left -= 1) {
+      const { view, log, id } = await api.run('infer', doing());
+      expect(view).toMatchObject({ status: 'done', start: null });
+      expect(log).toContain('in a sandbox without network, where no app can stay loaded\n');
+      expect((await workerState(api, id)).jobs).toBe(1);
+    }
+    expect(hostsOf(server)).toEqual([]);
+    await until('the admin is told', () => server.stderr.includes('bwrap: mounting is not permitted'));
+  },
+);

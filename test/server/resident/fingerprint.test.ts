@@ -8,7 +8,7 @@ import { until } from '../../support/until.mjs';
 
 const program = new URL('../../../dist/server/executors/resident/fingerprint.js', import.meta.url);
 
-test('An app with a directory of more files than a call takes arguments has a fingerprint', async () => {
+test("An app directory with more files than fit in one call's arguments has a fingerprint", async () => {
   await using root = await temporary();
   // Names of one file: it is their number that counts, and 14,000 files would take seconds to make.
   await plant(root.path, { 'data/0': '' });
@@ -20,7 +20,7 @@ test('An app with a directory of more files than a call takes arguments has a fi
   expect(execFileSync(process.execPath, words, { encoding: 'utf8' })).toMatch(/^[0-9a-f]{64}\n$/);
 });
 
-test('A file that gets another content of the same size and time changes the fingerprint', async () => {
+test("A change of a file's content changes the fingerprint even if its size and time stay the same", async () => {
   await using root = await temporary();
   const weights = path.join(root.path, 'weights');
   const write = (content: string) => {
@@ -37,7 +37,7 @@ test('A file that gets another content of the same size and time changes the fin
   });
 });
 
-test('A change below a link, or of a hidden file, changes the fingerprint, and one of .git does not', async () => {
+test('A change below a link or in a hidden file changes the fingerprint, and a change in .git does not', async () => {
   await using root = await temporary();
   const app = path.join(root.path, 'app');
   await plant(root.path, { 'weights/1.pt': 'old', 'data/deep/table': 'old' });

@@ -23,11 +23,11 @@ test('A resident app that is loaded without a GPU is shown by gpus', async () =>
   expect(JSON.parse((await cli.run(['gpus', '--json'], env)).stdout).cpu_loaded).toEqual(['resident']);
 });
 
-describe('on GPUs a resident app', () => {
+describe('a resident app on GPUs', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident, apps.shell], app: 'resident', gpus: 3 });
   const { api } = server;
 
-  test('On GPUs a resident app is used again on the GPU where it is loaded, although another one comes first', async () => {
+  test('A resident app is reused on the GPU where it is loaded, even if another GPU comes first', async () => {
     expect(await api.json('/available_devices')).not.toHaveProperty('devices_loaded');
     const first = await api.run('infer', onGpu('1'));
     expect(first.view).toMatchObject({ status: 'done', start: 'cold', assigned_gpus: [1] });
@@ -36,7 +36,7 @@ describe('on GPUs a resident app', () => {
     expect(second.log).toContain('Starting infer on GPU 1, the app is loaded already\n');
   });
 
-  test('On GPUs a resident app leaves its GPU before another app starts there, which prefers a free GPU', async () => {
+  test('A resident app leaves its GPU before another app starts there, and the other app prefers a free GPU', async () => {
     await api.run('infer', onGpu('1'));
     const { inputs } = onGpu(null);
     // No GPU is asked for: one is taken on which nothing is loaded.
@@ -51,7 +51,7 @@ describe('on GPUs a resident app', () => {
     expect((await api.run('infer', onGpu('1'))).view).toMatchObject({ start: 'cold' });
   });
 
-  test('On GPUs a resident app is shown by gpus and apps while it is loaded', async () => {
+  test('A resident app on GPUs is listed by gpus and apps while it is loaded', async () => {
     await api.run('infer', onGpu('1'));
     expect(await api.json('/available_devices')).toMatchObject({ devices_loaded: [[], ['resident'], []] });
     expect(await api.json('/repo_apps_list')).toEqual({ apps: ['resident', 'shell'], loaded: ['resident'] });
@@ -64,7 +64,7 @@ describe('on GPUs a resident app', () => {
     expect(JSON.parse((await cli.run(['apps', '--json'], environment)).stdout).loaded).toEqual(['resident']);
   });
 
-  test('On GPUs a resident app ends when the server is drained', async () => {
+  test('A resident app on GPUs ends when the server is drained', async () => {
     await api.run('infer', onGpu('1'));
     expect(hostsOf(server)).not.toEqual([]);
     await api.fetch('/drain', { method: 'POST' });
@@ -81,7 +81,7 @@ describe('on GPUs a resident app', () => {
   });
 });
 
-test('A worker is of one owner: two people never share a process', async () => {
+test('A worker belongs to one owner: two people never share a process', async () => {
   await using tokens = new TestTokens();
   for (const name of ['ada', 'eva']) tokens.create(name);
   await using server = await TestServer.start({

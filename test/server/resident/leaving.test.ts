@@ -36,7 +36,7 @@ async function hungHost(first: WorkerState) {
   return { worker: await attached, connection, ended, say };
 }
 
-test('A worker host that takes long to leave is not killed before its job has ended', async () => {
+test('A worker host that is slow to leave is not killed before its job has ended', async () => {
   const { worker, connection, ended, say } = await hungHost({ state: 'leaving', job: 'one' });
   worker.promised = 'one';
   expect(await Promise.race([ended, delay(longEnough, 'runs')])).toBe('runs');
@@ -52,7 +52,7 @@ test('A worker host that takes long to leave is not killed before its job has en
   await worker.gone;
 });
 
-test('A worker host that leaves by itself and does not come to its end is killed', async () => {
+test('A worker host that leaves by itself but does not exit is killed', async () => {
   const { worker, connection, ended, say } = await hungHost({ state: 'idle', job: null });
   say({ state: 'leaving', job: null });
   expect(await ended).toBe('SIGKILL');
@@ -60,7 +60,7 @@ test('A worker host that leaves by itself and does not come to its end is killed
   await worker.gone;
 });
 
-test('A worker host that does not say for long that its job has ended is killed', async () => {
+test('A worker host that delays reporting the end of its job is killed', async () => {
   const { worker, connection, ended } = await hungHost({ state: 'busy', job: 'one' });
   const released = worker.release('one');
   const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 30_001);

@@ -5,7 +5,7 @@ import { doing, hostsOf, noWorkerLeft, ownApp, workerState } from './support.js'
 
 const against = (what: string) => `The app ${what}, against the protocol of resident apps, and was ended`;
 
-describe('a resident app that misbehaves fails one job only', () => {
+describe('a resident app that misbehaves', () => {
   const server = sharedServer({ runners: true, apps: [apps.resident], app: 'resident' });
   const { api } = server;
 
@@ -60,18 +60,21 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test.each(['child', 'hidden'])('A resident app that leaves a process (%s) ends with it', async (deed) => {
-    await api.run('infer', doing());
-    const { view, log } = await api.run('infer', doing(deed));
-    expect(view).toMatchObject({ status: 'done', start: 'warm' });
-    expect(log).toContain(
-      'The app left a process running: it was stopped, and is loaded again for the next job\n',
-    );
-    expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
-    await until('one is left', () => server.workers().length === 1);
-  });
+  test.each(['child', 'hidden'])(
+    'A resident app that leaves a process behind (%s) ends along with it',
+    async (deed) => {
+      await api.run('infer', doing());
+      const { view, log } = await api.run('infer', doing(deed));
+      expect(view).toMatchObject({ status: 'done', start: 'warm' });
+      expect(log).toContain(
+        'The app left a process running: it was stopped, and is loaded again for the next job\n',
+      );
+      expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
+      await until('one is left', () => server.workers().length === 1);
+    },
+  );
 
-  test('A kill ends a resident app that ignores SIGTERM after its grace', async () => {
+  test('Killing a job ends a resident app that ignores SIGTERM after the grace period', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('ignore'), /^job /);
     const start = performance.now();
@@ -82,7 +85,7 @@ describe('a resident app that misbehaves fails one job only', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('A kill and a time limit end a resident app that hangs at once', async () => {
+  test('A kill or a time limit immediately ends a resident app that hangs', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('hang'), /^job /);
     expect(await api.kill(id)).toMatchObject({ status: 'killed' });
@@ -98,7 +101,7 @@ describe('a resident app that cannot be loaded', () => {
     ['exit 5', 'Subprocess failed (exit code 5)'],
     ['exit 0', 'The app ended before it was ready (exit code 0)'],
     ['early', against('answered for a job that it does not have')],
-  ])('A resident app that cannot be loaded fails the job that it is loaded for: %s', async (load, error) => {
+  ])('A resident app that cannot be loaded fails the job that needs it: %s', async (load, error) => {
     await using own = await ownApp(load);
     await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     const { view, log } = await server.api.run('infer', doing());
@@ -115,7 +118,7 @@ describe('a resident app that cannot be loaded', () => {
     await noWorkerLeft(server);
   });
 
-  test('A resident app may have processes of its own that stay', async () => {
+  test('A resident app may have permanent processes of its own', async () => {
     await using own = await ownApp('child');
     await using server = await TestServer.start({ runners: true, apps: [own.app], app: 'resident' });
     await server.api.run('infer', doing());

@@ -55,7 +55,7 @@ test('A server that was killed leaves its workers to the next one, with and with
   expect(next.map((each) => each.view.start)).toEqual(['warm', 'warm']);
 });
 
-test('A job that ends while there is no server is done for the next one', async () => {
+test('A job that ends while no server is running is done for the next server', async () => {
   await using server = await keeping();
   const id = await endedWithoutServer(server);
   await server.start();
@@ -69,7 +69,7 @@ test('Without a server a worker ends after its idle time', async () => {
   await noWorkerLeft(server);
 });
 
-test('A server that wants no workers ends those of the one before', async () => {
+test('A server without resident apps ends the workers of the previous one', async () => {
   await using server = await keeping();
   await endedWithoutServer(server);
   expect(hostsOf(server)).toHaveLength(1);
@@ -77,7 +77,7 @@ test('A server that wants no workers ends those of the one before', async () => 
   await noWorkerLeft(server);
 });
 
-test('The next server clears away a worker host that was killed while there was no server', async () => {
+test('The next server cleans up a worker host that was killed while no server was running', async () => {
   await using server = await keeping();
   const id = await server.api.running('infer', doing('ignore'), /^job /);
   await server.stop();
@@ -87,7 +87,7 @@ test('The next server clears away a worker host that was killed while there was 
   await noWorkerLeft(server);
 });
 
-test('A server that stops and keeps its jobs leaves the worker of a running one, and no other', async () => {
+test('A server that stops and keeps its jobs keeps only the worker of a running job', async () => {
   await using server = await keeping();
   const { api } = server;
   const gate = server.gate();
@@ -101,7 +101,7 @@ test('A server that stops and keeps its jobs leaves the worker of a running one,
   expect((await api.ended(id)).view.status).toBe('done');
 });
 
-describe('beside a running server', () => {
+describe('resident apps beside a running server', () => {
   const server = sharedServer({ ...options, runners: true });
   const { api } = server;
 
@@ -120,14 +120,14 @@ describe('beside a running server', () => {
     await noWorkerLeft(server);
   });
 
-  test('A job whose worker is gone when it starts does not claim to have found the app loaded', async () => {
+  test('A job whose worker is gone when it starts reports a cold start', async () => {
     await api.run('infer', doing());
     await until('only its worker host is there', () => hostsOf(server).length === 1);
     process.kill(hostOf(server), 'SIGKILL');
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('A worker host that is stopped goes on when it is given a job, and when that is killed', async () => {
+  test('A suspended worker host resumes when it gets a job or the job is killed', async () => {
     await api.run('infer', doing());
     process.kill(hostOf(server), 'SIGSTOP');
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
@@ -146,7 +146,7 @@ describe('beside a running server', () => {
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('A worker host that is asked to end does so at once without a job, and after the one that it has', async () => {
+  test('A worker host that is asked to exit does so at once if idle, and otherwise after its current job', async () => {
     await api.run('infer', doing());
     process.kill(hostOf(server), 'SIGTERM');
     await noWorkerLeft(server);

@@ -84,22 +84,25 @@ async function orderOf(order: RunOrder, ...gpus: number[]): Promise<WorkerOrder>
 
 const disk = smallDisk(1, 1);
 
-test.skipIf(disk === null)('A job whose app does not load starts it, and waits for disk space', async () => {
-  const told: string[] = [];
-  const order = ofApp(app('liver'));
-  const callFrom = async (directory: string) => {
-    const all = residency({ directory, report: (problem) => told.push(problem) });
-    const assignment = await all.assign(order, onGpu(1), frame(order), unshared);
-    return await all.callOf({ ...frame(order), command: ['python3'], wrapper: [] }, assignment);
-  };
-  await expect(callFrom(disk ?? '')).rejects.toMatchObject({ code: 'ENOSPC' });
-  expect(told).toEqual([]);
-  writeFileSync(path.join(root, 'file'), '');
-  expect(await callFrom(path.join(root, 'file/below'))).toBeNull();
-  expect(told).toEqual([
-    `The app of job ${order.directory.id} could not be kept loaded; it is started for this job only`,
-  ]);
-});
+test.skipIf(disk === null)(
+  'A job whose app cannot be kept loaded starts it just for itself, and waits for disk space',
+  async () => {
+    const told: string[] = [];
+    const order = ofApp(app('liver'));
+    const callFrom = async (directory: string) => {
+      const all = residency({ directory, report: (problem) => told.push(problem) });
+      const assignment = await all.assign(order, onGpu(1), frame(order), unshared);
+      return await all.callOf({ ...frame(order), command: ['python3'], wrapper: [] }, assignment);
+    };
+    await expect(callFrom(disk ?? '')).rejects.toMatchObject({ code: 'ENOSPC' });
+    expect(told).toEqual([]);
+    writeFileSync(path.join(root, 'file'), '');
+    expect(await callFrom(path.join(root, 'file/below'))).toBeNull();
+    expect(told).toEqual([
+      `The app of job ${order.directory.id} could not be kept loaded; it is started for this job only`,
+    ]);
+  },
+);
 
 test('Two jobs share a worker only for the same app, devices, owner, variables and files', async () => {
   const watched = path.join(root, 'weights');

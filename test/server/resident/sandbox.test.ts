@@ -10,7 +10,7 @@ import { plant, temporary } from '../../support/temporary.js';
 import { answers, attempts } from '../sandbox/attempts.js';
 import { doing, noWorkerLeft, ownApp, ownLines } from './support.js';
 
-describe.runIf(sandbox)('in a sandbox a resident app', () => {
+describe.runIf(sandbox)('a resident app in a sandbox', () => {
   const server = sharedServer({
     runners: true,
     apps: [apps.resident],
@@ -19,7 +19,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
   });
   const { api } = server;
 
-  test('In a sandbox a resident app stays loaded, and sees the files of the job that it has, and of no other', async () => {
+  test('In a sandbox, a resident app stays loaded, and sees only the files of its current job', async () => {
     const first = await api.run('infer', doing());
     expect(first.view).toMatchObject({ status: 'done', start: 'cold' });
     const jobs = path.join(server.dataDirectory, 'jobs');
@@ -37,7 +37,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     ).toEqual(['sees jobs', 'sees workers']);
   });
 
-  test('In a sandbox a resident app stays loaded where the service may write to its data directory alone', async () => {
+  test('In a sandbox, a resident app stays loaded even if the service may write only to its data directory', async () => {
     await using root = await temporary();
     vi.stubEnv('TMPDIR', '/sys');
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -47,7 +47,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     expect(readdirSync(root.path)).toEqual([]);
   });
 
-  test('In a sandbox a resident app sees Input, Output and Workspace of its job, and neither its log nor its record', async () => {
+  test('In a sandbox, a resident app sees Input, Output and Workspace of its job, but not its log or its record', async () => {
     await api.run('infer', doing());
     const { log, view } = await api.run('infer', doing('peek:..'));
     expect(view).toMatchObject({ status: 'done', start: 'warm' });
@@ -58,21 +58,21 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     ).toEqual(['sees Input', 'sees Output', 'sees Workspace']);
   });
 
-  test('In a sandbox a resident app has a directory of its job for its home and for temporary files', async () => {
+  test('In a sandbox, a resident app has a directory of its job as its home and for temporary files', async () => {
     const { id, log } = await api.run('infer', doing('perl:print qq(home $ENV{HOME} $ENV{TMPDIR})'));
     const place = `${jobsInSandbox}/${id}/Workspace/tmp`;
     expect(ownLines(log)).toContain(`home ${place} ${place}`);
   });
 
   test.runIf(systemCallFilter(process.arch))(
-    'In a sandbox a resident app uses neither the keys of the kernel nor sockets of virtual machines',
+    'In a sandbox, a resident app can use neither kernel keys nor virtual machine sockets',
     async () => {
       const { log } = await api.run('infer', doing(`perl:${attempts}`));
       expect(ownLines(log)).toEqual(expect.arrayContaining(answers));
     },
   );
 
-  test('In a sandbox a resident app is ended with all that it left, and by a kill', async () => {
+  test('In a sandbox, a resident app and everything that it started are ended at its end and by a kill', async () => {
     await api.run('infer', doing());
     const left = await api.run('infer', doing('child'));
     expect(left.log).toContain('The app left a process running');
@@ -85,7 +85,7 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
     await noWorkerLeft(server);
   });
 
-  test('In a sandbox a resident app whose bwrap is killed, as where the memory runs out, is told as one that was killed', async () => {
+  test('In a sandbox, a resident app whose bwrap is killed, as by a lack of memory, is reported as killed', async () => {
     await api.run('infer', doing());
     const id = await api.running('infer', doing('hang'), /^job /);
     const isInner = (pid: number) => {
@@ -104,20 +104,23 @@ describe.runIf(sandbox)('in a sandbox a resident app', () => {
   });
 });
 
-test.runIf(sandbox)('In a sandbox an app that ends when it is ready is told by how it ended', async () => {
-  await using own = await ownApp('leave');
-  await using server = await TestServer.start({
-    runners: true,
-    apps: [own.app],
-    app: 'resident',
-    flags: ['--sandbox', 'bwrap'],
-  });
-  const { view } = await server.api.run('infer', doing());
-  expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 7)' });
-  await noWorkerLeft(server);
-});
+test.runIf(sandbox)(
+  'In a sandbox, an app that exits once it is ready is reported with its exit',
+  async () => {
+    await using own = await ownApp('leave');
+    await using server = await TestServer.start({
+      runners: true,
+      apps: [own.app],
+      app: 'resident',
+      flags: ['--sandbox', 'bwrap'],
+    });
+    const { view } = await server.api.run('infer', doing());
+    expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 7)' });
+    await noWorkerLeft(server);
+  },
+);
 
-test.runIf(sandbox)('In a sandbox a resident app keeps to the memory of a job', async () => {
+test.runIf(sandbox)('In a sandbox, a resident app stays within the memory limit of a job', async () => {
   await using server = await TestServer.start({
     runners: true,
     apps: [apps.resident],

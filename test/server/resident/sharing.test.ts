@@ -101,7 +101,7 @@ describe.runIf(sandbox)('a shared worker in its sandbox', () => {
     expect((await served.eva.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'cold' });
   });
 
-  test('It ends with its job if what that left cannot be removed', async () => {
+  test('A shared worker ends with its job if the remains of that job cannot be removed', async () => {
     await using root = await temporary();
     writeFileSync(path.join(root.path, 'nsenter'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
     await using served = await serve('bwrap', sharing, { PATH: `${root.path}:${process.env.PATH}` });

@@ -29,14 +29,14 @@ describe('a resident app', () => {
     expect(await api.json(`/jobs/${second.id}`)).toMatchObject({ start: 'warm' });
   });
 
-  test('A resident app goes on after a job that fails, with its exit code', async () => {
+  test('A resident app stays loaded after a job that fails, which reports its exit code', async () => {
     const { view, id } = await api.run('infer', doing('fail'));
     expect(view).toMatchObject({ status: 'error', error: 'Subprocess failed (exit code 3)', start: 'warm' });
     expect(existsSync(path.join(server.jobDirectory(id), 'exit.json'))).toBe(true);
     expect((await api.run('infer', doing())).view).toMatchObject({ status: 'done', start: 'warm' });
   });
 
-  test('A resident app is loaded a second time for a second job at once', async () => {
+  test('A resident app is loaded a second time for a simultaneous second job', async () => {
     const gate = server.gate();
     const held = await api.running('infer', doing(`wait:${gate.path}`), /^job /);
     const { view } = await api.run('infer', doing());
@@ -129,7 +129,7 @@ test.each(sandbox ? ['off', 'bwrap'] : ['off'])(
   },
 );
 
-test('A data directory may have a longer path than a socket', async () => {
+test('A data directory may have a path that is too long for a socket', async () => {
   await using root = await temporary();
   const dataDirectory = path.join(root.path, 'd'.repeat(120), 'data');
   await using server = await TestServer.start({

@@ -62,7 +62,7 @@ const told = (...hosts: FakeHost[]) => until('they are told', () => hosts.every(
 const willing = (...hosts: FakeHost[]) => {
   for (const each of hosts) each.onLeave = () => each.leave();
 };
-test('A job gets a free worker with the same settings, once, and those with others leave', async () => {
+test('A job gets a free worker with matching settings, once, and workers with other settings leave', async () => {
   const same = host();
   const others = [host({ content: 'other settings' }), host({ seen: 'another version' })];
   const unrelated = host({ sharedBy: 'another app', content: 'other settings' });
@@ -101,7 +101,7 @@ test('The GPUs of a job are cleared of other workers, by their ids and by their 
   expect(asked(own, ...beside)).toEqual([0, 0, 0]);
 });
 
-test('A shared GPU is cleared only of idle workers whose memory does not fit beside its jobs, first of those idle for longest', async () => {
+test('A shared GPU loses only idle workers whose memory does not fit beside its jobs, the longest idle first', async () => {
   const shared = (gpuMemory: number | null) => host({ gpus: [0], gpuMemory });
   const [older, newer, unshared] = [shared(6), shared(6), shared(null)];
   const busy = host({ gpus: [0], gpuMemory: 6 }, { state: 'busy', job: 'another job' });
@@ -117,7 +117,7 @@ test('A shared GPU is cleared only of idle workers whose memory does not fit bes
   expect(asked(older, newer, unshared, busy)).toEqual([1, 0, 1, 0]);
 });
 
-test('A worker that cannot be reached is cleared away, and what is not a worker is left alone', async () => {
+test('A worker that cannot be reached is cleaned up, and anything that is not a worker is left alone', async () => {
   const names = { noRecord: idOf(90), ofAnother: idOf(91), noSocket: idOf(92), foreign: 'worker-x' };
   for (const name of Object.values(names)) mkdirSync(path.join(root, name));
   const write = (name: string, content: unknown) =>

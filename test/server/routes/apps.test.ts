@@ -144,7 +144,7 @@ describe('an app with files that are too large or too deep', () => {
     ['huge', `${cannotBeRead}it is longer than 1024 KiB`],
     ['link', `${cannotBeRead}it is a link to a file that is not JSON`],
     ['pipe', `${cannotBeRead}it is not a regular file`],
-  ] as const)('%s says why, and runs no job', async ([name, reason]) => {
+  ] as const)('%s is reported as unavailable with the reason, and runs no job', async ([name, reason]) => {
     expect(await strange.api.json(`/repo_apps/${name}`)).toEqual({ app: name, available: false, reason });
     const refused = await strange.api.refused('infer', least.infer, { app: name });
     expect(refused).toEqual([422, `The app '${name}' is not available: ${reason}`]);
@@ -155,7 +155,7 @@ describe('an app with files that are too large or too deep', () => {
   });
 });
 
-describe('an app that declares what it takes', () => {
+describe('an app that declares its parameters', () => {
   const { api } = sharedServer({ runners: true, apps: [strictApp], app: 'strict' });
   const set = (...overrides: string[]) => ({ ...least.infer, ...steps(...overrides) });
   const two = [file('a.nii'), file('b.nii')];
@@ -195,7 +195,7 @@ describe('an app that declares what it takes', () => {
     expect(await api.refused(operation, form)).toEqual([422, expect.stringContaining(sentence)]);
   });
 
-  test('An app that declares its parameters takes those', async () => {
+  test('An app that declares its parameters accepts those', async () => {
     await api.accepted('infer', { ...set('scale=2', 'mode=exact'), tta: '2', ensemble_models: 'a' });
     await api.accepted('evaluate', { ...least.evaluate, evaluation_file: 'Own.yml' });
   });
@@ -265,7 +265,7 @@ describe('an app', () => {
   test.for([
     ['broken-tta', /tta/],
     ['broken-inputs', /inputs\.CT\.display_name/],
-  ] as const)('An app that is broken says in which field: %s', async ([id, field]) => {
+  ] as const)('An app with an invalid field names that field: %s', async ([id, field]) => {
     expect(await api.json(`/repo_apps/${id}`)).toEqual({
       app: id,
       available: false,
@@ -304,14 +304,17 @@ describe('an app', () => {
     expect(view.reason).not.toContain(root);
   });
 
-  test.for(['broken', 'VBoussot/ImpactSynth:MR'])('An unavailable app says why to a job: %s', async (id) => {
-    const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
-    const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
-    expect(await api.refused('infer', least.infer, { app: id })).toEqual([
-      422,
-      `The app '${id}' is not available: ${because}`,
-    ]);
-  });
+  test.for(['broken', 'VBoussot/ImpactSynth:MR'])(
+    'An unavailable app gives the reason to a job: %s',
+    async (id) => {
+      const { reason } = await api.json(`/repo_apps/${encodeURIComponent(id)}`);
+      const because = String(reason).replaceAll(/\s*\n\s*/g, ' ');
+      expect(await api.refused('infer', least.infer, { app: id })).toEqual([
+        422,
+        `The app '${id}' is not available: ${because}`,
+      ]);
+    },
+  );
 
   test('An app without a command is run by the engine', async () => {
     const form = { ...least.uncertainty, uncertainty_file: 'Own.yml' };

@@ -184,7 +184,7 @@ describe('a job', () => {
   });
 
   test.for(['0123456789ab', 'nothing', '..', '%2e%2e', 'ABCDEF012345'])(
-    'A job with an unknown id is 404 on every route: %s',
+    'A job with an unknown id is answered 404 on every route: %s',
     async (id) => {
       for (const [method, path] of [
         ['GET', ''],

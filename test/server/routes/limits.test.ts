@@ -64,7 +64,7 @@ test('Limits are those of the server, in bytes and seconds', async () => {
   });
 });
 
-test('Limits of a token are told, and bound what one may send', async () => {
+test('Limits of a token are reported, and restrict what may be sent', async () => {
   const own = { max_jobs: 2, max_gpus: 3, max_kept: 4 };
   expect(await told({ ...own, max_upload: 100 })).toEqual({
     ...ofServer,
@@ -94,14 +94,17 @@ test.for([
   ['1&limit=2'],
   ['1.5'],
   ['1e2'],
-] as const)('A list of jobs may have from one to the maximum number of jobs: limit=%s', async ([text]) => {
-  const response = await server.api.fetch(`/jobs?limit=${text}`);
-  const body = await response.json();
-  if (['1', String(maxListed)].includes(text)) {
-    expect([response.status, body]).toEqual([200, { jobs: [] }]);
-  } else {
-    const got = text.replace('&limit=', ',');
-    const detail = `Field 'limit' must be from 1 to ${maxListed}, got '${got}'`;
-    expect([response.status, body]).toEqual([422, { detail }]);
-  }
-});
+] as const)(
+  'A list of jobs may be limited to between one and the maximum number of jobs: limit=%s',
+  async ([text]) => {
+    const response = await server.api.fetch(`/jobs?limit=${text}`);
+    const body = await response.json();
+    if (['1', String(maxListed)].includes(text)) {
+      expect([response.status, body]).toEqual([200, { jobs: [] }]);
+    } else {
+      const got = text.replace('&limit=', ',');
+      const detail = `Field 'limit' must be from 1 to ${maxListed}, got '${got}'`;
+      expect([response.status, body]).toEqual([422, { detail }]);
+    }
+  },
+);

@@ -10,7 +10,7 @@ const server = sharedServer();
 const { api } = server;
 
 describe('the streams of one job', () => {
-  test('A job has one stream at most: another is answered 429 with Retry-After', async () => {
+  test('A job has at most one stream, and a second request is answered 429 with Retry-After', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using log = await api.follow(id);
@@ -37,7 +37,7 @@ describe('the streams of one job', () => {
     }
   });
 
-  test('A stream does not keep out a HEAD', async () => {
+  test('A stream does not block a HEAD request', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await using connection = await RawConnection.open(server.url);
@@ -51,7 +51,7 @@ describe('the streams of one job', () => {
 });
 
 describe('the log as text', () => {
-  test('The log as text is the log so far, also while it is streamed, whole or by ranges', async () => {
+  test('The log as text is available while it is streamed, as a whole or by ranges', async () => {
     const gate = server.gate();
     const form = {
       ...least.infer,
@@ -107,7 +107,7 @@ describe('the log as text', () => {
     expect((await api.fetch('/jobs/0123456789ab/log')).status).toBe(404);
   });
 
-  test('The log as text says why it cannot be shown where the job has replaced it', async () => {
+  test('The log as text explains that the job has replaced it', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('shell=ln -sf /etc/passwd ../log') });
     const answer = await api.fetch(`/jobs/${id}/log`);
     expect([answer.status, await answer.text()]).toEqual([
@@ -117,7 +117,7 @@ describe('the log as text', () => {
   });
 });
 
-test('The streams of all jobs together are limited, until one is closed', async () => {
+test('The number of streams of all jobs together is limited', async () => {
   const slots = new StreamSlots(2, 2);
   const release = await slots.take('first', null);
   await slots.take('second', null);
@@ -130,7 +130,7 @@ test('The streams of all jobs together are limited, until one is closed', async 
   expect(slots.open).toBe(2);
 });
 
-test('A stream whose reader takes nothing of what there is closes, and its slot is free again', async () => {
+test('A stream whose reader accepts no data is closed, and its slot is freed', async () => {
   await using patient = await TestServer.start({ flags: ['--keepalive', '1'] });
   const { id } = await patient.api.run('infer', { ...least.infer, ...steps('lines=1000000') });
   await using connection = await RawConnection.open(patient.url);

@@ -14,7 +14,7 @@ describe('a log stream', () => {
     expect(await api.log(id)).toBe(log);
   });
 
-  test('A log stream replays the log so far of a running job, then follows it', async () => {
+  test('A log stream of a running job replays the log so far, and then follows it', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('print=early', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'early');
@@ -45,10 +45,10 @@ describe('a log stream', () => {
   });
 });
 
-describe('a line that a carriage return ended', () => {
+describe('a line that ends with a carriage return', () => {
   const printed = Buffer.from('\r10 %\r99 %\r100 %\nnext\r\n').toString('base64');
 
-  test('A line that a carriage return ended is a line like any other, unless the client asks for redraws', async () => {
+  test('A line that ends with a carriage return is like any other, unless the client asks for redraws', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps(`bytes=${printed}`) });
     const bar = (text: string) =>
       text.slice(text.indexOf('probe infer\n\n') + 13, text.indexOf('[remote-app] Result'));
@@ -68,7 +68,7 @@ describe('a line that a carriage return ended', () => {
 });
 
 describe('a tail', () => {
-  test('A tail has the last lines of the log, numbered, and the lines after them', async () => {
+  test('A tail contains the last lines of the log, numbered, followed by new lines', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('lines=5000', `wait=${gate.path}`, 'print=late') };
     const id = await api.running('infer', form, 'line 5000');
@@ -104,7 +104,7 @@ describe('a position', () => {
     expect(numbered(await api.log(id, '?since=3'))).toEqual([...all.slice(3), 'data: __DONE__']);
   });
 
-  test('A position may come as Last-Event-ID, as a browser sends it', async () => {
+  test('A position may be sent as Last-Event-ID, as browsers do', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('print=a') });
     expect(await api.log(id, '', { 'Last-Event-ID': '2' })).toBe(await api.log(id, '?since=2'));
     expect(await api.log(id, '?since=4', { 'Last-Event-ID': '1' })).toBe(await api.log(id, '?since=4'));
@@ -136,12 +136,15 @@ describe('a position', () => {
     expect(read.filter((line) => line === 'line 500').length).toBe(2);
   });
 
-  test.for(['-1', 'abc', '1.5', '', '1&since=2'])('A position is refused as since=%s', async (since) => {
-    const { id } = await api.run('infer', least.infer);
-    const response = await api.fetch(`/jobs/${id}/logs?since=${since}`);
-    expect(response.status).toBe(422);
-    expect(((await response.json()) as { detail: string }).detail).toContain("'since'");
-  });
+  test.for(['-1', 'abc', '1.5', '', '1&since=2'])(
+    'A position given as since=%s is refused',
+    async (since) => {
+      const { id } = await api.run('infer', least.infer);
+      const response = await api.fetch(`/jobs/${id}/logs?since=${since}`);
+      expect(response.status).toBe(422);
+      expect(((await response.json()) as { detail: string }).detail).toContain("'since'");
+    },
+  );
 
   test('A position in an invalid header is ignored', async () => {
     const { id, log } = await api.run('infer', least.infer);

@@ -58,7 +58,7 @@ describe('the bytes of a log stream', () => {
 });
 
 describe('lines of an app', () => {
-  test('Lines of an app that look like a marker get a space in front, and do not end the stream', async () => {
+  test('Lines of an app that look like a marker get a leading space, and do not end the stream', async () => {
     const log = await logOf(
       'print=__DONE__',
       'print=__ERROR__ made up',
@@ -120,7 +120,7 @@ describe('lines of an app', () => {
     expect(appLines(log).slice(1)).toEqual(['id: 7', ': keepalive', 'event: x', ' indented']);
   });
 
-  test('Lines of an app have a space or U+FFFD in place of what ends a line for some readers', async () => {
+  test('Lines of an app contain a space or U+FFFD in place of characters that some readers treat as line ends', async () => {
     const ends = ['\v', '\f', '\u001c', '\u001d', '\u001e', '\u0085', '\u2028', '\u2029'];
     const log = await logOf(printBytes(ends.map((end) => `Å${end}${end}data: __DONE__…\n`).join('')));
     expect(appLines(log).slice(1)).toEqual([

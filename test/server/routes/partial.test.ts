@@ -28,7 +28,7 @@ describe('the output of a job without a result', () => {
     expect(files.get('noise.bin')?.length).toBe(3_000_000);
   });
 
-  test('The output of a job without a result is sent as a zip for a killed job, also after a restart', async () => {
+  test('The output of a job without a result is sent as a zip for a killed job, even after a restart', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps('write=half.txt:half', 'print=ready', `wait=${gate.path}`) };
     const id = await api.running('infer', form, 'ready');
@@ -48,7 +48,7 @@ describe('the output of a job without a result', () => {
     expect(response.headers.get('accept-ranges')).toBe('none');
   });
 
-  test('The output of a job without a result contains no file that a link leads to outside of it', async () => {
+  test('The output of a job without a result contains no file reached through a link that leads outside', async () => {
     const { id, view } = await failing('link=passwd:/etc/passwd', 'link=up:../job.json', 'write=a.txt:a');
     expect(view.left_files).toBe(2);
     expect([...(await filesOf(await resultOf(id))).keys()].sort()).toEqual(['a.txt', 'probe.json']);
@@ -81,7 +81,7 @@ describe('the output of a job without a result', () => {
 });
 
 describe('?partial=1', () => {
-  test('With ?partial=1, an active job is answered 202, and a done one with its result', async () => {
+  test('With ?partial=1, an active job is answered with 202, and a completed one with its result', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     expect([(await resultOf(id)).status, (await api.job(id)).left_files]).toEqual([202, null]);

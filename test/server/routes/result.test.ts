@@ -18,7 +18,7 @@ const resultOf = (id: string, headers: Record<string, string> = {}, method = 'GE
 const bytesOf = async (response: Response) => Buffer.from(await response.arrayBuffer());
 
 describe('the result of a job', () => {
-  test('The result of a job is 202 while it is not ready', async () => {
+  test('The result of a job is answered with 202 while it is not ready', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     const response = await resultOf(id);
@@ -49,7 +49,7 @@ describe('the result of a job', () => {
     expect(files.get('noise.bin')?.length).toBe(200_000);
   });
 
-  test('The result of a job contains no file that a link leads to outside of it', async () => {
+  test('The result of a job contains no file reached through a link that leads outside', async () => {
     const { id } = await api.run('infer', {
       ...least.infer,
       ...steps(
@@ -65,7 +65,7 @@ describe('the result of a job', () => {
     expect(String(files.get('b.txt'))).toBe('a');
   });
 
-  test('The result of a job is 500 for a job that failed, with the error', async () => {
+  test('The result of a job that failed is answered with 500 and the error', async () => {
     const { id } = await api.run('infer', { ...least.infer, ...steps('exit=4') });
     const response = await resultOf(id);
     const error = 'Subprocess failed (exit code 4)';
@@ -75,7 +75,7 @@ describe('the result of a job', () => {
     ]);
   });
 
-  test('The result of a job is 422 for a job whose app refused its input, with what the app wrote', async () => {
+  test("The result of a job whose app refused its input is answered with 422 and the app's message", async () => {
     const said = String.raw`Case 3 has 2 channels,\n  the app wants 1\n`;
     for (const name of ['REMOTE_APP_REFUSAL_FILE', 'KONFAI_APPS_REFUSAL_FILE']) {
       const refuse = `shell=printf '${said}' > "$${name}"`;
@@ -102,7 +102,7 @@ describe('the result of a job', () => {
     expect((await resultOf(id)).status).toBe(status);
   });
 
-  test('The result of a job is 410 where its archive and its files are removed', async () => {
+  test('The result of a job is answered with 410 if its archive and its files have been removed', async () => {
     const { id } = await api.run('infer', least.infer);
     for (const name of ['result.zip', 'Output'])
       rmSync(path.join(server.jobDirectory(id), name), { recursive: true });
@@ -112,7 +112,7 @@ describe('the result of a job', () => {
     ]);
   });
 
-  test('The result of a job is 409 for a job that was killed', async () => {
+  test('The result of a job that was killed is answered with 409', async () => {
     const gate = server.gate();
     const id = await api.running('infer', { ...least.infer, ...steps(`wait=${gate.path}`) });
     await api.kill(id);
@@ -149,7 +149,7 @@ describe('a download', () => {
     ['bytes=10-19', 10, 20],
     ['bytes=-500', -500, undefined],
     ['bytes=0-0', 0, 1],
-  ] as const)('A download takes up anywhere: %s', async ([range, from, to]) => {
+  ] as const)('A download resumes anywhere: %s', async ([range, from, to]) => {
     const response = await resultOf(id, { Range: range });
     const part = body.subarray(from, to);
     expect(response.status).toBe(206);
@@ -171,7 +171,7 @@ describe('a download', () => {
     }
   });
 
-  test('A download is the one that was asked for by its own tag alone', async () => {
+  test('A download with If-Match is sent only if its own tag matches', async () => {
     const statusFor = async (tag: string) => (await resultOf(id, { 'If-Match': tag })).status;
     expect(await statusFor(etag)).toBe(200);
     expect(await statusFor(`"other", ${etag}`)).toBe(200);
@@ -185,18 +185,18 @@ describe('a download', () => {
     ['one byte longer', (size: number) => `bytes=-${size + 1}`],
     ['much longer', () => `bytes=-${'9'.repeat(400)}`],
     ['longer, beside another range', (size: number) => `bytes=0-9, -${size + 1}`],
-  ] as const)('A download is whole for its last bytes, %s', async ([, rangeOf]) => {
+  ] as const)('A download of its last bytes is complete if the range is %s', async ([, rangeOf]) => {
     const response = await resultOf(id, { Range: rangeOf(body.length) });
     const range = response.headers.get('content-range');
     expect([response.status, range]).toEqual([206, `bytes 0-${body.length - 1}/${body.length}`]);
     expect((await bytesOf(response)).equals(body)).toBe(true);
   });
 
-  test('A download is 416 for its last 0 bytes', async () => {
+  test('A download of its last 0 bytes is answered with 416', async () => {
     expect((await resultOf(id, { Range: 'bytes=-0' })).status).toBe(416);
   });
 
-  test('A download is 416, with the size, for a range after its end', async () => {
+  test('A download with a range beyond its end is answered with 416 and the size', async () => {
     const response = await resultOf(id, { Range: `bytes=${body.length}-` });
     expect(response.status).toBe(416);
     expect(response.headers.get('content-range')).toBe(`bytes */${body.length}`);
@@ -208,7 +208,7 @@ describe('a download', () => {
     expect(server.stderr).not.toContain('A result could not be sent');
   });
 
-  test('A download is 412 if another archive is requested', async () => {
+  test('A download is answered with 412 if another archive is requested', async () => {
     const response = await resultOf(id, { 'If-Match': '"another"' });
     expect(await refusal(response)).toEqual([412, 'The result is not the one you asked for']);
   });
@@ -228,7 +228,7 @@ describe('a download', () => {
     expect(server.stderr).not.toMatch(/\/result failed|An answer failed/);
   });
 
-  test('A download counts as fetched when all of it was sent, whole, in pieces or packed on the way', async () => {
+  test('A download counts as fetched when it was sent completely, whether at once, in pieces or packed on the fly', async () => {
     const fetched = async (job: string) => {
       // Each answer is noted after its last byte.
       await api.job(job);

@@ -32,7 +32,7 @@ describe('an unknown route', () => {
     ['GET', '/jobs/0123456789ab/nothing'],
     ['GET', '/%zz'],
     ['GET', '/jobs/a/b/c'],
-  ])('An unknown route is 404, in JSON: %s %s', async ([method = '', where = '']) => {
+  ])('An unknown route is answered with 404 in JSON: %s %s', async ([method = '', where = '']) => {
     const detail = `There is no ${method} ${where}`;
     expect(await refusal(await api.fetch(`${where}?secret=1`, { method }))).toEqual([404, detail]);
   });
@@ -48,13 +48,16 @@ describe('a method that a route does not have', () => {
     ['POST', '/jobs/0123456789ab/result', 'GET'],
     ['PATCH', '/repo_apps/probe', 'GET'],
     ['PROPFIND', '/health', 'GET'],
-  ])('A wrong method is 405, with the right ones: %s %s', async ([method = '', where = '', allowed = '']) => {
-    const response = await api.fetch(`${where}?secret=1`, { method });
-    expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
-    expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
-  });
+  ])(
+    'A wrong method is answered with 405 and the allowed ones: %s %s',
+    async ([method = '', where = '', allowed = '']) => {
+      const response = await api.fetch(`${where}?secret=1`, { method });
+      expect(response.headers.get('allow')?.split(', ')).toContain(allowed);
+      expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
+    },
+  );
 
-  test('A route is not found by a path with a fragment, which a proxy sees as a part of the path', async () => {
+  test('A path with a fragment, which a proxy treats as part of the path, matches no route', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write('GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n');
     const { status, body } = await connection.answer();
@@ -97,7 +100,7 @@ describe("an app's identifier", () => {
     encodeURIComponent(root),
     'Probe',
     'prob%65%00',
-  ])("An app's identifier that is not on the allowlist is 404: %s", async (id) => {
+  ])("An app's identifier that is not on the allowlist is answered with 404: %s", async (id) => {
     const unknown = [404, expect.stringMatching(/^(Unknown app|There is no)/)];
     expect(await refusal(await api.fetch(`/repo_apps/${id}`))).toEqual(unknown);
     expect(await refusal(await api.fetch(`/repo_apps_config/${id}`))).toEqual(unknown);

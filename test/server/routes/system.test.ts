@@ -98,7 +98,7 @@ describe('a machine with GPUs', () => {
   });
 });
 
-describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
+describe('a machine with a GPU whose memory nvidia-smi does not report', () => {
   test('A machine with a GPU whose memory nvidia-smi does not report says so, and does not answer 0', async () => {
     using smi = new FakeNvidiaSmi('untold');
     await using server = await TestServer.start({ runners: true, gpus: 2, environment: smi.environment });
@@ -118,14 +118,14 @@ describe('a machine with a GPU whose memory nvidia-smi does not tell', () => {
   });
 });
 
-describe('a machine where CUDA_VISIBLE_DEVICES hides some', () => {
+describe('a machine where CUDA_VISIBLE_DEVICES hides some GPUs', () => {
   const hidden = sharedServer({
     runners: true,
     gpus: 4,
     environment: { CUDA_VISIBLE_DEVICES: '2,GPU-5e1f0c30' },
   });
 
-  test('A machine where CUDA_VISIBLE_DEVICES hides some lists the visible ones, by index or UUID, under their own ids', async () => {
+  test('A machine where CUDA_VISIBLE_DEVICES hides some GPUs lists the visible ones, by index or UUID, under their own ids', async () => {
     expect(await hidden.api.json('/available_devices')).toMatchObject({ devices_index: [0, 2] });
     expect((await hidden.api.fetch('/vram?devices=1')).status).toBe(400);
   });

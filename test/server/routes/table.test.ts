@@ -76,7 +76,7 @@ const disguises: Readonly<Record<string, (path: string) => string>> = {
   'with a fragment': (path) => `${path}#x`,
 };
 
-test.for(Object.keys(disguises))('A route is not found %s', async (how) => {
+test.for(Object.keys(disguises))('No route matches a path %s', async (how) => {
   const { id } = await api.run('infer', least.infer);
   for (const name of routeNames.filter((each) => !routes[each].path.includes('{app}'))) {
     await using connection = await RawConnection.open(server.url);
@@ -91,7 +91,7 @@ test.for(Object.keys(disguises))('A route is not found %s', async (how) => {
 test.for([
   ['If-None-Match', '*'],
   ['If-Modified-Since', new Date(Date.now() + 86_400_000).toUTCString()],
-] as const)('The routes that list 304 answer it to %s, and no others do', async ([name, value]) => {
+] as const)('Only the routes that list 304 answer with it to %s', async ([name, value]) => {
   const { id } = await api.run('infer', least.infer);
   // Without this header, Node's fetch adds `Cache-Control: no-cache` to a conditional request, which asks for no 304.
   const headers = { [name]: value, 'Cache-Control': 'max-age=0' };

@@ -27,7 +27,7 @@ test("A job sees the device files of its own GPUs, by the driver's numbers, and 
   expect(own(gpuDevices({ gpus: [1], gpuUuids: ['GPU-bb'] }, [], root.path))).toEqual(['/dev/nvidia0']);
 });
 
-test('Where the driver does not tell its numbers, or not all, those of nvidia-smi count', async () => {
+test('If the driver does not report all of its numbers, those of nvidia-smi are used', async () => {
   await using root = await temporary();
   await plant(root.path, { 'nvidia/gpus/0000:01:00.0/information': information('GPU-aa', 3) });
   const both = { gpus: [0, 1], gpuUuids: ['GPU-aa', 'GPU-bb'] };
@@ -61,7 +61,7 @@ test('A job on an instance of MIG sees the device files of that instance and of 
   ]);
 });
 
-test('In WSL2, where the driver of Windows has one device for all GPUs, a job on a GPU sees that', () => {
+test('In WSL2, a job on a GPU sees the one device that the Windows driver provides for all GPUs', () => {
   const one = { gpus: [1], gpuUuids: ['GPU-bb'] };
   expect(gpuDevices(one, [], '/none', (file) => file === '/dev/dxg')).toEqual(['/dev/dxg']);
   expect(gpuDevices({ gpus: [], gpuUuids: [] }, [], '/none', (file) => file === '/dev/dxg')).toEqual([]);

@@ -26,20 +26,23 @@ async function run(script: string, limits: Partial<JobLimits>) {
 const python = (program: string) => `exec python3 -c "${program}"`;
 
 describe.runIf(sandbox)('a job in its sandbox', () => {
-  test.skipIf(withoutPython)('A job in its sandbox is ended in words at its limit of memory', async () => {
-    const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
-    const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
-      memory: 120 * mebibyte,
-    });
-    expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
-    expect(error).toBe(
-      'It was stopped for using more than the 120.0 MiB of memory that a job may use on this server',
-    );
-    expect(log).toContain(`[remote-app] ${error}\n`);
-  });
+  test.skipIf(withoutPython)(
+    'A job in its sandbox is ended at its memory limit, with an explanation',
+    async () => {
+      const part = python("x = bytearray(60 << 20); import time; print('has', flush=True); time.sleep(600)");
+      const { fault, error, signal, log } = await run(`(${part}) & (${part}) & ${part}`, {
+        memory: 120 * mebibyte,
+      });
+      expect([fault, signal]).toEqual(['outOfMemory', 'SIGKILL']);
+      expect(error).toBe(
+        'It was stopped for using more than the 120.0 MiB of memory that a job may use on this server',
+      );
+      expect(log).toContain(`[remote-app] ${error}\n`);
+    },
+  );
 
   test.skipIf(withoutPython)(
-    'A job in its sandbox is ended for memory that it has, not that it shares',
+    'A job in its sandbox is ended for the memory that it uses, counting shared memory once',
     async () => {
       const shares = 'import mmap, time; x = mmap.mmap(-1, 50 << 20); x.write(bytes(50 << 20));';
       const limit = { memory: 120 * mebibyte };
@@ -52,17 +55,17 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     },
   );
 
-  test.skipIf(withoutPython)('A job in its sandbox gets at most twice its memory at once', async () => {
+  test.skipIf(withoutPython)('A job in its sandbox gets at most twice its memory limit at once', async () => {
     const { exitCode, log } = await run(python('bytearray(300 << 20)'), { memory: 100 * mebibyte });
     expect([exitCode, log]).toEqual([1, expect.stringContaining('MemoryError')]);
   });
 
-  test('A job in its sandbox does not fill memory by files', async () => {
+  test('A job in its sandbox cannot fill memory with files', async () => {
     const { exitCode, log } = await run('head -c 40M /dev/zero > /dev/shm/file', { memory: 20 * mebibyte });
     expect([exitCode, log]).toEqual([1, expect.stringMatching(/No space left/)]);
   });
 
-  test.skipIf(withoutPython)('A job in its sandbox uses what it may', async () => {
+  test.skipIf(withoutPython)('A job in its sandbox may use its full limit', async () => {
     const { exitCode } = await run(`sleep 1 & ${python('bytearray(60 << 20)')}`, {
       memory: 200 * mebibyte,
       processes: 50,
@@ -70,7 +73,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('A job in its sandbox has no more processes than it may', async () => {
+  test('A job in its sandbox has no more processes than its limit', async () => {
     // Sixty at most, whatever the limit does.
     const script = 'for each in $(seq 60); do sleep 600 & done; sleep 5; echo all';
     const { error, signal, exitCode, log } = await run(script, { processes: 40 });
@@ -83,17 +86,20 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     } else expect([exitCode, log]).toEqual([2, expect.stringMatching(/fork/i)]);
   });
 
-  test.runIf(isRoot)('A job gets no more processes from the kernel without root', async () => {
-    const words = list`setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user`;
-    const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
-    const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
-    const script = 'for each in $(seq 60); do sleep 5 & done; echo all';
-    const all = [...words, ...isolated, ...limited, 'sh', '-c', script];
-    const { status, stdout, stderr } = spawnSync(all[0] ?? '', all.slice(1), { encoding: 'utf8' });
-    expect([status, stdout, stderr]).toEqual([2, '', expect.stringMatching(/fork/i)]);
-  });
+  test.runIf(isRoot)(
+    'The kernel refuses a job without root rights more processes than its limit',
+    async () => {
+      const words = list`setpriv --reuid=65534 --regid=65534 --clear-groups bwrap --unshare-user`;
+      const isolated = ['--unshare-pid', '--ro-bind', '/', '/', '--proc', '/proc', '--chdir', '/'];
+      const limited = limitWords({ memory: null, processes: 40 }, process.env.PATH ?? '');
+      const script = 'for each in $(seq 60); do sleep 5 & done; echo all';
+      const all = [...words, ...isolated, ...limited, 'sh', '-c', script];
+      const { status, stdout, stderr } = spawnSync(all[0] ?? '', all.slice(1), { encoding: 'utf8' });
+      expect([status, stdout, stderr]).toEqual([2, '', expect.stringMatching(/fork/i)]);
+    },
+  );
 
-  test('A job in its sandbox has a limit of processes of which help and pages say what these tests show', () => {
+  test('The process limit of a job in its sandbox is described correctly in the help and the documentation', () => {
     const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8').replaceAll(
       /\s+/g,
       ' ',
@@ -105,7 +111,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     );
   });
 
-  test('A job in its sandbox has as many as it may beside others', async () => {
+  test('Several jobs in their sandboxes each have their own process limit', async () => {
     const script = 'for each in $(seq 25); do sleep 1 & done; wait; echo all';
     const ends = await Promise.all([1, 2, 3].map(() => run(script, { processes: 40 })));
     expect(ends.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);

@@ -24,19 +24,19 @@ const names = (rules: Partial<Parameters<typeof passedNames>[1]>) =>
 
 const always = ['CUDA_HOME', 'HF_HOME', 'KONFAI_HOME', 'LC_TIME', 'PATH', 'PYTHONPATH'];
 
-test("A job in a sandbox sees what the table lists, and nothing else of the server's environment", () => {
+test("A job in a sandbox sees only the server's variables listed in the table", () => {
   expect(names({})).toEqual(always);
 });
 
-test('A proxy is for a job that may use the network', () => {
+test('Proxy variables are passed only to a job that may use the network', () => {
   expect(names({ network: true })).toEqual([...always, 'https_proxy']);
 });
 
-test('The home directory is for a job without a sandbox', () => {
+test('The home directory is passed only to a job without a sandbox', () => {
   expect(names({ isSandboxed: false })).toEqual([...always, 'HOME', 'XDG_CACHE_HOME'].sort());
 });
 
-test('A name that says that it is a secret passes where the admin names it, and nowhere else', () => {
+test('A variable whose name suggests a secret is passed on only if the admin names it', () => {
   expect(names({ added: ['HF_TOKEN', 'SSH_AUTH_SOCK', 'NOT_SET'] })).toEqual(
     [...always, 'HF_TOKEN', 'SSH_AUTH_SOCK'].sort(),
   );
@@ -47,16 +47,19 @@ const passes = (name: string, value = 'x', added: string[] = []): boolean =>
 
 const secrets = list`HF_PASS HF_PWD HF_PAT HF_PAT_2 CUDA_AUTH KONFAI_OAUTH HF_AUTHORIZATION MONAI_BEARER
   HF_COOKIE HF_SESSION NVIDIA_CREDS hf_pat PYTHON_AUTH_HEADER`;
-test.for(secrets)('A secret in other words passes only where the admin names it: %s', (name) => {
-  expect([passes(name), passes(name, 'x', [name])]).toEqual([false, true]);
-});
+test.for(secrets)(
+  'A secret under a different kind of name is passed on only if the admin names it: %s',
+  (name) => {
+    expect([passes(name), passes(name, 'x', [name])]).toEqual([false, true]);
+  },
+);
 
 const harmless = list`PATH PYTHONPATH CUDA_PATH HF_PATH OMP_NUM_THREADS CUDA_COMPAT_PATH TORCH_COMPASS`;
-test.for(harmless)('A word that only looks like a secret passes: %s', (name) => {
+test.for(harmless)('A name that only looks like a secret is passed on: %s', (name) => {
   expect(passes(name)).toBe(true);
 });
 
-test('An address with a password passes only where the admin names it, but for that of a proxy', () => {
+test('A URL with a password is passed on only if the admin names it, unless it is that of a proxy', () => {
   for (const value of [
     'https://lab:secret@hub.example',
     'redis://:secret@cache:6379/0',
@@ -76,7 +79,7 @@ test('An address with a password passes only where the admin names it, but for t
   }
 });
 
-test('The page on the sandbox lists the whole table', () => {
+test('The sandbox documentation contains the whole table', () => {
   const page = readFileSync(new URL('../../../docs/sandbox.md', import.meta.url), 'utf8');
   for (const { names: row, purpose } of passedVariables) {
     expect(page).toContain(`| ${row.map((name) => `\`${name}\``).join(' ')} | ${purpose}`);

@@ -12,7 +12,7 @@ const root = await temporary();
 afterAll(() => root[Symbol.asyncDispose]());
 const at = (name: string) => path.join(realpathSync(root.path), name);
 
-test('Of the packages above an app those are seen that it names, as npm would install them', async () => {
+test('A job sees the packages above its app that the app depends on, as npm would install them', async () => {
   await plant(at('work'), {
     'node_modules/real/package.json': '{"name":"real"}',
     'node_modules/@lab/': '',
@@ -65,11 +65,11 @@ test.for([
   [{ ...end, exitCode: 3 }, 'exit code 3'],
   [{ ...end, exitCode: null, signal: 'SIGKILL' }, 'ended by SIGKILL'],
   [{ ...end, exitCode: null, signal: 'SIGKILL', endedFor: 'limit' }, 'no answer within 10 seconds'],
-] as const)('A trial that ended as %j failed with this reason: %s', async ([trial, problem]) => {
+] as const)('A trial that ended as %j has the problem: %s', async ([trial, problem]) => {
   expect(await problemOf(Promise.resolve(trial as never))).toBe(problem);
 });
 
-test('What an admin shows to jobs must exist, and have nothing to do with the data directory', async () => {
+test('Files that an admin exposes to jobs must exist, and must be unrelated to the data directory', async () => {
   await plant(at('server'), { 'data/jobs/a': '', 'models/a': '' });
   const refusal = (file: string, isWritable = false) =>
     findSandbox('auto', {
@@ -91,7 +91,7 @@ test('What an admin shows to jobs must exist, and have nothing to do with the da
   });
 });
 
-test('Of an app five links that jobs cannot follow are told, three directories deep', async () => {
+test('Five links that jobs cannot follow are reported for an app, up to three directories deep', async () => {
   await plant(at('blind'), {
     'weights/a': '',
     'shown/a': '',

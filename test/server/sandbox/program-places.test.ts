@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { programPlaces } from '../../../src/server/sandbox/index.js';
 import { plant, temporary } from '../../support/temporary.js';
 
-test('A program brings the environment that it is part of, what its links lead to, and what runs it', async () => {
+test('A program includes its environment, the targets of its links, and its interpreter', async () => {
   await using root = await temporary();
   const at = (name: string) => path.join(root.path, name);
   await plant(root.path, {
@@ -28,7 +28,7 @@ test('A program brings the environment that it is part of, what its links lead t
   ]);
 });
 
-test('A script brings the program that env finds for it', async () => {
+test('A script includes the program that env finds for it', async () => {
   await using root = await temporary();
   await plant(root.path, {
     'app/run': '#!/usr/bin/env -S VALUE=1 lab-python -u\n',
@@ -42,7 +42,7 @@ test('A script brings the program that env finds for it', async () => {
   );
 });
 
-test('A script that chooses a version brings all versions', async () => {
+test('A script that selects a version includes all versions', async () => {
   await using root = await temporary();
   const shim = path.join(root.path, '.pyenv/shims/python3');
   await plant(root.path, { '.pyenv/shims/python3': '#!/bin/sh\n', '.pyenv/versions/3.11.7/bin/python3': '' });
@@ -50,7 +50,7 @@ test('A script that chooses a version brings all versions', async () => {
   expect(programPlaces('python3', path.dirname(shim))).toContain(path.join(root.path, '.pyenv'));
 });
 
-test('A program beside other things brings itself alone, and one that is nowhere nothing', async () => {
+test('A program beside other files includes only itself, and a missing one includes nothing', async () => {
   const script = `/tmp/remote-app-test-${process.pid}`;
   writeFileSync(script, '', { mode: 0o755 });
   onTestFinished(() => rmSync(script));

@@ -55,13 +55,13 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     return texts.filter((text) => !/^(\[remote-app\]|shell infer|__DONE__)/.test(text));
   }
 
-  test('A job in its sandbox changes no setting of the kernel, also where the server is root', async () => {
+  test('A job in its sandbox cannot change kernel settings, even if the server is root', async () => {
     const places = '! -path "/proc/[0-9]*" ! -path "/proc/self/*" ! -path "/proc/thread-self/*"';
     expect(await lines(`find /proc -type f ${places} -writable 2> /dev/null`)).toEqual([]);
     expect(await lines('cat /proc/sys/kernel/ostype')).toEqual(['Linux']);
   });
 
-  test('A job in its sandbox is told of in the log, and its result is as without one', async () => {
+  test('A job in its sandbox is mentioned in the log, and its result is the same as without one', async () => {
     const { id, log } = await server.api.run('infer', { ...least.infer, ...steps('write=a/b.txt:text') });
     expect(log).toContain('data: [remote-app] Starting infer on the CPU, in a sandbox without network\n');
     const result = await server.api.fetch(`/jobs/${id}/result`);
@@ -69,7 +69,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(String(found.get('a/b.txt'))).toBe('text');
   });
 
-  test('A job in its sandbox sees of the data directory its own Input, Output and Workspace', async () => {
+  test('A job in its sandbox sees only its own Input, Output and Workspace of the data directory', async () => {
     const other = await server.api.run('infer', { ...least.infer, ...steps(`write=patient:${secret}`) });
     const job = server.jobDirectory(other.id);
     const seen = await lines(
@@ -93,7 +93,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readFileSync(path.join(server.jobDirectory(id), 'exit.json'), 'utf8')).not.toContain('forged');
   });
 
-  test('A job in its sandbox sees the system read-only, and a /tmp of its own that goes with it', async () => {
+  test('A job in its sandbox sees the system as read-only, and a /tmp of its own that is removed with it', async () => {
     const name = `remote-app-sandbox-${process.pid}`;
     const seen = await lines(
       `for each in / /usr /etc /dev /run /var /sys; do touch $each/${name} && echo wrote $each; done; touch /tmp/${name} && ls /var/tmp /tmp`,
@@ -103,7 +103,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readdirSync('/tmp')).not.toContain(name);
   });
 
-  test('A job in its sandbox sees no home directory, and of other files what the admin has named', async () => {
+  test('A job in its sandbox sees no home directory, and only those other files that the admin has named', async () => {
     const [models, cache, hidden] = ['models', 'cache', 'private'].map((name) => path.join(home, name));
     const seen = await lines(
       `ls -d /root/* /home/*; cat ${models}/file ${cache}/file ${hidden}/file; echo new > ${cache}/new; echo new > ${models}/new`,
@@ -119,14 +119,14 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(readFileSync(`${cache}/new`, 'utf8')).toBe('new\n');
   });
 
-  test('A job in its sandbox reads nothing of /etc that is not for everybody', async () => {
+  test('A job in its sandbox reads nothing in /etc that is not world-readable', async () => {
     const seen = await lines(
       'cat /etc/shadow || echo hidden; grep -c ^root: /etc/passwd; ls /etc/ssl/private || true',
     );
     expect(seen.slice(0, 3)).toEqual([expect.stringContaining('Permission denied'), 'hidden', '1']);
   });
 
-  test('A job in its sandbox sees a place below /var/tmp, where its server may have its data directory as well', async () => {
+  test("A job in its sandbox sees a bound path below /var/tmp, even if the server's data directory is beside it", async () => {
     await using place = await temporary('/var/tmp');
     const model = path.join(place.path, 'model');
     writeFileSync(model, 'voxels\n');
@@ -156,7 +156,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(JSON.stringify(env)).not.toMatch(/LAB_SECRET|proxy/);
   });
 
-  test('A job in its sandbox sees its own processes alone', async () => {
+  test('A job in its sandbox sees only its own processes', async () => {
     const [count, ids = ''] = await lines(
       `ls -d /proc/[0-9]* | wc -l; echo $(ls /proc | grep '^[0-9]' | sort -n)`,
     );
@@ -194,7 +194,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(pids.filter(isRunning)).toEqual([]);
   });
 
-  test('A job in its sandbox finds the engine, and the environment that it is part of, without that being named', async () => {
+  test('A job in its sandbox finds the engine and its environment without further configuration', async () => {
     const environment = path.join(home, 'lab', 'environment');
     mkdirSync(path.join(environment, 'bin'), { recursive: true });
     writeFileSync(path.join(environment, 'pyvenv.cfg'), 'home = /usr/bin\n');
@@ -220,7 +220,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: not seen\n');
   });
 
-  test('A job in its sandbox finds the packages of the workspace that its app is part of, and nothing else there', async () => {
+  test("A job in its sandbox finds the packages of its app's workspace, and nothing else there", async () => {
     const packages = path.join(home, 'workspace', 'node_modules', 'greeting');
     const app = path.join(home, 'workspace', 'apps', 'member');
     mkdirSync(packages, { recursive: true });
@@ -241,7 +241,7 @@ describe.runIf(sandbox)('a job in its sandbox', () => {
     expect(log).toContain('data: from the workspace false\n');
   });
 
-  test('A job in its sandbox finds a package above its app that is a link, but none by a link of the app itself', async () => {
+  test('A job in its sandbox finds a linked package above its app, but none through a link of the app itself', async () => {
     const workspace = path.join(home, 'linked');
     const app = path.join(workspace, 'apps', 'member');
     const write = (name: string, content: string) => {
@@ -301,7 +301,7 @@ console.log(sibling, ...seen);\n`;
     expect(view.error).toBe("Cannot start 'no-such-program': there is no such program on the server");
   });
 
-  test('A job in its sandbox goes on while the server is started again, and ends as it would have', async () => {
+  test('A job in its sandbox continues while the server restarts, and ends normally', async () => {
     const flags = ['--sandbox', 'bwrap', '--on-exit', 'keep'];
     await using other = await TestServer.start({ runners: true, flags });
     const id = await other.api.running('infer', {

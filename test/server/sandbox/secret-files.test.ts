@@ -22,7 +22,7 @@ function madeIn(parent: string): Disposable & { readonly path: string } {
 }
 
 describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below /opt', () => {
-  test('A secret in a directory of its own below /opt is not seen by a running job when it is replaced, under any name', async () => {
+  test('A secret in a directory of its own below /opt stays hidden from a running job when it is replaced, under any name', async () => {
     using own = madeIn('/opt');
     const directory = own.path;
     const file = path.join(directory, 'token');
@@ -50,7 +50,7 @@ describe.runIf(sandbox && !withoutOpt)('a secret in a directory of its own below
     expect(log).not.toMatch(/^data: token/m);
   });
 
-  test('A secret in a directory of its own below /opt is not seen by a worker when it is created after the app was loaded', async () => {
+  test('A secret in a directory of its own below /opt is hidden from a worker even if it is created after the app was loaded', async () => {
     using own = madeIn('/opt');
     await using cli = await Cli.create();
     const tokens = path.join(own.path, 'tokens.json');
@@ -142,7 +142,7 @@ describe('a secret in a directory of the system', () => {
   });
 });
 
-test.skipIf(withoutOpt)('What is hidden with a secret file and named by a variable is told', () => {
+test.skipIf(withoutOpt)('A variable that names a directory hidden with a secret file is reported', () => {
   using own = madeIn('/opt');
   const secrets = { secretFiles: [path.join(own.path, 'token')], dataDirectory: '/nowhere' };
   const spots = (place: string) =>
@@ -151,7 +151,7 @@ test.skipIf(withoutOpt)('What is hidden with a secret file and named by a variab
   expect(spots('/opt')).toEqual([]);
 });
 
-test('What jobs must not see is hidden under its real name and under that of each link that they see', async () => {
+test('Files that jobs must not see are hidden under their real names and under every link that jobs see', async () => {
   await using root = await temporary();
   const [data, shown, link] = ['shown/data', 'shown', 'link'].map((name) => path.join(root.path, name)) as [
     string,

@@ -47,20 +47,23 @@ describe('serve --sandbox auto', () => {
       'echo "bwrap: Can\'t mount proc on /proc: Operation not permitted" >&2; exit 1',
       /^WARNING: .*bwrap does not work here .*unmask=ALL \(Podman\) or --security-opt systempaths=unconfined \(Docker\)/m,
     ],
-  ] as const)('serve --sandbox auto where bwrap %s says so, and has none', async ([, bwrap, warning]) => {
-    await using root = await temporary();
-    const environment = { PATH: await pathWith(root.path, bwrap) };
-    await using server = await TestServer.start({
-      runners: true,
-      environment,
-      flags: ['--sandbox', 'auto'],
-    });
-    expect(server.stderr).toMatch(warning);
-    expect(server.stderr).not.toContain('--sandbox off');
-    const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
-    expect(view.status).toBe('done');
-    expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
-  });
+  ] as const)(
+    'serve --sandbox auto without a sandbox, because bwrap %s, says so',
+    async ([, bwrap, warning]) => {
+      await using root = await temporary();
+      const environment = { PATH: await pathWith(root.path, bwrap) };
+      await using server = await TestServer.start({
+        runners: true,
+        environment,
+        flags: ['--sandbox', 'auto'],
+      });
+      expect(server.stderr).toMatch(warning);
+      expect(server.stderr).not.toContain('--sandbox off');
+      const { log, view } = await server.api.run('infer', { inputs: new File(['x'], 'ct.nii') });
+      expect(view.status).toBe('done');
+      expect(log).toContain('data: [remote-app] Starting infer on the CPU\n');
+    },
+  );
 
   test('With --sandbox auto, a bwrap that does not work is a problem for a check', async () => {
     await using root = await temporary();
@@ -135,7 +138,7 @@ describe('serve --sandbox auto', () => {
   });
 });
 
-test.runIf(sandbox)('A server does not warn of the environment that the engine is part of', async () => {
+test.runIf(sandbox)('A server does not warn about the environment that contains the engine', async () => {
   await using root = await temporary();
   const bin = path.join(root.path, 'venv', 'bin');
   mkdirSync(bin, { recursive: true });
@@ -152,7 +155,7 @@ test.runIf(sandbox)('A server does not warn of the environment that the engine i
 });
 
 test.runIf(sandbox && systemCallFilter(process.arch))(
-  'Where the kernel filters no system calls, a start says so',
+  'If the kernel cannot filter system calls, startup says so',
   async () => {
     await using root = await temporary();
     const without = 'echo "bwrap: prctl(PR_SET_SECCOMP): Invalid argument" >&2; exit 1';
@@ -207,7 +210,7 @@ describe('serve refuses to start', () => {
     );
   });
 
-  test('A server refuses to start with the other server that has the data directory, whatever becomes of the sandbox', async () => {
+  test('A server refuses to start by naming the other server that has the data directory, even if the sandbox is broken', async () => {
     await using root = await temporary();
     const environment = { PATH: await pathWith(root.path, broken) };
     await using server = await TestServer.start({ runners: true, environment, flags: ['--sandbox', 'off'] });

@@ -71,7 +71,7 @@ describe('the filter of system calls', () => {
     for (let call = 0; call < 600; call += 1) expect(judge(filter, architecture, first + call)).toBe(ENOSYS);
   });
 
-  test('The filter of system calls is there for architectures that are known', () => {
+  test('The filter of system calls exists only for known architectures', () => {
     expect(systemCallFilter('riscv64')).toBeUndefined();
   });
 });
@@ -86,13 +86,16 @@ async function lines(script: string): Promise<string[]> {
 }
 
 describe.runIf(sandbox && systemCallFilter(process.arch))('a job in its sandbox', () => {
-  test('A job in its sandbox uses neither the keys of the kernel nor sockets of virtual machines, and makes other sockets', async () => {
+  test('A job in its sandbox can use neither kernel keys nor virtual machine sockets, but other sockets work', async () => {
     expect(await lines(`perl -e '${attempts}'`)).toEqual(answers);
   });
 
-  test.skipIf(lacks('python3'))('A job in its sandbox runs programs, and sees no filter', async () => {
-    const script = `node -e 'console.log(process.arch)'; python3 -c 'print("python")'
+  test.skipIf(lacks('python3'))(
+    'A job in its sandbox runs programs, and inherits no descriptor of the filter',
+    async () => {
+      const script = `node -e 'console.log(process.arch)'; python3 -c 'print("python")'
       for each in /proc/self/fd/*; do readlink $each; done | grep -c socket || true`;
-    expect(await lines(script)).toEqual([process.arch, 'python', '0']);
-  });
+      expect(await lines(script)).toEqual([process.arch, 'python', '0']);
+    },
+  );
 });

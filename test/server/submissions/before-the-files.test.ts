@@ -67,7 +67,7 @@ describe('a wrong field before the first file', () => {
     expect(refused).toEqual([400, 'Unknown GPU id(s): 5; this server has: 0, 1']);
   });
 
-  test("A wrong field before the first file is refused if the file's field belongs to another operation, or is a text", async () => {
+  test("A wrong field before the first file is refused if the file's field belongs to another operation, or takes text", async () => {
     const refused = (field: string) => answerBeforeTheFile(server, [], { file: filePart(field, 'ct.nii') });
     expect(await refused('gt')).toEqual([422, expect.stringContaining("'gt' belongs to evaluate")]);
     for (const name of ['tta', 'options', 'inputs_groups']) {
@@ -117,7 +117,7 @@ describe('fields after the files', () => {
     expect((await send([fieldPart('tta', '3'), ...files, fieldPart('tta', '4')])).status).toBe(422);
   });
 
-  test('Fields after the files may be between them: a list is read completely', async () => {
+  test('Fields between the files are accepted, and a list among them is read completely', async () => {
     const parts = [
       fieldPart('inputs_groups', '1'),
       filePart('inputs', 'a.nii'),
@@ -128,10 +128,10 @@ describe('fields after the files', () => {
   });
 });
 
-describe('a file that says how long it is', () => {
+describe('a file that states its length', () => {
   const server = sharedServer({ flags: ['--max-file-size', '1MiB', '--max-upload-size', '2GiB'] });
 
-  test('A file that says how long it is is refused before its first byte if it is too large', async () => {
+  test('A file that states its length is refused before its first byte if it is too large', async () => {
     const file = sizedPart(filePart('inputs', 'ct.nii'), gibibyte);
     const [status, detail] = await answerBeforeTheFile(server, [], { file });
     expect(status, detail).toBe(413);

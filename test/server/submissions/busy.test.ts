@@ -42,11 +42,11 @@ describe('active jobs', () => {
   });
 });
 
-describe('of jobs that come at once', () => {
+describe('simultaneous jobs', () => {
   const server = sharedServer({ flags: ['--max-jobs', '16', '--cpu-slots', '1'] });
   const { api } = server;
 
-  test('No more jobs are accepted than may be active', async () => {
+  test('No more simultaneous jobs are accepted than may be active', async () => {
     const gate = server.gate();
     const form = { ...least.infer, ...steps(`wait=${gate.path}`) };
     const answers = await Promise.all(Array.from({ length: 20 }, () => api.submit('infer', form)));

@@ -30,7 +30,7 @@ describe('a server that only takes de-identified scans', () => {
   const nothingLeft = () =>
     until('nothing of the upload is left', () => server.jobDirectories().length === 0);
 
-  test('A server that only takes de-identified scans says so to whoever asks for its limits', async () => {
+  test('A server that only takes de-identified scans says so when its limits are requested', async () => {
     expect(await api.json('/limits')).toMatchObject({ require_deidentified: true });
   });
 
@@ -55,7 +55,7 @@ describe('a server that only takes de-identified scans', () => {
     await nothingLeft();
   });
 
-  test('A server that only takes de-identified scans refuses a file that identifies a person with the names of its attributes, and keeps nothing', async () => {
+  test('A server that only takes de-identified scans refuses a file that identifies a person, names its attributes, and keeps nothing', async () => {
     const inputs = [file('a.dcm', right), file('b.dcm', scan(name, institution))];
     const [status, detail] = await api.refused('infer', { ...claim, inputs });
     expect(status).toBe(422);
@@ -73,7 +73,7 @@ describe('a server that only takes de-identified scans', () => {
     expect(detail).toContain('private attribute (0029,1019) and 20 more;');
   });
 
-  test('A server that only takes de-identified scans looks at the members of archives', async () => {
+  test('A server that only takes de-identified scans checks the members of archives', async () => {
     const archive = zipOf({ 'a/1.dcm': right, 'a/IM 2': scan(removed, institution), 'notes.txt': 'Canary' });
     const volume = { ...claim, inputs: file('scan.konfaidir.zip', archive) };
     expect(await api.refused('infer', volume)).toEqual([
@@ -97,7 +97,7 @@ describe('a server that only takes de-identified scans', () => {
     expect(detail).toContain("'a.dcm' begins like DICOM but cannot be read to its end");
   });
 
-  test('A server that only takes de-identified scans looks at an upload as soon as its last byte is there, and keeps nothing of it', async () => {
+  test('A server that only takes de-identified scans checks an upload as soon as its last byte arrives, and keeps nothing of a refused one', async () => {
     const tus = new Tus(api);
     const person = scan(name);
     expect(await tus.begin(person, person)).toMatchObject({
@@ -137,7 +137,7 @@ describe('a server that only takes de-identified scans', () => {
     await nothingLeft();
   });
 
-  test('A server that only takes de-identified scans takes what is de-identified, and files of other formats as they are', async () => {
+  test('A server that only takes de-identified scans accepts de-identified ones, and files of other formats unchanged', async () => {
     const archive = zipOf({ '1.dcm': right, '2.dcm': right });
     const inputs = [file('scan.konfaidir.zip', archive), file('ct.nii', 'PatientName'), file('a.dcm', right)];
     const { id, view } = await api.run('infer', { ...claim, inputs });

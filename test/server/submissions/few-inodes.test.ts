@@ -64,7 +64,7 @@ describe.skipIf(disk === null)('a disk of few inodes', () => {
 });
 
 // Not every machine allows mounting.
-describe.skipIf(disk === null)('a disk without inodes', () => {
+describe.skipIf(disk === null)('a disk without free inodes', () => {
   const place = path.join(disk ?? '', 'full');
   const fill = () => {
     mkdirSync(place);
@@ -78,7 +78,7 @@ describe.skipIf(disk === null)('a disk without inodes', () => {
   };
   afterEach(() => rmSync(place, { recursive: true, force: true }));
 
-  test('A disk without inodes gets no result, and the command says why and what to do', async () => {
+  test('A disk without free inodes stores no result, and the command explains why and what to do', async () => {
     await using server = await TestServer.start();
     await using cli = await Cli.create();
     const { id } = await server.api.run('infer', least.infer);
@@ -103,7 +103,7 @@ describe.skipIf(disk === null)('a disk without inodes', () => {
 
 // Not every machine allows mounting.
 describe.skipIf(disk === null)('a start', () => {
-  test('A start on a disk without inodes says that, and not that it has no FIFOs', async () => {
+  test('A start on a disk without free inodes reports that, rather than a lack of FIFOs', async () => {
     for (const dataDirectory of tiny) {
       const start = TestServer.start({ runners: true, dataDirectory: dataDirectory ?? '' });
       await expect(start).rejects.toThrow(
@@ -112,7 +112,7 @@ describe.skipIf(disk === null)('a start', () => {
     }
   });
 
-  test('A server that may write no large file takes no upload, and does not call that a full disk', async () => {
+  test('A server with a file size limit refuses a larger upload, and does not report a full disk', async () => {
     await using server = await TestServer.start({ ownProcess: true });
     execFileSync('prlimit', ['--pid', String(server.pid), '--fsize=300000']);
     const inputs = file('ct.nii', 'x'.repeat(2_000_000));

@@ -19,12 +19,12 @@ async function groups(operation: string, form: FormValues): Promise<Record<strin
 }
 
 describe('uploaded files', () => {
-  test('Uploaded files are one group without group sizes', async () => {
+  test('Uploaded files form one group if no group sizes are given', async () => {
     const inputs = [file('b.nii', '1'), file('a.nii', '2'), file('c.nii', '3')];
     expect(await groups('infer', { inputs })).toEqual({ '--inputs': [['b.nii: 1', 'a.nii: 2', 'c.nii: 3']] });
   });
 
-  test('Uploaded files are split by the sizes, in upload order, a folder each', async () => {
+  test('Uploaded files are split by the sizes, in upload order, one folder per group', async () => {
     const form = {
       inputs: [file('a.nii', '1'), file('b.nii', '2'), file('c.nii', '3')],
       inputs_groups: ' 1, 2 ',
@@ -40,7 +40,7 @@ describe('uploaded files', () => {
     });
   });
 
-  test('Uploaded files of one name get numbers within a group, in upload order', async () => {
+  test('Uploaded files with the same name are numbered within a group, in upload order', async () => {
     const inputs = ['1', '2', '3', '4'].map((content) => file('ct.nii.gz', content));
     const others = [file('ct_1.nii.gz', '5'), file('README', '6'), file('README', '7')];
     expect(await groups('infer', { inputs: [...inputs, ...others], inputs_groups: '6,1' })).toEqual({
@@ -80,7 +80,7 @@ describe('uploaded files', () => {
     });
   });
 
-  test('Uploaded files may have names that have a meaning for a shell or a command line', async () => {
+  test('Uploaded files may have names with special meaning in a shell or on a command line', async () => {
     const names = [
       '$(touch pwned).nii',
       "a'b.nii",

@@ -32,11 +32,11 @@ async function upload(url: string, files: readonly Buffer[]): Promise<{ status: 
 }
 
 // Not every machine allows mounting.
-describe.skipIf(disk === null)('a disk that is full', () => {
+describe.skipIf(disk === null)('a full disk', () => {
   const dataDirectory = path.join(disk ?? '', 'data');
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
-  test('A disk that is full refuses an upload of stated length before its body', async () => {
+  test('A full disk refuses an upload of stated length before its body', async () => {
     await using server = await TestServer.start({ dataDirectory });
     await using connection = await RawConnection.open(server.url);
     const headers = ['Content-Length: 23000000', 'Expect: 100-continue'];
@@ -52,7 +52,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     ['all but the last file', (free: number) => [free - 400_000, 900_000]],
     ['many tiny files', () => Array(9000).fill(10)],
   ])(
-    'A disk that is full refuses an upload that it cannot hold, and some stays free for jobs: %s',
+    'A full disk refuses an upload that does not fit, and keeps a reserve free for jobs: %s',
     async ([, sizes]) => {
       await using server = await TestServer.start({ dataDirectory });
       const { bavail, bsize } = statfsSync(dataDirectory);
@@ -79,7 +79,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     },
   );
 
-  test('A disk that is full does not harm a job that ran before it was full', async () => {
+  test('A full disk does not harm a job that was already running', async () => {
     await using server = await TestServer.start({
       dataDirectory,
       flags: ['--cpu-slots', '2', '--grace', '2'],
@@ -104,7 +104,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect(String((await api.result(id)).get('checkpoint.pt'))).toBe('weights');
   });
 
-  test('A disk that is full refuses an archive whose files do not fit', async () => {
+  test('A full disk refuses an archive whose files do not fit', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const content = Buffer.alloc(22 * mebibyte, 7);
     const archive = zip([{ name: 'a.raw', content, deflated: true }]);
@@ -114,7 +114,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await until('nothing of it is left', () => server.jobDirectories().length === 0);
   });
 
-  test('A disk that is full lets a result that does not fit be packed while it is downloaded', async () => {
+  test('A full disk lets a result that does not fit be packed while it is downloaded', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const size = 14 * mebibyte;
@@ -132,7 +132,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.result(id)).get('big')?.length).toBe(size);
   });
 
-  test('A disk that is full takes an upload as soon as results were fetched: only the oldest is removed', async () => {
+  test('A full disk accepts an upload once results have been fetched, and only the oldest result is removed', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, keep: '1h', ...steps(`fill=big:${3 * mebibyte}`) };
@@ -164,7 +164,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     await api.ended((JSON.parse(body) as { job_id: string }).job_id);
   });
 
-  test('A disk that is full never removes a job that is being downloaded to make room', async () => {
+  test('A full disk never makes room by removing a job that is being downloaded', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const { api } = server;
     const { id } = await api.run('infer', {
@@ -182,7 +182,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await api.fetch(`/jobs/${id}`)).status).toBe(200);
   });
 
-  test('A disk that is full takes uploads again at the cost of what the failed job left that filled it, and keeps its log', async () => {
+  test('A full disk accepts uploads again by removing what the failed job that filled it left, except its log', async () => {
     await using server = await TestServer.start({ ownProcess: true, dataDirectory });
     const { api } = server;
     const filling = { ...least.infer, ...steps('print=before', `fill=big:${40 * mebibyte}`) };

@@ -64,7 +64,7 @@ afterEach(async () => {
   expect(server.stderr).not.toMatch(/uncaught error|MaxListeners/);
 });
 
-describe('the bytes of a request are bounded', () => {
+describe('bounds on the bytes of a request', () => {
   test('The bytes of a request are bounded in the headers of a part, whose name or value never ends', async () => {
     for (const start of ['Content-Disposition: form-data; name="', 'X']) {
       const head = `--${boundary}\r\n${start}`;
@@ -110,11 +110,11 @@ describe('the bytes of a request are bounded', () => {
   });
 });
 
-describe('a form of an odd shape', () => {
+describe('a malformed or unusual form', () => {
   const odd = async (parts: readonly RawPart[], headers?: Record<string, string>) =>
     refused(await post(multipart(parts), headers));
 
-  test('A form of an odd shape is refused: an invalid boundary, or one that is too long', async () => {
+  test('A form with an invalid or overlong boundary is refused', async () => {
     for (const type of [
       'multipart/form-data; boundary=',
       'multipart/form-data; boundary=""',
@@ -124,19 +124,19 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('A form of an odd shape is refused: compressed', async () => {
+  test('A compressed form is refused', async () => {
     const response = await post(Buffer.from(gzipSync(multipart([inputs]))), { 'Content-Encoding': 'gzip' });
     expect(await refused(response)).toEqual([415, expect.stringContaining('Content-Encoding')]);
   });
 
-  test('A form of an odd shape is refused: in an unsupported transfer encoding, before its first byte', async () => {
+  test('A form in an unsupported transfer encoding is refused before its first byte', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer', 'Transfer-Encoding: gzip, chunked'));
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([415, expect.stringContaining('Transfer-Encoding')]);
   });
 
-  test('A form of an odd shape is refused: cut after a boundary, where another file may be missing', async () => {
+  test('A form that is cut off after a boundary, where another file may be missing, is refused', async () => {
     const whole = multipart([inputs, inputs]).toString('latin1');
     const second = whole.lastIndexOf('\r\nContent-Disposition');
     for (const cut of [whole.slice(0, second + 2), whole.slice(0, second), whole.slice(0, -4)]) {
@@ -147,7 +147,7 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('A form of an odd shape is refused: a file that is not as long as its part says', async () => {
+  test('A form with a file whose length differs from the stated one is refused', async () => {
     for (const size of [0, 5, 7, 2000]) {
       const part = sizedPart(inputs, size);
       expect(await odd([part, inputs])).toEqual([
@@ -157,14 +157,14 @@ describe('a form of an odd shape', () => {
     }
   });
 
-  test('A form of an odd shape is refused: without a body', async () => {
+  test('A form without a body is refused', async () => {
     await using connection = await RawConnection.open(server.url);
     connection.write(submissionHead('/apps/probe/infer'));
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([400, expect.stringContaining('has no body')]);
   });
 
-  test('A form of an odd shape is refused: a part without a name, and one whose name is too long', async () => {
+  test('A form with an unnamed part, or one whose name is too long, is refused', async () => {
     expect(await odd([inputs, { headers: [disposition('x=y')], content: '' }])).toEqual([
       400,
       expect.stringContaining('no name'),
@@ -180,7 +180,7 @@ describe('a form of an odd shape', () => {
     expect((await odd([inputs, { ...inputs, headers }, inputs]))[0]).toBe(400);
   });
 
-  test('A form of an odd shape is read: a repeated type, a part inside a part', async () => {
+  test('A form with a repeated type or a part inside a part is accepted', async () => {
     const headers = [named, 'Content-Type: multipart/mixed; boundary=x', 'Content-Transfer-Encoding: binary'];
     const part = { ...inputs, headers, content: 'voxels' };
     const { job_id: id } = (await (await post(multipart([part]))).json()) as JobEnvelope;
@@ -194,7 +194,7 @@ describe('a form of an odd shape', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  test('A form of an odd shape is read: fields named like members of every object', async () => {
+  test('A form with fields named like the members of every object is accepted', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', ''];
     const fields = names.flatMap((name) => Array.from({ length: 150 }, () => fieldPart(name, 'x')));
     const { job_id: id } = (await (await post(multipart([inputs, ...fields]))).json()) as JobEnvelope;
@@ -202,7 +202,7 @@ describe('a form of an odd shape', () => {
     for (const name of names) expect(log).toContain(`Ignored field '${name}': no operation has it`);
   });
 
-  test('A form of an odd shape is read: a file name that contains name= or a quotation mark', async () => {
+  test('A form with a file name that contains name= or a quotation mark is accepted', async () => {
     const parts = [
       { headers: [disposition('filename="a; name=evil.nii"; name="inputs"')], content: 'A' },
       filePart('inputs', 'say "b".nii', 'B'),
@@ -221,14 +221,14 @@ describe('a form of an odd shape', () => {
   });
 });
 
-describe('an address or a head of an odd shape', () => {
+describe('a malformed URL or request head', () => {
   test.for([
     ['a query of a mebibyte', `GET /jobs?${'q'.repeat(mebibyte)} HTTP/1.1\r\nHost: localhost\r\n\r\n`],
     ['escapes that are none', 'GET /repo_apps/%zz%ff%00 HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['an address that is none', 'GET http://[/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['an unknown expectation', 'GET /jobs HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\n\r\n'],
     ['two lengths', submissionHead('/apps/probe/infer', 'Content-Length: 10', 'Transfer-Encoding: chunked')],
-  ])('An address or a head of an odd shape is refused, or answered: %s', async ([, request = '']) => {
+  ])('A malformed URL or request head is refused or answered: %s', async ([, request = '']) => {
     await using connection = await RawConnection.open(server.url);
     connection.write(request);
     const { status, body } = await connection.answer();

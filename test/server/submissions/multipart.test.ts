@@ -152,14 +152,14 @@ describe('a body that is not a form', () => {
     });
   };
 
-  test('A body that is not a form is refused: of another type', async () => {
+  test('A body that is not a form is refused if it has another type', async () => {
     const detail = 'The body must be multipart/form-data, or application/json';
     await isRefused(await post('<x/>', 'application/xml'), 415, detail);
     await isRefused(await post('a=b', 'application/x-www-form-urlencoded'), 415, detail);
     await isRefused(await api.fetch('/apps/probe/infer', { method: 'POST' }), 415, detail);
   });
 
-  test('A body that is not a form is refused with a message of the server, not with that of the parser', async () => {
+  test("A body that is not a form is refused with the server's own message rather than the parser's", async () => {
     const body = multipart([filePart('inputs', 'a.nii', 'x'.repeat(1000))]);
     const ended = 'The body ended before the form was complete';
     for (const length of [10, 60, body.indexOf('\r\nContent-Type') + 2, body.length - 500, body.length - 5]) {
@@ -174,7 +174,7 @@ describe('a body that is not a form', () => {
     for (const body of [malformed, 'nothing like a form']) await isRefused(await post(body), 400, unformed);
   });
 
-  test('A body that is not a form is refused: names or texts that are not UTF-8', async () => {
+  test('A body that is not a form is refused if its names or texts are not UTF-8', async () => {
     const bad = Buffer.from('name="inputs"; filename="\xff.nii"', 'latin1');
     const body = multipart([filePart('inputs', 'MARK', 'A')]);
     const at = body.indexOf('name="inputs"');

@@ -8,7 +8,7 @@ import { until } from '../../support/until.mjs';
 const server = sharedServer({ asOrdinaryUser: true });
 
 test.for(['incoming', 'jobs'])(
-  'A submission is answered by a sentence if DATA/%s cannot be written, and accepted once it can be',
+  'A submission is answered with an explanation if DATA/%s cannot be written to, and accepted once it can',
   async (name) => {
     const directory = path.join(server.dataDirectory, name);
     chmodSync(directory, 0o500);
@@ -27,7 +27,7 @@ test.for(['incoming', 'jobs'])(
   },
 );
 
-test('A submission is answered by the same sentence while the data directory is away', async () => {
+test('A submission is answered with the same explanation while the data directory is missing', async () => {
   const incoming = path.join(server.dataDirectory, 'incoming');
   renameSync(incoming, `${incoming}-away`);
   const [status] = await server.api.refused('infer', least.infer);

@@ -31,7 +31,7 @@ describe('a directory volume', () => {
     ]);
   });
 
-  test('A directory volume is accepted for every field of files, also several of one name', async () => {
+  test('A directory volume is accepted for every file field, even several with the same name', async () => {
     const volume = file('store.zarr.konfaidir.zip', series);
     const form = { inputs: [volume, volume], gt: volume, mask: volume };
     expect(await given('evaluate', form, '--inputs')).toEqual([
@@ -84,7 +84,7 @@ describe('a data set', () => {
     expect(await given('fine_tune', form, '--dataset')).toEqual([['dataset', tree]]);
   });
 
-  test('A data set of a kind that is not extracted is refused with what to do', async () => {
+  test('A data set of an unsupported archive type is refused with advice', async () => {
     const dataset = file('data.zip', zip([{ name: 'a', content: 'abc', method: 9 }]));
     expect(await api.refused('fine_tune', { dataset })).toEqual([
       400,

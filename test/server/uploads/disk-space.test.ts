@@ -48,29 +48,32 @@ test.skipIf(disk === null)('A reserve stays free, and what is promised counts as
   expect(space.promised).toBe(0);
 });
 
-test.skipIf(disk === null)('A promise counts what can be removed, and only bytes remove it.', async () => {
-  const old = at('old');
-  writeFileSync(old, Buffer.alloc(4 * mebibyte));
-  const { space, asked } = diskWith(old, 4 * mebibyte);
-  const { bytes } = space.freeNow();
-  using first = space.reservationFor('ana');
-  await first.take(bytes + 3 * mebibyte, 'this upload');
-  expect([space.promised, space.owed]).toEqual([bytes, 3 * mebibyte]);
-  using second = space.reservationFor('bob');
-  await expect(second.take(mebibyte + 1, 'a copy')).rejects.toMatchObject({ code: 'diskFull' });
-  await second.take(mebibyte, 'a copy');
-  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
-  const file = at('new');
-  for (let left = bytes; left > 0; left -= 2 * mebibyte) {
-    await first.use(Math.min(left, 2 * mebibyte));
-    writeFileSync(file, Buffer.alloc(Math.min(left, 2 * mebibyte)), { flag: 'a' });
-  }
-  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
-  await first.use(2 * mebibyte);
-  // No more than what has arrived beyond what was free.
-  expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([['makeRoom', 2 * mebibyte, 'ana']]);
-  rmSync(file);
-});
+test.skipIf(disk === null)(
+  'A promise may rely on removable data, which is removed only when bytes are written.',
+  async () => {
+    const old = at('old');
+    writeFileSync(old, Buffer.alloc(4 * mebibyte));
+    const { space, asked } = diskWith(old, 4 * mebibyte);
+    const { bytes } = space.freeNow();
+    using first = space.reservationFor('ana');
+    await first.take(bytes + 3 * mebibyte, 'this upload');
+    expect([space.promised, space.owed]).toEqual([bytes, 3 * mebibyte]);
+    using second = space.reservationFor('bob');
+    await expect(second.take(mebibyte + 1, 'a copy')).rejects.toMatchObject({ code: 'diskFull' });
+    await second.take(mebibyte, 'a copy');
+    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
+    const file = at('new');
+    for (let left = bytes; left > 0; left -= 2 * mebibyte) {
+      await first.use(Math.min(left, 2 * mebibyte));
+      writeFileSync(file, Buffer.alloc(Math.min(left, 2 * mebibyte)), { flag: 'a' });
+    }
+    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([]);
+    await first.use(2 * mebibyte);
+    // No more than what has arrived beyond what was free.
+    expect(asked.filter(([what]) => what === 'makeRoom')).toEqual([['makeRoom', 2 * mebibyte, 'ana']]);
+    rmSync(file);
+  },
+);
 
 test.skipIf(disk === null)('The disk is checked every two mebibytes while a request writes.', async () => {
   const filler = at('filler');
@@ -90,7 +93,7 @@ test.skipIf(disk === null)('The disk is checked every two mebibytes while a requ
   rmSync(filler);
 });
 
-test.skipIf(disk === null)('A disk without inodes is said to have none.', async () => {
+test.skipIf(disk === null)('A disk without free inodes is reported as such.', async () => {
   const full = () => Object.assign(new Error('No space left'), { code: 'ENOSPC' });
   mkdirSync(at('d'));
   expect(() => {

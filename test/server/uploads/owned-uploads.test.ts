@@ -50,7 +50,7 @@ async function begin(owned: ReturnType<UploadStore['of']>, content: string) {
   return upload;
 }
 
-test('An upload expires an hour after its last use unless it is in use, also if the clock is set back', async () => {
+test('An upload expires an hour after its last use unless it is in use, even if the clock is set back', async () => {
   const { ana, store } = opened();
   store.start();
   const [old, held] = [await begin(ana, 'old'), await begin(ana, 'held')];
@@ -104,7 +104,7 @@ test('The least recently used uploads of an owner are evicted for a new one, exc
   expect(ana.count).toBe(0);
 });
 
-test('The length of an upload is promised until it is complete or removed, or until nobody has gone on with it for ten minutes', async () => {
+test('The length of an upload is reserved until it is complete or removed, or unused for ten minutes', async () => {
   const { ana, bob, store } = opened();
   store.start();
   const claim = async (owned: typeof ana, text: string) => {

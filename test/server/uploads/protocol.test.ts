@@ -29,7 +29,7 @@ async function openPatch(name: string, offset: number) {
 
 const offsetOf = async (name: string) => (await tus.head(name)).offset;
 
-test('An upload can be begun, asked for, continued and completed', async () => {
+test('An upload can be created, queried, continued and completed', async () => {
   const content = 'the voxels of a scan';
   const name = sha256(content);
   expect((await tus.head(name)).status).toBe(404);
@@ -47,7 +47,7 @@ test('An upload can be begun, asked for, continued and completed', async () => {
   expect((await tus.head(name)).status).toBe(404);
 });
 
-test('The first bytes may come with the creation, and an empty file is whole at once', async () => {
+test('The first bytes may be sent with the creation, and an empty file is complete at once', async () => {
   expect(await tus.begin('first and second', 'first ')).toMatchObject({ status: 201, offset: 6 });
   expect(await tus.patch(sha256('first and second'), 6, 'and second')).toMatchObject({ offset: 16 });
   expect(await tus.begin('')).toMatchObject({ status: 201, offset: 0 });
@@ -111,7 +111,7 @@ test.for(Object.keys(refused))('What is sent %s is refused, and changes nothing'
   expect(await offsetOf(begun)).toBe(0);
 });
 
-test('Bytes without the checksum that comes with them are dropped', async () => {
+test('Bytes that do not match the checksum sent with them are dropped', async () => {
   const content = 'checked on the way';
   const name = sha256(content);
   const sum = (text: string) => ({
@@ -135,7 +135,7 @@ test('Bytes that do not match the name of the upload never count', async () => {
   expect(await tus.begin('right', 'right')).toMatchObject({ status: 201, offset: 5 });
 });
 
-test('A length that cannot be right is refused for what is whole, and begins the rest anew', async () => {
+test('A wrong length is refused for a complete upload, and restarts an incomplete one', async () => {
   await tus.send('whole');
   expect((await tus.begin('whole', 'w', { 'Upload-Length': '9' })).detail).toMatch(/has 5 bytes/);
   await tus.begin('anew', 'an', { 'Upload-Length': '9' });
@@ -156,7 +156,7 @@ test('The bytes that arrived before a body was cut are kept', async () => {
   });
 });
 
-test('One request writes at a time; a second one ends a first that is idle', async () => {
+test('One request writes at a time, and a second request ends an idle first one', async () => {
   const content = 'one after the other';
   const name = sha256(content);
   await tus.begin(content);
@@ -174,7 +174,7 @@ test('One request writes at a time; a second one ends a first that is idle', asy
   expect(await tus.patch(name, 3, content.slice(3))).toMatchObject({ status: 204, offset: content.length });
 });
 
-test('Of many that race to send the same bytes, one writes, and what counts is right', async () => {
+test('When many requests race to send the same bytes, one writes, and the result is correct', async () => {
   const content = 'r'.repeat(300_000);
   const told = await Promise.all(Array.from({ length: 8 }, () => tus.begin(content, content)));
   for (const { status } of told) expect([201, 423]).toContain(status);

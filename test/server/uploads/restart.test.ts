@@ -34,7 +34,7 @@ test('The next server finds complete and unfinished uploads, and continues them'
   expect(await tus.patch(name, 5, ' and gone on with')).toMatchObject({ status: 204, offset: 22 });
 });
 
-test('A large upload goes on after a restart, and is checked from its first byte', async () => {
+test('A large upload continues after a restart, and is verified from its first byte', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   const content = Buffer.alloc(9 << 20, 'voxels');
@@ -54,7 +54,7 @@ test('A large upload goes on after a restart, and is checked from its first byte
   expect((await tus.head(sha256(torn))).status).toBe(404);
 });
 
-test('Bytes that had all come when the server ended are checked before they count', async () => {
+test('Bytes that had all arrived when the server ended are verified before they count', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.begin('right', 'rig');
@@ -75,7 +75,7 @@ test('Bytes that had all come when the server ended are checked before they coun
   expect(existsSync(part('wrong'))).toBe(false);
 });
 
-test('What is torn is removed, and what is not an upload is set aside', async () => {
+test('A torn upload is removed, and anything that is not an upload is set aside', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.begin('too long', 'too');
@@ -90,7 +90,7 @@ test('What is torn is removed, and what is not an upload is set aside', async ()
   expect(readdirSync(path.join(server.dataDirectory, 'set-aside')).join()).toMatch(/^notes\.txt\./);
 });
 
-test('Of two files of one upload the whole one stays, whichever was used last', async () => {
+test('If one upload has two files, the complete one is kept, whichever was used last', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   const contents = ['older', 'newer'];
@@ -107,7 +107,7 @@ test('Of two files of one upload the whole one stays, whichever was used last', 
   for (const part of parts) expect(existsSync(part)).toBe(false);
 });
 
-test('An upload whose file somebody has removed is not there any more, and can be sent again', async () => {
+test('An upload whose file was removed no longer exists, and can be sent again', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('whole');
@@ -133,7 +133,7 @@ test('An upload is kept for its time after its last use, and no longer', async (
   expect(existsSync(path.join(owned(server), sha256('used')))).toBe(true);
 });
 
-test('Without a time to keep them, there are none, and those of an earlier server are removed', async () => {
+test('With a keep time of zero there are no uploads, and those of an earlier server are removed', async () => {
   await using server = await TestServer.start();
   const tus = new Tus(server.api);
   await tus.send('kept');

@@ -17,11 +17,11 @@ const disk = smallDisk(24);
 const notRecent = 601;
 
 // Not every machine allows mounting.
-describe.skipIf(disk === null)('a disk that is full', () => {
+describe.skipIf(disk === null)('uploads on a full disk', () => {
   const dataDirectory = path.join(disk ?? '', 'data');
   afterEach(() => rmSync(dataDirectory, { recursive: true }));
 
-  test('A disk that is full refuses what it cannot hold before its bytes, and keeps what is there', async () => {
+  test('A full disk refuses an upload that does not fit before its bytes, and keeps existing data', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const tus = new Tus(server.api);
     const small = await tus.send(filled(2, 'a'));
@@ -34,7 +34,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await tus.head(small)).offset).toBe(2 * mebibyte);
   });
 
-  test('A disk that is full keeps what it has promised: two uploads that fit go on, a third is refused, and small ones pass', async () => {
+  test('A full disk honours its promises: two uploads that fit continue, a third is refused, and small ones are accepted', async () => {
     await using server = await TestServer.start({ dataDirectory });
     const tus = new Tus(server.api);
     const [one, two, third] = [filled(8, 'c'), filled(9, 'd'), filled(6, 'e')];
@@ -48,7 +48,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await tus.begin(third)).status).toBe(201);
   });
 
-  test('A disk that is full loses nothing of somebody who keeps less than the one who sends more', async () => {
+  test('A full disk does not evict data of an owner who keeps less than the sender', async () => {
     const clock = new TestClock();
     await using tokens = new TestTokens();
     for (const name of ['ana', 'bob', 'cy']) tokens.create(name);
@@ -79,7 +79,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect((await ana.head(kept)).offset).toBe(3 * mebibyte);
   });
 
-  test('A disk that is full does not lose the uploads of others to a claim that cannot be met', async () => {
+  test('A full disk does not evict the uploads of others for a request that cannot be met', async () => {
     const clock = new TestClock();
     await using tokens = new TestTokens();
     for (const name of ['ana', 'bob']) tokens.create(name);
@@ -91,7 +91,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
     expect([claim.status, (await ana.head(kept)).offset]).toEqual([507, 3 * mebibyte]);
   });
 
-  test('A disk that is full loses uploads that nobody has used for a while before results', async () => {
+  test('A full disk evicts uploads that have not been used for a while before results', async () => {
     const clock = new TestClock();
     await using server = await TestServer.start({ dataDirectory, clock, flags: ['--grace', '86000'] });
     const tus = new Tus(server.api);
@@ -110,7 +110,7 @@ describe.skipIf(disk === null)('a disk that is full', () => {
   });
 });
 
-describe('the bytes that an owner may keep', () => {
+describe("an owner's storage limit", () => {
   async function limited(maxKept: number, clock = new TestClock()) {
     const tokens = new TestTokens();
     tokens.create('ana');
@@ -131,7 +131,7 @@ describe('the bytes that an owner may keep', () => {
     };
   }
 
-  test('The bytes that an owner may keep are shared by uploads and jobs; an upload that is not recent makes room', async () => {
+  test("An owner's storage limit is shared by uploads and jobs, and an upload that is not recent makes room", async () => {
     await using ana = await limited(mebibyte);
     const [one, two] = [Buffer.alloc(600_000, '1'), Buffer.alloc(600_000, '2')];
     await ana.tus.send(one);
@@ -145,7 +145,7 @@ describe('the bytes that an owner may keep', () => {
     expect((await ana.tus.head(sha256(one))).status).toBe(404);
   });
 
-  test('The bytes that an owner may keep count once what a submission takes, and the job comes before the upload', async () => {
+  test("An owner's storage limit counts files used by a submission once, and jobs take precedence over uploads", async () => {
     await using ana = await limited(mebibyte);
     const content = Buffer.alloc(900_000, '3');
     const upload = await ana.tus.send(content);

@@ -115,7 +115,7 @@ test('A submission of uploads takes the same values and archives as a form', asy
   expect(view).toMatchObject({ status: 'done', operation: 'fine_tune' });
 });
 
-test('An app that changes its input changes no upload', async () => {
+test('An app that modifies its input does not modify the upload', async () => {
   const content = 'v'.repeat(2 << 20);
   const file = await named(content, 'large.nii');
   const { job_id: id } = await held({ inputs: [file] });
@@ -126,7 +126,7 @@ test('An app that changes its input changes no upload', async () => {
   expect(Object.values(inputOf(next))).toEqual([content]);
 });
 
-test('An upload that is removed stays the input of a job that took it', async () => {
+test('An upload that is removed remains the input of a job that used it', async () => {
   const content = 'w'.repeat(2 << 20);
   const file = await named(content, 'large.nii');
   const { job_id: id } = await held({ inputs: [file] });
@@ -135,7 +135,7 @@ test('An upload that is removed stays the input of a job that took it', async ()
   expect(Object.values(inputOf(id))).toEqual([content]);
 });
 
-test('What is missing or not whole is named, and the same key takes the submission once it is sent', async () => {
+test('Missing and incomplete uploads are named, and the same key is accepted once they are sent', async () => {
   const there = await named('there', 'a.nii');
   await tus.begin('half of it', 'half');
   const missing = ['half of it', 'never 1', 'never 2', 'never 3'].map(sha256);

@@ -54,7 +54,7 @@ test('In 1,000 requests, another user gets the same answers about an upload as a
   expect([(await ana.head(whole)).offset, (await ana.head(begun)).offset]).toEqual([13, 2]);
 });
 
-test('What another user has sent must be sent again, and no submission may name it', async () => {
+test('An upload of another user must be sent again, and no submission may name it', async () => {
   const upload = await ana.send('of both');
   const submit = async (api: Pick<TestServer['api'], 'fetch'>, name: string) => {
     const submitted = await api.fetch('/apps/probe/infer', {
@@ -85,7 +85,7 @@ test('Usage shows users what they keep, and an admin what everybody keeps', asyn
   expect(all.uploads?.map(({ owner }) => owner)).toEqual(expect.arrayContaining(['ana', 'eve']));
 });
 
-test('The uploads of a revoked token end, now and at a start, and nobody else’s', async () => {
+test("Revoking a token removes its uploads, immediately and at startup, and nobody else's", async () => {
   await using tokensOfTest = new TestTokens();
   for (const name of ['kim', 'lea', 'mo']) tokensOfTest.create(name);
   await using other = await TestServer.start({ flags: ['--tokens', tokensOfTest.file] });

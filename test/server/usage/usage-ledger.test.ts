@@ -5,7 +5,7 @@ import { type EndedJob, ServerEvents } from '../../../src/server/events.js';
 import { UsageLedger } from '../../../src/server/usage/usage-ledger.js';
 import { temporary } from '../../support/temporary.js';
 
-test('Use is listed by owner and app, the largest use of GPUs first, then the most jobs', async () => {
+test('Usage is listed by owner and app, the highest GPU usage first, then the most jobs', async () => {
   await using directory = await temporary();
   const events = new ServerEvents(() => {});
   const ledger = new UsageLedger(directory.path, () => {});
@@ -44,7 +44,7 @@ test('Use is listed by owner and app, the largest use of GPUs first, then the mo
 
 const day = (number: number) => `2026-01-0${number}T00:00:00.000Z`;
 
-test('What is kept counts beside what was used: of jobs that have not ended, and ended since then', async () => {
+test('Kept data is listed beside the usage, for active jobs and for those that have ended since', async () => {
   await using directory = await temporary();
   const ledger = new UsageLedger(directory.path, () => {});
   const kept = [
@@ -90,7 +90,7 @@ test('What is kept counts beside what was used: of jobs that have not ended, and
   ]);
 });
 
-test('Whatever is in the place of the usage file is set aside at a start, and the next job that ends is recorded', async () => {
+test('Anything in place of the usage file is set aside at startup, and the next job that ends is recorded', async () => {
   await using directory = await temporary();
   const file = path.join(directory.path, 'usage');
   mkdirSync(file);

@@ -68,25 +68,25 @@ describe('a reason of Slurm', () => {
   });
 });
 
-describe('an end that Slurm caused', () => {
+describe('a Slurm state that ends a job', () => {
   const end = { id: 12, state: 'COMPLETED', node: 'n1', timeLimit: '1:00:00', isRequeued: false };
   const states = ['CANCELLED', 'TIMEOUT', 'DEADLINE', 'OUT_OF_MEMORY', 'NODE_FAIL', 'BOOT_FAIL', 'PREEMPTED'];
 
-  test('An end that Slurm caused is explained by a sentence of its own for each state', () => {
+  test('Each Slurm state that ends a job is explained by its own sentence', () => {
     const requeued = causeBySlurm({ ...end, state: 'PENDING', isRequeued: true });
     const told = [...states.map((state) => causeBySlurm({ ...end, state })), requeued];
     expect(told).not.toContain(null);
     expect(new Set(told.map((each) => each?.error)).size).toBe(states.length + 1);
   });
 
-  test('An end that Slurm caused is explained with the node and the limit that was exceeded', () => {
+  test('The explanation of a Slurm state names the node and the limit that was exceeded', () => {
     expect(causeBySlurm({ ...end, state: 'NODE_FAIL' })?.error).toContain('on node n1');
     expect(causeBySlurm({ ...end, state: 'TIMEOUT' })?.error).toContain('1:00:00');
     expect(causeBySlurm({ ...end, state: 'OUT_OF_MEMORY' })).toMatchObject({ fault: 'outOfMemory' });
   });
 
   test.for([['COMPLETED'], ['FAILED'], [null]])(
-    'An end that Slurm caused does not follow from %s',
+    'No explanation follows from the Slurm state %s',
     ([state]) => {
       expect(causeBySlurm({ ...end, state: state ?? null })).toBeNull();
     },

@@ -24,7 +24,7 @@ async function cancel(...answers: readonly Answer[]) {
   return { asked, cancelled };
 }
 
-test('A job is cancelled once squeue says that it is gone, and not while squeue fails', async () => {
+test('A job counts as cancelled once squeue no longer lists it, and not while squeue fails', async () => {
   expect(await cancel('fails', 'fails', 'waits', 'gone')).toEqual({ asked: 4, cancelled: [17] });
   expect(await cancel('waits', 'fails', 'gone')).toEqual({ asked: 3, cancelled: [17] });
   expect(await cancel('gone')).toEqual({ asked: 1, cancelled: [] });

@@ -33,7 +33,7 @@ function clusterOf(tell: () => string, partition: string | null = null) {
   return { cluster, calls };
 }
 
-test('The GPUs of a cluster are those of the nodes that jobs may use, and are free where a job could get them', async () => {
+test('The GPUs of a cluster are those of the nodes that jobs may use, and are free if a job could get them', async () => {
   const { cluster, calls } = clusterOf(() => answer);
   expect(await cluster.devices()).toEqual([
     { id: 0, name: 'a100 on n2', isFree: false, node: 'n2' },
@@ -56,7 +56,7 @@ test('The GPUs of a cluster are those of the nodes that jobs may use, and are fr
   expect(other.calls[0]?.at(-1)).toBe('--partition=other');
 });
 
-test('A job may ask for as many GPUs as one node has, and is refused more', async () => {
+test('A job may request as many GPUs as one node has, and more are refused', async () => {
   const { cluster } = clusterOf(() => answer);
   const asked = (...gpus: number[]) => ({ gpus, isCpu: false, workers: 1 });
   // As long as nobody knows, the job waits until somebody does.

@@ -62,7 +62,7 @@ test('A command ends although a child keeps its pipes open', () =>
     await until('nothing of it is left', () => processesWith({ environment: program }).length === 0);
   }));
 
-test('A command that lacks file descriptors may succeed later', () =>
+test('A command that fails for lack of file descriptors may succeed later', () =>
   withProgram('echo said', async (program) => {
     const answer = await withNoDescriptors(() => runSlurm(program, [], environment).catch((cause) => cause));
     const message = expect.stringContaining('could not be started: ');

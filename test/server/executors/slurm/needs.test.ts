@@ -10,7 +10,7 @@ import { plant, temporary } from '../../../support/temporary.js';
 const about = { display_name: 'A', description: '', short_description: '', tta: 0, mc_dropout: 0 };
 const app = (resources: object) => JSON.stringify({ ...about, command: ['true'], resources });
 
-test('Slurm is asked for what an app needs, and what no node has is refused before it is submitted', async () => {
+test('Slurm is asked for what an app needs, and a need that no node can meet is refused before submission', async () => {
   await using root = await temporary();
   await using place = await temporary();
   const cluster = new ScriptedCluster(root.path, 1);

@@ -39,7 +39,7 @@ test('Jobs of other owners and jobs on the CPU do not wait', () => {
   expect(served).toEqual(['a', 'cpu', 'admin']);
 });
 
-test('Running jobs count, and a higher limit serves jobs that wait', () => {
+test('Running jobs count, and a higher limit lets waiting jobs start', () => {
   const { quota, limits, served, take } = open();
   const release = quota.hold('ana', 2);
   take('a', 'ana', 1);

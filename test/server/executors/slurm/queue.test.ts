@@ -3,7 +3,7 @@ import { JobQueue } from '../../../../src/server/executors/slurm/queue.js';
 
 const line = (id: number, rest: string) => `${id}|PENDING|7||1:00:00|Priority|${rest}`;
 
-test('The queue is asked once for all who wait, and tells of a failure until it answers again', async () => {
+test('The queue is queried once for all waiting jobs, and reports a failure until it answers again', async () => {
   const answers: ((value: string | Error) => void)[] = [];
   const asked: (readonly string[])[] = [];
   const queue = new JobQueue(async (words) => {

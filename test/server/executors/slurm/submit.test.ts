@@ -68,7 +68,7 @@ test('A submission has the options of the admin and the job, and can be found by
   expect(text).not.toContain('0123456789ab');
 });
 
-test('A word of the admin about memory is the only one, because sbatch takes no two', async () => {
+test("An admin's memory option replaces the one for the job, because sbatch accepts only one", async () => {
   const { words } = await submitted({}, undefined, { args: ['--mem-per-gpu=8G'] });
   expect(words.filter((word) => word.startsWith('--mem'))).toEqual(['--mem-per-gpu=8G']);
 });
@@ -111,7 +111,7 @@ test.for([
   },
 );
 
-test('Slurm gets the time limit in whole minutes, with time for the service to end the job first, within its own limit', () => {
+test("Slurm gets the time limit in whole minutes, with extra time for the service to end the job first, within Slurm's own limit", () => {
   const second = 1000;
   expect(minutesFor(null, null)).toBeNull();
   expect(minutesFor(1 * second, null)).toBe(4);
