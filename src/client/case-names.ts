@@ -2,13 +2,13 @@ import path from 'node:path';
 import { namesIn, windowsName, withoutEnding } from '../files/index.js';
 import type { NamedUnit, Series } from './found-files.js';
 
-/** The directories of BIDS that say how data were acquired. */
+/** BIDS directories for types of data. */
 export const datatypes = /^(anat|beh|ct|dwi|eeg|fmap|func|ieeg|meg|micr|motion|mrs|nirs|perf|pet)$/;
 
-/** The name of a BIDS file without its ending: subject, perhaps session, other entities, suffix. */
+/** A BIDS file name without its ending: subject, optional session, other entities, suffix. */
 const bidsName = /^(sub-[\p{L}\p{N}+]+)(?:_(ses-[\p{L}\p{N}+]+))?(?:_[a-z]+-[\p{L}\p{N}+]+)*_[\p{L}\p{N}]+$/u;
 
-/** The entities and the suffix of a file whose name and folders agree as BIDS requires; null for any other file. */
+/** The entities and suffix of a file whose name and folders conform to BIDS; null for any other file. */
 function bidsNameOf(file: string): string | null {
   const folders = path.resolve(file).split(path.sep);
   const stem = withoutEnding(folders.pop() ?? '');
@@ -18,10 +18,10 @@ function bidsNameOf(file: string): string | null {
   return folders.slice(-wanted.length).join('/') === wanted.join('/') ? stem : null;
 }
 
-/** Most characters of a description in a name. */
+/** Maximum length of a description in a name, in characters. */
 const maxDescription = 40;
 
-/** A text from a file as a part of a name. */
+/** Turns text from a file into part of a name. */
 function wordsOf(text: string): string {
   const words = text
     .normalize('NFC')
@@ -31,8 +31,8 @@ function wordsOf(text: string): string {
 }
 
 /**
- * What distinguishes a series within its directory: `3_T1-MPRAGE`, and in a directory with scans of several people the number of
- * the patient as well. Nothing if its files have none of these.
+ * Distinguishes a series within its directory: `3_T1-MPRAGE`, followed by the patient if the directory holds scans of several
+ * people. Empty if the files contain none of these.
  */
 export function numberAndDescription({
   number,
@@ -45,10 +45,10 @@ export function numberAndDescription({
   return parts.length === 0 ? [] : [parts.join('_')];
 }
 
-/** A part of a path as a directory can be called on every system, without what would hide it. */
+/** Turns a part of a path into a directory name that is valid on every system and not hidden. */
 const casePart = (part: string): string => windowsName(part.replace(/^[.\-\s]+/, '').slice(0, 200)) || 'case';
 
-/** The parts of a path as it was typed, without those that lead up or to the root. @param system the rules of paths */
+/** The parts of a path as typed, without the root and parts that lead up. @param system the path rules to apply */
 export const typedParts = (typed: string, system = path): string[] =>
   system
     .normalize(typed)
@@ -57,9 +57,9 @@ export const typedParts = (typed: string, system = path): string[] =>
     .filter((part) => !['', '.', '..'].includes(part));
 
 /**
- * The name of the case of a volume: its entities in BIDS, and otherwise its path below what was named, without its ending. It depends
- * on nothing but the volume and what was typed. A series has its number and description behind its directory, since another series may
- * be added there.
+ * The name of a volume's case: its BIDS entities, otherwise its path below the named directory, without the ending. It depends
+ * only on the volume and on what was typed. For a series, its number and description are appended to the directory, since another
+ * series may be added there.
  */
 export function caseNameOf(unit: NamedUnit): string {
   const bids = unit.kind === 'series' ? null : bidsNameOf(unit.path);
@@ -78,14 +78,14 @@ export function caseNameOf(unit: NamedUnit): string {
   return [...parts, isFile ? withoutEnding(last) : last].map(casePart).join('/');
 }
 
-/** Looks for the inputs of cases by their names alone. */
+/** Finds out whether the inputs of cases exist, by their names only. */
 export class InputLookup {
   readonly #listed = new Map<string, string[]>();
   readonly #bases: ReadonlySet<string>;
 
   /**
-   * @param units what the command found: cases are looked for where these lie, below what was named, and above it, since another
-   * command may have named a directory there
+   * @param units the volumes that the command found. Cases are looked for in their directories, below the named directories,
+   *   and above these, since another command may have named a directory there
    */
   constructor(units: readonly NamedUnit[]) {
     const bases = new Set<string>();
@@ -99,7 +99,7 @@ export class InputLookup {
     this.#bases = bases;
   }
 
-  /** Whether there is a file, or a directory with a series, that a case of this name would be made of. */
+  /** Whether there is a file, or a directory with a series, that would give a case this name. */
   has(name: string): boolean {
     const [subject, session] = name.split('_').filter((part) => /^(sub|ses)-/.test(part));
     const parts = name.split('/');
@@ -120,7 +120,7 @@ export class InputLookup {
   #leadsTo(directory: string, [first = '', ...rest]: readonly string[]): boolean {
     const entries = this.#list(directory);
     if (rest.length === 0) {
-      // The last part of a series is in its files: its directory is enough.
+      // The last part of a series' name comes from its files, so its directory is enough.
       return (
         entries.some((each) => [each, withoutEnding(each)].map(casePart).includes(first)) ||
         isSeries(first, entries)
@@ -132,6 +132,6 @@ export class InputLookup {
   }
 }
 
-/** Whether a case may be a series among these files, which only their content tells. */
+/** Whether a case may be a series among these files; only their content could tell for certain. */
 const isSeries = (part: string, entries: readonly string[]): boolean =>
   /^\d+(_|$)/.test(part) && entries.some((each) => /\.(dcm|ima)$|^[^.]*$/i.test(each));

@@ -3,22 +3,22 @@ import { oneLine } from '../contract/index.js';
 import { readSmallFile } from '../files/index.js';
 import { tableName } from './output-names.js';
 
-/** How the cells of CSV are written, and the rows of `cases.csv` read. */
+/** Writes CSV cells, and reads the rows of `cases.csv`. */
 
-/** Largest table that is read, in bytes. */
+/** Maximum size of a table, in bytes. */
 const maxTable = 32 << 20;
 
-/** Where a spreadsheet begins a cell, also one that takes semicolons or tabs for its separators, and would compute it. */
+/** Places where a spreadsheet would start to compute a formula, also if it uses semicolons or tabs as separators. */
 const formula = /(^|[;\t])([^\S\r\n]*)(?=[=+@-])/g;
 
-/** A cell: quoted where it has to be, as in RFC 4180, on one line and without what a terminal acts upon. */
+/** Formats a cell: quoted if necessary, as in RFC 4180, on one line and without control characters that a terminal acts upon. */
 export function tableCell(value: string | number | null): string {
   if (typeof value === 'number') return String(value);
   const text = oneLine((value ?? '').replaceAll(/\s*[\r\n]+\s*/g, ' ').replaceAll(formula, "$1$2'"));
   return /[",;]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The cells of CSV, as in RFC 4180. */
+/** Parses CSV, as in RFC 4180. */
 function readCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];
@@ -32,10 +32,10 @@ function readCsv(text: string): string[][] {
   return rows;
 }
 
-/** A cell without the sign that keeps spreadsheets from computing it. */
+/** The text of a cell without the sign that keeps spreadsheets from computing it. */
 const plainCell = (cell: string): string => cell.replaceAll(/(^|[;\t]\s*)'(?=[=+@-])/g, '$1');
 
-/** What a row of a table says of a case. An empty text is what the row, or the table, does not say. */
+/** A row of a table from an earlier command. A text is empty if the row, or the table, does not contain it. */
 export interface EarlierRow {
   readonly name: string;
   readonly status: string;
@@ -45,7 +45,7 @@ export interface EarlierRow {
   readonly session: string;
 }
 
-/** The rows of the table in a directory; empty if there is none that can be read. */
+/** The rows of the table in a directory; empty if there is no readable table. */
 export function readCaseTable(directory: string): EarlierRow[] {
   try {
     const [heading = [], ...rows] = readCsv(readSmallFile(path.join(directory, tableName), maxTable));

@@ -10,10 +10,12 @@ import {
 import { errorCode, faultWithoutPath, isOutOfInodes } from '../files/index.js';
 import type { NextCommands } from './next-command.js';
 
-/** Facts about a failure that `--json` prints beside the message. */
+/** Details of a failure that `--json` prints beside the message. */
 export type ErrorDetails = Readonly<Record<string, unknown>>;
 
-/** Why a command did not do what it was asked to. The message is for a person; `exitCode` is how the process ends. */
+/**
+ * Why a command could not do what was requested. The message is for a person; `exitCode` becomes the exit code of the process.
+ */
 export class ClientError extends Error {
   override readonly name: string = 'ClientError';
 
@@ -60,10 +62,10 @@ const proxyStatuses: Readonly<Record<number, ExitCode>> = {
   504: exitCodes.notReached,
 };
 
-/** Whether a page with this status, which does not come from the service, means that another program uses the address. */
+/** Whether a page with this status, which is not from the service, means that another program uses the address. */
 export const isOfAnother = (status: number): boolean => [404, 405, 410, 501].includes(status);
 
-/** The service never redirects, so something else has answered. */
+/** Whether a status is a redirect. The service never redirects, so such an answer comes from something else. */
 export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 function exitCodeFor(status: number, isOfProxy: boolean): ExitCode {
@@ -79,9 +81,9 @@ export class HttpError extends ClientError {
   override readonly name = 'HttpError';
 
   /**
-   * @param retryAfter seconds, as the server gave them
+   * @param retryAfter seconds, as sent by the server
    * @param isOfProxy whether the answer does not come from the service, but usually from a proxy
-   * @param missing the names of uploads that a submission names, and that have to be sent first
+   * @param missing names of uploads that a submission refers to, and that have to be sent first
    */
   constructor(
     readonly status: number,
@@ -127,7 +129,7 @@ export class OutputError extends ClientError {
   }
 }
 
-/** What a person can do about a write error, by its code. */
+/** What a user can do about a write error, by error code. */
 const remedies: Readonly<Record<string, string>> = {
   ENOSPC: 'free some space',
   EDQUOT: 'free some of your quota',
@@ -145,7 +147,7 @@ const remedies: Readonly<Record<string, string>> = {
 export class WriteError extends ClientError {
   override readonly name = 'WriteError';
 
-  /** @param next what to do once there is room: `run '...'` */
+  /** @param next what to do once the disk has free space: `run '...'` */
   constructor(target: string, cause: unknown, next: string) {
     const remedy = isOutOfInodes(cause, target)
       ? 'the disk has space, but no room for another file: remove some files there'
@@ -159,25 +161,28 @@ export class WriteError extends ClientError {
   }
 }
 
-/** A result needs more than is free on a disk of this machine. */
+/** A result needs more space than is free on a disk of this machine. */
 export class NoRoom extends ClientError {
   override readonly name = 'NoRoom';
 
   /**
-   * @param what needs more than there is, as the beginning of a sentence
-   * @param next what to do once there is room: `run '...'`
+   * @param what needs more space than is free, as the beginning of a sentence
+   * @param next what to do once the disk has free space: `run '...'`
    */
   constructor(what: string, next: string) {
     super(`${what}; free some space, then ${next}`, exitCodes.failed, { code: 'ENOSPC' });
   }
 }
 
-/** Runs a function that writes to `target`. System errors become a `WriteError`; errors that are explained stay as they are. */
+/**
+ * Runs a function that writes to `target`. Turns system errors into a `WriteError`; errors with an explanation are passed on
+ * unchanged.
+ */
 export async function withWriteErrors<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (cause) {
-    // zlib's errors also have an `errno`, but it is not the system's.
+    // zlib's errors also have an `errno`, but not one of the system.
     const isOfSystem = cause instanceof Error && 'errno' in cause && !errorCode(cause).startsWith('Z_');
     throw isOfSystem ? new WriteError(target, cause, next) : cause;
   }
@@ -194,15 +199,15 @@ const failures: Readonly<Record<FailedState, { readonly verb: string; readonly e
 
 /** Further details from the server about a failed job. */
 interface FailedFacts {
-  /** The kind of error, such as `out-of-memory`; null if it has no kind of its own, or the server does not say. */
+  /** The kind of error, such as `out-of-memory`; null if it has no specific kind, or the server does not say. */
   readonly kind: string | null;
-  /** Until when it is kept, ISO 8601; null if the server does not say. */
+  /** Time until which the job is kept, ISO 8601; null if the server does not say. */
   readonly expiresAt: string | null;
-  /** Number of files left in its output, as far as they were counted; null if the server does not say. */
+  /** Number of files left in the job's output, as far as they were counted; null if the server does not say. */
   readonly leftFiles: number | null;
-  /** The time by the clock of the server when it said so, in milliseconds. */
+  /** Time of the server's answer by the server's clock, in milliseconds. */
   readonly now: number;
-  /** The quoted command that fetches these files; empty without any. */
+  /** The quoted command that fetches these files; empty if there are none. */
   readonly fetch: string;
 }
 
@@ -256,7 +261,7 @@ export class Interrupted extends ClientError {
     return this.signalName === 'SIGQUIT';
   }
 
-  /** The same interruption, with what it means for a job. */
+  /** The same interruption with its consequence for a job. */
   with(outcome: string, details: ErrorDetails = {}): Interrupted {
     return new Interrupted(this.signalName, outcome, details);
   }
@@ -280,17 +285,17 @@ export function isTransient(error: unknown): boolean {
   return error instanceof HttpError && (error.status === 429 || isGatewayError(error.status));
 }
 
-/** Whether the server says that this request failed. Asked again about a job, it may succeed. */
+/** Whether the server itself failed to handle this request. For a request about a job, a retry may succeed. */
 export const isServerFailure = (error: unknown): boolean =>
   error instanceof HttpError && error.status >= errorKinds.internal.status && !('fault' in error.details);
 
-/** What is known about a job that is no longer followed. */
+/** The known facts about a job that is no longer followed. */
 interface UnfollowedJob {
-  /** Whether the server is known to have the job, so that a refusal does not mean that there is none. */
+  /** Whether the server is known to have the job, so that a refusal does not mean that the job does not exist. */
   readonly isKnown?: boolean | undefined;
-  /** Whether it is known to be done, so that only its result is missing. */
+  /** Whether the job is known to be done, so that only its result is missing. */
   readonly isDone?: boolean | undefined;
-  /** The command that fetches its result, if it is more than the usual one. */
+  /** The command that fetches the result, if it differs from the usual one. */
   readonly again?: string;
 }
 
@@ -320,7 +325,7 @@ export const isUnknownJob = (error: unknown): error is HttpError =>
 export const isExpiredJob = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.expired.status;
 
-/** A server no longer knows a job that it knew a moment ago: KonfAI's forgets its jobs when it is restarted. */
+/** A server no longer knows a job that it knew a moment ago: KonfAI's server forgets its jobs when it restarts. */
 export class JobForgotten extends ClientError {
   override readonly name = 'JobForgotten';
 
@@ -349,7 +354,7 @@ export function withResumeHint(
   error: unknown,
   left: UnfollowedJob = {},
 ): unknown {
-  // It already names the job, and includes the details of its cause.
+  // The error already names the job, and includes the details of its cause.
   if (error instanceof GaveUp) return error;
   const isKnown = left.isKnown || left.isDone;
   return isLost(error) || (isKnown && isRefused(error)) ? new GaveUp(connection, jobId, error, left) : error;

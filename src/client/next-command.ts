@@ -1,14 +1,14 @@
 import { oneLine, shellWord } from '../contract/index.js';
 
-/** Whatever knows how a command named its server: a suggested command must name it the same way, or it would go to another. */
+/** Suggests commands that select the server in the same way as the current one; otherwise they would go to another server. */
 export interface NextCommands {
-  /** A command for a person to run next, including the flags for the same server. */
+  /** A command for the user to run next, including the flags for the same server. */
   nextCommand(words: string): string;
 }
 
 /**
- * A command for a person to run next.
- * @param serverFlags name and value of each flag that named the server
+ * A command for the user to run next.
+ * @param serverFlags name and value of each flag that selected the server
  */
 export const nextCommand = (
   words: string,

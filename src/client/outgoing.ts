@@ -1,16 +1,16 @@
 import type { ListedFile, PackedPiece } from '../archive/index.js';
 import type { FoundFiles, NamedUnit } from './found-files.js';
 
-/** What is de-identified: everything that leaves, or the names of files alone. */
+/** What is de-identified: everything that is sent, or only the file names. */
 export type Mode = 'full' | 'names';
 
-/** What a person wants, by flags, environment and profile. */
+/** The user's choice, from flags, environment and profile. */
 export interface DeidentifyChoice {
-  /** Null where nothing asks for it. */
+  /** Null if de-identification is not requested. */
   readonly mode: Mode | null;
-  /** Whether the person refuses it for this command; then the server's requirement does not turn it on. */
+  /** Whether the user refuses de-identification for this command, so that the server's requirement does not turn it on. */
   readonly isRefused: boolean;
-  /** Kinds of files that are sent although nothing can make them neutral. */
+  /** Kinds of files that are sent although they cannot be de-identified. */
   readonly allowed: readonly string[];
   readonly configDir: string;
   /** The profile whose key is used. */
@@ -23,17 +23,17 @@ export interface DeidentifiedNote {
   readonly allowed: readonly string[];
 }
 
-/** The names that the person knows, by the neutral names under which the files have left: `case-0001`. */
+/** Original file names by the neutral names under which the files were sent: `case-0001`. */
 export type OriginalNames = Readonly<Record<string, string>>;
 
-/** A neutral name in a text, as a word of its own or before an ending. */
+/** A neutral name in a text, as a separate word or before a file ending. */
 const anyNeutral = /(?<![\p{L}\p{N}])case-\d{4,}(?!\d)/gu;
 
-/** A text in which neutral names are replaced by those that the person knows. */
+/** Replaces neutral names in a text by the original ones. */
 export const withOriginals = (text: string, originals: OriginalNames): string =>
   text.replace(anyNeutral, (name) => (Object.hasOwn(originals, name) ? (originals[name] ?? name) : name));
 
-/** Where the contents of neutral files are made. */
+/** Where the contents of de-identified files are created. */
 export interface Workplace {
   /** The path of a file that does not exist yet, in a private directory. */
   readonly newFile: () => Promise<string>;
@@ -41,33 +41,39 @@ export interface Workplace {
   readonly onBytes: (bytes: number) => void;
 }
 
-/** Counts what is kept and what is removed, for a person. */
+/** Counts which attributes are kept and removed, for display. */
 export interface Tally {
   readonly add: (leaving: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => void;
 }
 
-/** Bytes of a file that leave. */
+/** The bytes of a file that are sent. */
 export interface PreparedFile {
-  /** The file that the ranges refer to. */
+  /** The file that `pieces` refer to. */
   readonly path: string;
   readonly pieces: readonly PackedPiece[];
   readonly size: number;
 }
 
-/** How the files of one submission leave that are de-identified. */
+/** How the files of one submission are de-identified before they are sent. */
 export interface Outgoing {
   readonly note: DeidentifiedNote;
   readonly originals: OriginalNames;
-  /** What was found, under neutral names: for what a person is shown of it. */
+  /** The found files under neutral names, for display. */
   readonly renamed: FoundFiles;
-  /** The name under which a file, a series or a store leaves. */
+  /** The name under which a file, a series or a store is sent. */
   nameOf(unit: NamedUnit): string;
-  /** The idempotency key that a server gets instead of this one, which could be recognised. */
+  /** The idempotency key sent to a server in place of this one, which could be recognised. */
   keyFor(key: string): string;
-  /** The content of a file that is sent by itself; null if it leaves as it is. @throws UsageError for what cannot be de-identified */
+  /**
+   * The content of a file that is sent separately; null if it is sent unchanged. @throws UsageError for a file that cannot be
+   * de-identified
+   */
   fileOf(unit: NamedUnit & { kind: 'file' }, work: Workplace): Promise<PreparedFile | null>;
-  /** The files of a series or a store as they leave together. @throws UsageError for what cannot be de-identified */
+  /** The files of a series or a store as they are sent, together. @throws UsageError for files that cannot be de-identified */
   filesOf(unit: NamedUnit & { kind: 'series' | 'store' }, work: Workplace): Promise<ListedFile[]>;
-  /** Counts what leaves of a volume without making it. @returns its bytes, those of the file where it would be packed anew */
+  /**
+   * Counts what would be sent of a volume, without creating it. @returns its size in bytes; the size of the original file if it
+   * would be repacked
+   */
   describe(unit: NamedUnit, work: Workplace, tally: Tally): Promise<number>;
 }

@@ -4,8 +4,8 @@ import { editJsonFile, faultWithoutPath, makeDirectory, readJsonFile } from '../
 import { UsageError, WriteError } from './errors.js';
 
 /**
- * Reads the entries of a file of JSON that holds secrets, by their names. Empty without such a file.
- * @param key what the entries are called in the file
+ * Reads the entries of a JSON file that contains secrets. Empty if the file does not exist.
+ * @param key under which the file stores the entries
  * @param damaged the sentence about a file that cannot be read
  * @throws UsageError
  */
@@ -27,8 +27,8 @@ export function readPrivate(
 }
 
 /**
- * Changes such a file, so that its owner alone can read it.
- * @param again advice for the case that it cannot be written
+ * Changes a file that contains secrets, and makes sure that only its owner can read it.
+ * @param again advice if it cannot be written
  * @throws UsageError for a damaged file; WriteError
  */
 export function editPrivate(file: string, change: () => unknown, again: string): void {

@@ -1,8 +1,8 @@
-/** What a volume of a result is converted to, as `--as` names it. */
+/** The formats of converted results, as `--as` names them. */
 export const resultFormats = ['dicom-seg', 'dicom-labelmap', 'rtstruct', 'nrrd', 'nifti', 'dicom'] as const;
 export type ResultFormat = (typeof resultFormats)[number];
 
-/** Formats that lie in the study of a DICOM series. */
+/** Formats that become part of the study of a DICOM series. */
 export const ofStudy: ReadonlySet<ResultFormat> = new Set([
   'dicom-seg',
   'dicom-labelmap',
@@ -10,7 +10,7 @@ export const ofStudy: ReadonlySet<ResultFormat> = new Set([
   'dicom',
 ]);
 
-/** Formats that name segments, so that they hold several masks of single ones. */
+/** Formats with named segments, which can combine several single-label masks. */
 export const ofSegments: ReadonlySet<ResultFormat> = new Set([
   'dicom-seg',
   'dicom-labelmap',

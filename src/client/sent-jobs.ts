@@ -2,20 +2,23 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { makeDirectory, readSmallFile, writeJsonFile } from '../files/index.js';
 
-/** The command that sent a job, the facts about its inputs for the record of its result, or the original names of its inputs. */
+/**
+ * A part of what is saved about a job: the command that sent it, facts about its inputs for the record of its result, or the
+ * original names of its inputs.
+ */
 type Part = 'command' | 'inputs' | 'names';
 
-/** How many jobs are remembered. Older ones are forgotten. */
+/** Maximum number of remembered jobs. Older ones are forgotten. */
 export const maxSentJobs = 200;
 
-/** Files whose names have the job's id: `sent/ID.command.json`. */
+/** The directory for files named after a job's id: `sent/ID.command.json`. */
 const directoryIn = (configDir: string): string => path.join(configDir, 'sent');
 
-/** The file that holds a part of what is remembered of a job. */
+/** The file with one part of what is saved about a job. */
 export const sentJobFile = (configDir: string, jobId: string, part: Part): string =>
   path.join(directoryIn(configDir), `${jobId}.${part}.json`);
 
-/** The files of a directory, newest first, with the ids of their jobs. */
+/** The files in a directory, newest first, each with the id of its job. */
 function newestFirst(directory: string): { readonly file: string; readonly jobId: string }[] {
   return readdirSync(directory)
     .flatMap((name) => {
@@ -27,8 +30,8 @@ function newestFirst(directory: string): { readonly file: string; readonly jobId
 }
 
 /**
- * Keeps a part of a job that was sent, readable by its user alone, and removes what is kept of older jobs. Never throws: a home
- * directory that cannot be written must not make a submission fail.
+ * Saves a part about a job that was sent, readable only by this user, and removes the files of older jobs. Never throws: an
+ * unwritable home directory must not make a submission fail.
  */
 export function keepSentJob(configDir: string, jobId: string, part: Part, value: unknown): void {
   try {
@@ -39,7 +42,7 @@ export function keepSentJob(configDir: string, jobId: string, part: Part, value:
     const kept = new Set([...new Set(files.map((each) => each.jobId))].slice(0, maxSentJobs));
     for (const each of files) if (!kept.has(each.jobId)) rmSync(each.file, { force: true });
   } catch {
-    // See above.
+    // A submission must not fail because of this.
   }
 }
 
@@ -47,16 +50,16 @@ export function keepSentJob(configDir: string, jobId: string, part: Part, value:
 export const readSentJob = (configDir: string, jobId: string, part: Part, maxBytes: number): unknown =>
   JSON.parse(readSmallFile(sentJobFile(configDir, jobId, part), maxBytes));
 
-/** Forgets a part of a job. Never throws. */
+/** Deletes one part of what is saved about a job. Never throws. */
 export function forgetSentJob(configDir: string, jobId: string, part: Part): void {
   try {
     rmSync(sentJobFile(configDir, jobId, part), { force: true });
   } catch {
-    // It is removed when newer jobs take its place.
+    // The file is removed later, when newer jobs take its place.
   }
 }
 
-/** The ids of the jobs whose command is kept, newest first. @throws the system's error */
+/** The ids of jobs whose command is saved, newest first. @throws the system's error */
 export const commandsNewestFirst = (configDir: string): string[] =>
   newestFirst(directoryIn(configDir)).flatMap(({ file, jobId }) =>
     file === sentJobFile(configDir, jobId, 'command') ? [jobId] : [],

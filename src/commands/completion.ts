@@ -4,7 +4,7 @@ import { ClientCommand, connectionFlags } from '../cli/command/index.js';
 import { findOffers, type Offers, type Shell, scripts } from '../cli/completion/index.js';
 import { UsageError } from '../client/errors.js';
 
-/** How long a completion waits for the server, in milliseconds. */
+/** Maximum wait for the server during completion, in milliseconds. */
 const maxWait = 2000;
 
 const shells = Object.keys(scripts) as Shell[];
@@ -47,7 +47,7 @@ export default class Completion extends ClientCommand {
     return { script };
   }
 
-  /** Prints offers for a shell. On an error, or after the maximum wait, there are none. */
+  /** Prints candidates for a shell. On an error, or when the time is up, there are none. */
   async #offer(words: readonly string[]): Promise<Offers> {
     let giveUp: (none: Offers) => void;
     const late = new Promise<Offers>((resolve) => {

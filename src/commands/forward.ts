@@ -30,7 +30,7 @@ export default class Forward extends ClientCommand {
     }),
   };
 
-  /** So that a program that reads a line has all of it. */
+  /** The document is one line, so that a program that reads a line gets all of it. */
   protected override jsonLines = true;
 
   async run(): Promise<void> {

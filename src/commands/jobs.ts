@@ -51,7 +51,7 @@ export default class Jobs extends ClientCommand {
       all: flags.all,
       limit: flags.limit,
       columns: columnsOf(this.io.stdout),
-      // A watch shows the first lines that fit on the screen.
+      // Not with `--watch`, which shows the first lines that fit on the screen.
       newestLast: !flags.watch && columnsOf(this.io.stdout) !== undefined,
     });
     if (flags.watch) {

@@ -20,7 +20,7 @@ export default class Retry extends ClientCommand {
     const booleans = new Set(['force', 'detach']);
     const again = commandAgain(this.config.configDir, args.job, raw, booleans, flags.output);
     (await this.reporter()).note(`Again: ${this.config.bin} ${again.shown}`);
-    // That command prints everything, also with --json, and sets the exit code.
+    // The repeated command prints everything, also with --json, and sets the exit code.
     await this.config.runCommand(again.command, [...again.argv, ...(this.jsonEnabled() ? ['--json'] : [])]);
     return undefined;
   }

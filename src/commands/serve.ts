@@ -27,15 +27,15 @@ export default class Serve extends BaseCommand {
 
   #logged: LogSettings | null = null;
 
-  /** In the format of the log, once that is known: whatever reads it must be able to read its last line. */
+  /** Uses the format of the log, once it is known, so that a log reader can also parse the last line. */
   protected override tellError(sentence: string, hints: readonly string[]): void {
     if (this.#logged?.format === 'json') this.io.writeErr(`${logLine('error', sentence)}\n`);
     else super.tellError(sentence, hints);
   }
 
-  /** The typed flags, and the rest from the configuration file. */
+  /** The typed flags, completed by those from the configuration file. */
   async #flags(): Promise<ServeFlags> {
-    // Each parse replaces it.
+    // Saved because each parse replaces `argv`.
     const typed = this.argv;
     const { flags, raw } = await this.parse(Serve);
     if (flags.config === undefined) return flags;

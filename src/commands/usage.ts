@@ -43,7 +43,7 @@ export default class Usage extends ClientCommand {
     const { flags } = await this.parse(Usage);
     const connection = await this.connect(flags);
     const { since } = flags;
-    // The answer tells the server's clock.
+    // The answer reveals the server's clock.
     if (since && 'ago' in since) await health(connection, connection.readTimeout);
     const from = since && ('ago' in since ? connection.now() - since.ago * 1000 : since.at);
     const document = await usage(

@@ -62,8 +62,8 @@ export const capabilityNames = (app: AppFacts): string[] =>
   Object.entries(capabilitiesOf(app)).flatMap(([name, has]) => (has ? [name] : []));
 
 /**
- * Refuses an operation that the app says it does not have.
- * @param isWhole whether all fields have come
+ * Refuses an operation that the app says it does not support.
+ * @param isWhole whether all fields have arrived
  */
 function operationRefusals(
   operation: Operation,
@@ -73,7 +73,7 @@ function operationRefusals(
 ): AppRefusal[] {
   const has = capabilitiesOf(app);
   const known = capabilityNames(app);
-  // Such an app declares nothing but its name.
+  // The app declares nothing but its name.
   if (known.length === 0) return [];
   const missing = operation.needs.filter(({ capability, file: fileField, declinedBy }) => {
     if (has[capability] !== false) return false;
@@ -81,7 +81,7 @@ function operationRefusals(
     if (declinedBy !== undefined && !(values[declinedBy] ?? isWhole)) return false;
     // Only an app that declares its evaluations rules out all others.
     if (capability === 'inference') return has.evaluation === true;
-    // A file with another name than the default may be there.
+    // The app may have a file with another name than the default.
     const file = operation.fields.find(({ name }) => name === fileField);
     const asked = file && values[file.name];
     return asked === undefined ? isWhole : asked === file?.default;
@@ -129,7 +129,7 @@ const checks: Readonly<Record<Exclude<AppBound, 'parameters'>, Check>> = {
   checkpointCount: ({ field, values }, app) => {
     // Checkpoints that were added to an app do not count.
     const names = app.checkpoints_name;
-    // An app is not given the number where the names are given.
+    // If checkpoint names are given, the number is not passed to the app.
     const isUnused = field.unless !== undefined && values[field.unless] !== undefined;
     // One network, which is all that an app without checkpoints has, is no ensemble.
     if (isUnused || names === null || Number(values[field.name] ?? 0) <= Math.max(1, names.length))

@@ -6,18 +6,18 @@ export interface AppVolume {
   readonly volume_type: string;
   readonly required: boolean;
   readonly default: string | null;
-  /** Of its values, such as `HU`. */
+  /** The unit of its values, such as `HU`. */
   readonly unit?: string | undefined;
 }
 type Volumes = Record<string, AppVolume>;
 
-/** What an app says of a label. */
+/** An app's description of a label. */
 export interface AppLabel {
   readonly name: string;
   readonly color: string;
-  /** The code of what it marks in SNOMED CT. */
+  /** The SNOMED CT code of the labelled structure. */
   readonly snomed?: { readonly code: string; readonly meaning: string } | undefined;
-  /** All values that belong to it, for regions that overlap; by default only its own. */
+  /** All values that belong to the label, for overlapping regions; by default only its own. */
   readonly values?: readonly number[] | undefined;
 }
 
@@ -26,11 +26,11 @@ export interface AppReference {
   readonly text: string;
   /** Without the address: `10.1038/s41592-020-01008-z`. */
   readonly doi?: string | undefined;
-  /** Of the weights. */
+  /** Licence of the weights. */
   readonly licence?: string | undefined;
 }
 
-/** A reference on one line, as a list of references has it. */
+/** A reference on one line, as in a list of references. */
 export const referenceText = ({ text, doi, licence }: AppReference): string =>
   [text, doi && `https://doi.org/${doi}`, licence && `(weights: ${licence})`].filter(Boolean).join(' ');
 
@@ -50,7 +50,7 @@ export interface AppManifest {
   patch_size: number[] | null;
   parameters?: unknown;
   resources?: AppResources | undefined;
-  /** Whether its jobs run once more, with their devices to themselves, if they run out of memory. */
+  /** Whether a job that runs out of memory is run again with its devices to itself. */
   retry_alone?: boolean | undefined;
   command?: string[] | undefined;
   resident?: boolean | undefined;
@@ -70,12 +70,11 @@ export interface AvailableApp
   readonly terminology?: NonNullable<AppManifest['terminology']>;
   /** Where the app comes from, for an app of a repository. */
   readonly repository?: AppOrigin;
-  /** What jobs used here. */
+  /** The resources that jobs used on this server. */
   readonly observed?: readonly Observed[];
   /**
-   * Changes with the app's files, and with nothing else: `sha256:` and a hash of their names and contents, or the commit
-   * of a repository. Null while it is being computed, which a client that needs it waits for by asking again; absent for
-   * an app of too many files.
+   * Changes with the app's files, and with nothing else: `sha256:` and a hash of their names and contents, or the commit of a
+   * repository. Null while it is being computed, so a client that needs it asks again; absent for an app with too many files.
    */
   readonly version?: string | null;
 }
@@ -87,13 +86,13 @@ export interface AppOrigin {
   readonly revision: string;
   /** The commit whose files are shown, and run. */
   readonly commit: string;
-  /** When the hub was last asked, in ISO 8601; null if not since the server started. */
+  /** When the hub was last asked (ISO 8601); null if never since the server started. */
   readonly checked_at: string | null;
-  /** Why the hub cannot be asked now, or what is wrong with its answer; null if all is well. */
+  /** Why the hub cannot be asked now, or what is wrong with its answer; null if there is no problem. */
   readonly problem: string | null;
 }
 
-/** The same for an app whose files are broken. */
+/** The answer of `GET /repo_apps/{id}` for an app whose files are broken. */
 export interface UnavailableApp {
   readonly app: string;
   readonly available: false;
@@ -109,7 +108,7 @@ export interface RepositoryState {
   /** The commit in the cache; null for none. */
   readonly commit: string | null;
   readonly checked_at: string | null;
-  /** Why it is unavailable or outdated; null if all is well. */
+  /** Why the app is unavailable or outdated; null if there is no problem. */
   readonly problem: string | null;
 }
 
@@ -121,9 +120,9 @@ export interface RefreshView {
   readonly apps: readonly RepositoryState[];
 }
 
-/** What `GET /repo_apps_list` answers with. */
+/** The answer of `GET /repo_apps_list`. */
 export interface AppList {
   readonly apps: readonly string[];
-  /** The apps that are loaded for the sender's jobs, or all for an admin; absent if there are none. */
+  /** The apps that are loaded for the sender's jobs, or for any job if the sender is an admin; absent if there are none. */
   readonly loaded?: readonly string[] | undefined;
 }

@@ -3,21 +3,21 @@ import { numberOf } from './values.js';
 
 type Facts = Readonly<Record<string, unknown>>;
 
-/** A value that `--set` changes, as the app describes it. */
+/** A value that `--set` can change, as described by the app. */
 export interface Parameter {
-  /** As `--set` takes it. */
+  /** The name as given to `--set`. */
   readonly name: string;
-  /** Its default; undefined if the app does not say. */
+  /** The default; undefined if the app does not say. */
   readonly value: unknown;
-  /** The app's further details, which nobody has checked. */
+  /** The app's further details, which have not been validated. */
   readonly facts: Facts;
-  /** The keys that lead to the facts in `parameters`. */
+  /** The keys that lead to `facts` within the app's `parameters`. */
   readonly path: readonly PropertyKey[];
 }
 
 export interface Parameters {
   readonly all: readonly Parameter[];
-  /** Whether other names are rejected. False for KonfAI's form: every value of the configuration can be set. */
+  /** Whether unknown names are rejected. False for KonfAI's form, where every value of the configuration can be set. */
   readonly isComplete: boolean;
 }
 
@@ -28,7 +28,7 @@ export const isObject = (value: unknown): value is Facts =>
 const types = ['number', 'integer', 'boolean', 'text'] as const;
 type ParameterType = (typeof types)[number];
 
-/** What an app may say of a parameter. */
+/** The facts that an app may state about a parameter. */
 const factNames = ['type', 'default', 'min', 'max', 'choices', 'description'];
 
 /** A JSON value as text. */
@@ -50,7 +50,7 @@ function ofValues(values: Facts, constraints: Facts, path: string, prefix = ''):
   });
 }
 
-/** The parameters in the forms in which apps tell of them: by name, or as KonfAI does. */
+/** Reads parameters in either of the forms that apps use: by name, or KonfAI's. */
 export function readParameters(parameters: unknown): Parameters {
   if (!isObject(parameters)) return { all: [], isComplete: false };
   const { values, constraints, path } = parameters;
@@ -93,7 +93,7 @@ function alternatives(values: readonly unknown[]): string {
   return names.length > 1 ? `${names.slice(0, -1).join(', ')} or ${names.at(-1)}` : names.join('');
 }
 
-/** What a parameter takes if not this text, as the end of a sentence about its app; null if the text is fine. */
+/** What a parameter accepts instead of this text, as the end of a sentence about its app; null if the text is valid. */
 function problemWith(parameter: Parameter, text: string): string | null {
   const { facts } = parameter;
   const name = quoteName(parameter.name);
@@ -114,7 +114,7 @@ function problemWith(parameter: Parameter, text: string): string | null {
   return least === null ? `takes ${name} of at most ${most}` : `takes ${name} of at least ${least}`;
 }
 
-/** The same for a value that may be a list: each item counts. */
+/** Like `problemWith`, for a value that may be a list: each item is checked. */
 function problemWithValue(parameter: Parameter, text: string): string | null {
   if (parameter.value === null && /^(null|none)$/i.test(text)) return null;
   if (!Array.isArray(parameter.value)) return problemWith(parameter, text);
@@ -123,8 +123,8 @@ function problemWithValue(parameter: Parameter, text: string): string | null {
 }
 
 /**
- * Why an app that declares parameters rejects `NAME=VALUE`, as the end of a sentence about it; null if it does not. A
- * parameter whose value is an object is also set by a path: `post.threshold`.
+ * Why an app that declares parameters rejects `NAME=VALUE`, as the end of a sentence about the app; null if it does not. A
+ * parameter whose value is an object can also be set by a path: `post.threshold`.
  */
 export function overrideProblem({ all, isComplete }: Parameters, override: string): string | null {
   if (!isComplete) return null;
@@ -140,7 +140,7 @@ export function overrideProblem({ all, isComplete }: Parameters, override: strin
   return `has no parameter ${quoteName(name)}${others}`;
 }
 
-/** What is wrong at one place of `parameters` in an `app.json`. */
+/** A problem at one place in the `parameters` of an `app.json`. */
 export interface ParameterFault {
   readonly path: readonly PropertyKey[];
   readonly problem: string;
@@ -148,7 +148,7 @@ export interface ParameterFault {
 
 const got = (value: unknown): string => `got ${quoteName(shownValue(value))}`;
 
-/** Why this value is not valid for the fact; null if it is. */
+/** Why this value is invalid for the fact; null if it is valid. */
 function factProblem(name: string, value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if ((name === 'min' || name === 'max') && typeof value !== 'number')
@@ -162,7 +162,7 @@ function factProblem(name: string, value: unknown): string | null {
   return value.length === 0 ? 'must not be empty' : null;
 }
 
-/** What is wrong with one parameter, by the names of its facts. */
+/** The problems of one parameter, each with the name of the fact. */
 function faultsOf(parameter: Parameter): (readonly [string, string])[] {
   const { name, value, facts } = parameter;
   const faults = Object.entries(facts).flatMap(([key, fact]): (readonly [string, string])[] => {
@@ -187,7 +187,7 @@ function faultsOf(parameter: Parameter): (readonly [string, string])[] {
   return faults;
 }
 
-/** The faults in an app's declared parameters. Faulty parts are not enforced. */
+/** The problems in an app's declared parameters. Faulty parts are not enforced. */
 export function parameterFaults(parameters: unknown): ParameterFault[] {
   const here = ['parameters'];
   if (parameters === undefined || parameters === null) return [];

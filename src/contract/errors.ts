@@ -30,7 +30,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
 interface ErrorKind {
   readonly status: number;
   readonly exit: ExitCode;
-  /** For the documentation; the sentence in an answer is more specific. */
+  /** Description for the documentation; the sentence in an answer is more specific. */
   readonly means: string;
   /** Seconds after which a retry makes sense; sent as `Retry-After`. */
   readonly retryAfter?: number | undefined;

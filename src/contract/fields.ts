@@ -21,14 +21,14 @@ export type FieldKind =
   | 'overrides'
   /** Free text on one line. */
   | 'text'
-  /** A time: seconds, or with a unit as in `90s`, `15m`, `12h` and `7d`; or `max`, for the most that the server allows. */
+  /** A time: seconds, or with a unit as in `90s`, `15m`, `12h` and `7d`; or `max`, for the maximum that the server allows. */
   | 'duration';
 
 /** What a field is for, if the program does more with it than pass its value on. */
 export type FieldRole =
-  /** Takes the positional paths of our own command line. */
+  /** Takes the positional paths of remote-app's command line. */
   | 'paths'
-  /** The GPUs that a job asks for; on the app's command line, those that it was granted. */
+  /** The GPUs that a job requests; on the app's command line, those that it was granted. */
   | 'gpus'
   /** The workers of a CPU job; left off the app's command line if GPUs were granted. */
   | 'workers'
@@ -38,15 +38,12 @@ export type FieldRole =
   | 'timeLimit'
   /** Whether a job that runs out of memory runs once more, with its devices to itself: also for the service only. */
   | 'retryAlone'
-  /** The person's own label for a job or a set of jobs: also for the service only. */
+  /** The user's own label for a job or a set of jobs: also for the service only. */
   | 'tag'
   /** The client's declaration that nothing sent identifies a person: also for the service only. No flag sets it directly. */
   | 'deidentified';
 
-/**
- * What limits a field's value according to an app's description (`GET /repo_apps/{id}`): `app-checks` checks it on both
- * sides.
- */
+/** The limit on a field's value from an app's description (`GET /repo_apps/{id}`), which `app-checks` checks on both sides. */
 export type AppBound =
   /** At most this many. */
   | 'maximum_tta'
@@ -73,10 +70,10 @@ const rolesOfService: ReadonlySet<FieldRole | undefined> = new Set([
 /** Whether a field is only for the service: it never reaches an app's command line. */
 export const isOfService = ({ role }: Field): boolean => rolesOfService.has(role);
 
-/** Whether a user sets the field with its flag. The client sets the others itself. */
+/** Whether the user sets the field with its flag. The client sets the others itself. */
 export const isTyped = ({ role }: Field): boolean => role !== 'deidentified';
 
-/** The value of a `duration` that stands for the most that the server allows. */
+/** The value of a `duration` that stands for the maximum that the server allows. */
 export const maxDuration = 'max';
 
 /** A field's parsed value; a time is in seconds. Lists are never empty. */
@@ -95,19 +92,19 @@ export interface Field {
   readonly help: string;
   readonly required?: boolean;
   readonly default?: string | number | boolean;
-  /** Least value of a number or of each number of a list. */
+  /** Minimum of a number, or of each number in a list. */
   readonly min?: number;
   /** Exclusive lower bound of a number. */
   readonly above?: number;
   /** The flag on the app's command line; a field without one is a positional argument. */
   readonly argument?: string;
-  /** Another field that says the same thing differently: our command line takes only one of the two. */
+  /** Another field that expresses the same thing differently: remote-app's command line accepts only one of the two. */
   readonly alternative?: string;
-  /** Left off the command line where this other field is given. */
+  /** Left off the app's command line if this other field is given. */
   readonly unless?: string;
   /** Sent inside the JSON field `options` instead of as a field of its own. */
   readonly option?: true;
-  /** The flag on our command line, if it is not the name with dashes. */
+  /** The flag on remote-app's command line, if it is not the name with dashes. */
   readonly flag?: string;
   readonly char?: string;
   readonly bound?: AppBound;
@@ -122,7 +119,7 @@ export const optionsField = 'options';
 /** The form field that holds the group sizes of a `files` field. */
 export const groupsField = (field: Field): string => `${field.name}_groups`;
 
-/** The field's flag on our command line, without the dashes. */
+/** The field's flag on remote-app's command line, without the dashes. */
 export const flagName = (field: Field): string => field.flag ?? field.name.replaceAll('_', '-');
 
 /** Whether the field is sent as file parts. */

@@ -2,7 +2,7 @@ import { volumeSuffix } from './archives.js';
 
 /** What is known about a file before it is sent. */
 export interface SentContent {
-  /** Its name, as the app gets it, or with the suffix of a packed directory. */
+  /** The name under which the app gets it, or that name with the suffix of a packed directory. */
   readonly name: string;
   /** Its first bytes, up to `kindBytes`; empty if they are not known. */
   readonly start: () => Uint8Array;
@@ -15,7 +15,7 @@ interface Kind {
   readonly what: string;
   /** Endings of names, in lower case. */
   readonly endings: readonly string[];
-  /** Their first bytes. */
+  /** First bytes of such files. */
   readonly begins?: readonly string[];
 }
 
@@ -39,7 +39,7 @@ const kinds: readonly Kind[] = [
   },
 ];
 
-/** Objects of DICOM without voxels, by their SOP class. A dose and a segmentation have voxels. */
+/** DICOM objects without voxels, by SOP class. RT Dose and Segmentation objects are not listed, because they have voxels. */
 const objects: readonly (readonly [RegExp, string])[] = [
   [/^481\.3$/, 'a structure set of DICOM (RTSTRUCT)'],
   [/^481\.(?!2$)/, 'a plan or record of DICOM RT'],
@@ -51,7 +51,7 @@ const objects: readonly (readonly [RegExp, string])[] = [
 /** One character per byte. */
 const textOf = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, kindBytes));
 
-/** Describes a file that cannot hold a volume, as in `a picture`; null for any other file. */
+/** What kind of file this is if it cannot contain a volume, such as `a picture`; null for any other file. */
 export function kindWithoutVolume({ name, start }: SentContent): string | null {
   const lower = name.toLowerCase();
   if (lower.endsWith(volumeSuffix)) return null;
@@ -63,7 +63,7 @@ export function kindWithoutVolume({ name, start }: SentContent): string | null {
     const [, sopClass] = /1\.2\.840\.10008\.5\.1\.4\.1\.1\.([\d.]+)/.exec(text) ?? [];
     return objects.find(([pattern]) => sopClass !== undefined && pattern.test(sopClass))?.[1] ?? null;
   }
-  // NumPy packs its arrays as zip does.
+  // A NumPy archive begins like a zip file.
   if (ending === 'npz') return null;
   return kinds.find(({ begins }) => begins?.some((each) => text.startsWith(each)))?.what ?? null;
 }

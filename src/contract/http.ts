@@ -17,9 +17,9 @@ export function isLoopback(host: string): boolean {
   }
 }
 
-/** Names and values of HTTP that both sides use. */
+/** HTTP names and values that both sides use. */
 
-/** The scheme of the token in the header `Authorization`. */
+/** The scheme of the token in the `Authorization` header. */
 export const authScheme = 'Bearer';
 
 /** Media types of the bodies of requests and answers. */
@@ -31,14 +31,14 @@ export const mediaTypes = {
   text: 'text/plain',
   /** Prometheus' text format. */
   metrics: 'text/plain',
-  /** Bytes of an upload, in tus. */
+  /** Bytes of a tus upload. */
   offsetStream: 'application/offset+octet-stream',
 } as const;
 
-/** The header `Content-Type` of Prometheus' text format. */
+/** The `Content-Type` header for the Prometheus text format. */
 export const metricsType = `${mediaTypes.metrics}; version=0.0.4; charset=utf-8`;
 
-/** What tus calls its version, what the server can do of it, and its headers (docs/http.md, Uploads). */
+/** The tus version, the extensions and checksums that the server supports, and the tus headers (docs/http.md, Uploads). */
 export const tus = {
   version: '1.0.0',
   extensions: ['creation', 'creation-with-upload', 'expiration', 'termination', 'checksum'],
@@ -55,17 +55,17 @@ export const tus = {
     checksum: 'Upload-Checksum',
     expires: 'Upload-Expires',
   },
-  /** The key of the metadata that has the name of the upload: the SHA-256 of its content. */
+  /** The metadata key for the name of the upload: the SHA-256 of its content. */
   nameKey: 'sha256',
 } as const;
 
 /** The name of an upload: the SHA-256 of its content, in lower-case hexadecimal digits. */
 export const uploadNamePattern = /^[0-9a-f]{64}$/;
 
-/** Most bytes of a submission as JSON. */
+/** Maximum size of a JSON submission, in bytes. */
 export const maxJsonBytes = 4 << 20;
 
-/** Where a request has a parameter: in its query or in its headers. */
+/** Declares a parameter in the query or the headers of a request. */
 const placed =
   <Place extends 'query' | 'header'>(place: Place) =>
   <Kind extends FieldKind>(name: string, kind: Kind, help: string) => ({ name, in: place, kind, help });

@@ -1,4 +1,4 @@
-/** What both sides agree on. */
+/** Everything that client and server have agreed on. */
 export * from './app-checks.js';
 export * from './app-manifest.js';
 export * from './app-parameters.js';

@@ -17,20 +17,20 @@ export type JobErrorKind = (typeof jobErrorKinds)[number];
 export const jobStarts = ['cold', 'warm'] as const;
 export type JobStart = (typeof jobStarts)[number];
 
-/** Who may ask for the end of a job, and the error of a job that ended because of it. */
+/** Who may end a job, and the error of a job that was ended this way. */
 export const killErrors = { user: 'Killed by user', stop: 'The server was stopped' } as const;
 export type KillCause = keyof typeof killErrors;
 
 /** Bytes of a job's id; it is written in hexadecimal digits (docs/http.md, Submission). */
 export const jobIdBytes = 6;
 
-/** A job's id as a regular expression, for a larger one. */
+/** Source of a regular expression for a job's id, for use inside larger ones. */
 export const jobIdSource = `[0-9a-f]{${2 * jobIdBytes}}`;
 export const jobIdPattern = new RegExp(`^${jobIdSource}$`);
 
 /** The answer to every submission (docs/http.md, Submission). */
 export interface JobEnvelope {
-  /** Of the form of `jobIdPattern`. */
+  /** Matches `jobIdPattern`. */
   readonly job_id: string;
   readonly status_url: string;
   readonly logs_url: string;
@@ -50,7 +50,7 @@ export interface JobView {
   readonly job_id: string;
   readonly status: JobState;
   readonly error: string | null;
-  /** The kind of its error; null if there is no error, or none with a kind of its own. */
+  /** The kind of the error; null if there is no error, or it has no specific kind. */
   readonly kind: JobErrorKind | null;
   readonly app: string;
   readonly operation: string;
@@ -60,36 +60,31 @@ export interface JobView {
   readonly deidentified: boolean;
   /** Names of its input files, as they were sent; at most `maxNames`. */
   readonly inputs: readonly string[];
-  /** Name of the token that it was submitted with; null for the token of the environment, or none. */
+  /** Name of the token used for the submission; null for the token from the environment, or none. */
   readonly owner: string | null;
   readonly created_at: string;
   readonly started_at: string | null;
-  /** When it became final, with its result already packed. */
+  /** When the job became final; its result is already packed then. */
   readonly finished_at: string | null;
-  /**
-   * Seconds that its command ran, without packing; null until it has ended, and if it never ran.
-   */
+  /** Run time of the job's command in seconds, without packing; null until the command has ended, and if it never ran. */
   readonly run_seconds: number | null;
-  /** Bytes of memory that its processes had at most; null until it has ended, and if that is not known. */
+  /** Peak memory of the job's processes, in bytes; null until they have ended, and if unknown. */
   readonly peak_memory: number | null;
-  /** The same for the memory of any one of its GPUs. */
+  /** Peak memory on any one of the job's GPUs, in bytes; null until the job has ended, and if unknown. */
   readonly peak_gpu_memory: number | null;
-  /** Seconds of CPU time. */
+  /** CPU time, in seconds. */
   readonly cpu_seconds: number | null;
   readonly expires_at: string | null;
   /** Seconds that it is kept after its end. */
   readonly keep: number | null;
   /** Seconds that it may run; null for no limit. */
   readonly time_limit: number | null;
-  /** Files that a failed or killed job left in its output, at most `maxCounted`; null for others, or if not known. */
+  /** Number of files that a failed or killed job left in its output, at most `maxCounted`; null for other jobs, or if unknown. */
   readonly left_files: number | null;
-  /**
-   * Bytes on the server's disk: the input of an active job, everything that is left of an ended one. Null until they are
-   * counted.
-   */
+  /** Bytes on the server's disk: the input of an active job, or everything left of an ended one. Null until they are counted. */
   readonly bytes_kept: number | null;
   readonly assigned_gpus: readonly number[];
-  /** Whether it found its app loaded; null for an app that does not stay loaded, and before it starts. */
+  /** Whether the app was already loaded; null for an app that does not stay loaded, and before the job starts. */
   readonly start: JobStart | null;
   /**
    * The version of its app, as in the description of the app. Null before its command begins, while the version is being
@@ -105,7 +100,7 @@ export interface JobView {
 /** The answer of `GET /jobs/{id}/result` before the job has ended. */
 export type UnfinishedJob = Pick<JobView, 'job_id' | 'status'>;
 
-/** The same after the job has failed or was killed. */
+/** The answer of `GET /jobs/{id}/result` after the job has failed or was killed. */
 export type EndedJob = Pick<JobView, 'job_id' | 'status' | 'error' | 'kind'>;
 
 /** Maximum number of jobs in one answer of `GET /jobs`. */
@@ -114,7 +109,7 @@ export const maxListed = 1000;
 /** The answer of `GET /jobs`, newest first. A full answer may have a next page: ask for jobs `before` the last one. */
 export interface JobList {
   readonly jobs: readonly JobView[];
-  /** How many jobs other owners have, if any; only for an admin who has not asked for all. */
+  /** How many jobs other owners have, if any; only for an admin who did not request all jobs. */
   readonly others?: number | undefined;
 }
 
@@ -124,7 +119,7 @@ export interface RemovedJob {
   readonly status: 'removed';
 }
 
-/** The message of a kill that found a job that had ended. */
+/** The message of a kill request for a job that had already ended. */
 export const notRunning = 'Job not running';
 
 /** The answer of `POST /jobs/{id}/kill`. */

@@ -18,16 +18,15 @@ export const startPrefix = 'Starting ';
 /** The beginning, after the prefix, of the first of the service's own lines. */
 export const acceptance = (jobId: string): string => `Remote job ${jobId} accepted`;
 
-/** The prefix of an event's number, which is the number of its line. */
+/** The prefix of an event's id, which is the number of its line. */
 export const idField = 'id: ';
 
 /**
- * The end, in the log file, of a line that the app ended with a carriage return: it wanted the next output to replace the
- * line.
+ * The end, in the log file, of a line that the app ended with a carriage return, so that its next output would replace the line.
  */
 export const redrawEnd = '\r';
 
-/** Marks the event of such a line, for clients that asked for it. */
+/** Marks the event of a line ended by a carriage return, for clients that requested it. */
 export const redrawField = 'event: redraw';
 
 /** The number of a line, as it appears in events and in requests. */

@@ -1,21 +1,21 @@
-/** Files of a result that carry numbers, by their names: KonfAI's reports, and what apps write (docs/apps.md). */
+/** Files of a result that contain numbers, by name: KonfAI's reports, and files that apps write (docs/apps.md). */
 export const carriesNumbers = /^(measurements|Evaluation|Uncertainty|Metric_\w+)\.json$/;
 
-/** Largest of them that is read, in bytes. */
+/** Maximum size of such a file, in bytes. */
 export const maxNumbersBytes = 4 << 20;
 
-/** Strings of JSON, and what Python's `json` writes for numbers that JSON does not have. */
+/** JSON strings, and Python's `json` output for numbers that JSON does not have. */
 const stringOrOdd = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\b(?:NaN|Infinity)\b/gs;
 
-/** What a file of numbers says. */
+/** The content of a file with numbers. */
 export interface Report {
   readonly value: unknown;
-  /** Whether it has `NaN`, `Infinity` or `-Infinity`, which are null in the value. */
+  /** Whether the file contains `NaN`, `Infinity` or `-Infinity`, which become null in `value`. */
   readonly isOdd: boolean;
 }
 
 /**
- * Reads JSON, also as Python writes it.
+ * Parses JSON, including Python's extensions.
  * @throws SyntaxError
  */
 export function parseReport(text: string): Report {

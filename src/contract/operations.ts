@@ -6,9 +6,9 @@ export type Capability = 'inference' | 'evaluation' | 'uncertainty' | 'fine-tuni
 /** A capability that an operation needs from an app. */
 export interface Need {
   readonly capability: Capability;
-  /** The field that names the configuration file. An app without the default file may have another one. */
+  /** The field that names the configuration file. An app without the default file may have one with another name. */
   readonly file?: string;
-  /** The boolean field that leaves this part of the operation out. */
+  /** The boolean field that turns this part of the operation off. */
   readonly declinedBy?: string;
 }
 
@@ -29,11 +29,11 @@ export interface Operation {
   readonly command: string;
   /** One line, starting with a verb. */
   readonly summary: string;
-  /** Which limit of the server (`GET /limits`) applies to the run time. */
+  /** The server limit (`GET /limits`) that applies to the run time. */
   readonly timeLimit: 'max_run_time' | 'max_fine_tune_time';
   /**
-   * What the paths are: files for the inputs in the app's description, files that an app has written, or one data set.
-   * Only files of the first two kinds form cases.
+   * What the paths are: files for the inputs in the app's description, files written by an app, or one data set. Only files of
+   * the first two kinds form cases.
    */
   readonly paths: 'inputs' | 'results' | 'dataSet';
   /** Whether the result consists of the outputs in the app's description; otherwise it holds scores or uncertainties. */
@@ -229,7 +229,7 @@ const deidentified: Field = {
   help: 'Declares that nothing in the files or their names identifies a person; comes before the files',
 };
 
-/** The last fields of every operation. */
+/** Fields that every operation has, at the end. */
 const common = [quiet, keep, timeLimit, retryAlone, tag, deidentified] as const;
 
 const inference: Need = { capability: 'inference' };
@@ -389,7 +389,7 @@ export const operationNames = Object.keys(operations) as readonly OperationName[
 export const eachOperation = <T>(make: (name: OperationName) => T): Record<OperationName, T> =>
   Object.fromEntries(operationNames.map((name) => [name, make(name)])) as Record<OperationName, T>;
 
-/** The operation with this name, in the general type. */
+/** The operation with this name, typed as `Operation`. */
 export const operationOf = (name: OperationName): Operation => operations[name];
 
 /**

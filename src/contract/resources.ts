@@ -2,8 +2,8 @@ import type { Operation, OperationName } from './operations.js';
 import { formatBytes, parseSize, quoteName } from './text.js';
 
 /**
- * What jobs of an app need, and whether a server has it (docs/apps.md, Resources). The server refuses what it lacks, when a
- * client asks before it uploads and again at the submission, and books the rest.
+ * What an app's jobs need, and whether a server has it (docs/apps.md, Resources). The server refuses what it cannot provide, both
+ * when a client asks before uploading and at the submission, and reserves the rest.
  */
 
 /** Whether an app runs on a GPU. */
@@ -19,12 +19,12 @@ export interface DeclaredResources {
   readonly disk?: string | undefined;
 }
 
-/** The same, with what differs for single operations. */
+/** The resources of an app, with overrides for single operations. */
 export type AppResources = DeclaredResources & {
   readonly operations?: Partial<Record<OperationName, DeclaredResources>> | undefined;
 };
 
-/** Peaks of the latest successful jobs of an app, in bytes. Those of GPU memory are of any one GPU. */
+/** Peak memory of the app's latest successful jobs, in bytes. GPU memory is the peak on any one GPU. */
 export interface Observed {
   readonly operation: OperationName;
   readonly resource: 'gpu_memory' | 'memory';
@@ -36,14 +36,14 @@ export interface Observed {
 /** What one job needs. Sizes are in bytes; null means that its app does not say. */
 export interface Needs {
   readonly gpu: GpuUse;
-  /** Of each GPU that it gets. */
+  /** For each GPU that the job gets. */
   readonly gpuMemory: number | null;
   readonly memory: number | null;
   readonly cpus: number | null;
   readonly disk: number | null;
 }
 
-/** What a job of an app without `resources` needs. */
+/** The needs of a job whose app has no `resources`. */
 export const unknownNeeds: Needs = { gpu: 'optional', gpuMemory: null, memory: null, cpus: null, disk: null };
 
 /** What an app needs for an operation. A pipeline begins with inference. */
@@ -61,24 +61,24 @@ export function needsOf(resources: AppResources | undefined, { segment }: Pick<O
   };
 }
 
-/** What a server can give to one job at most. Sizes are in bytes; null means that it is not known, or not limited. */
+/** The maximum that a server can give to one job. Sizes are in bytes; null means unknown or unlimited. */
 export interface Capacity {
-  /** Its GPUs and their memory; null while they are not known. */
+  /** GPUs with their memory; null while they are unknown. */
   readonly gpus: readonly { readonly id: number; readonly memory: number | null }[] | null;
   readonly memory: number | null;
   readonly cpus: number | null;
   readonly disk: number | null;
 }
 
-/** The GPUs that a request names, or the CPU. */
+/** The GPUs, or the CPU, that a request asks for. */
 export interface AskedGpus {
-  /** Ids; undefined if it names none. */
+  /** Ids; undefined if none are named. */
   readonly gpus: readonly number[] | undefined;
-  /** It asked for the CPU. */
+  /** Whether the CPU was requested. */
   readonly isCpu: boolean;
 }
 
-/** Why no GPU that a job may have is enough for it; null if one is, or if that is not known. */
+/** Why none of the GPUs that the job may use suffices; null if one does, or if this is unknown. */
 function gpuShortage(needs: Needs, { gpus: ids, isCpu }: AskedGpus, { gpus }: Capacity): string | null {
   if (needs.gpu === 'none') return ids ? "uses no GPU: leave out 'gpu'" : null;
   if (isCpu || gpus?.length === 0) {
@@ -99,7 +99,7 @@ function gpuShortage(needs: Needs, { gpus: ids, isCpu }: AskedGpus, { gpus }: Ca
   return `${needed}; the largest GPU of this server has ${formatBytes(largest)}${instead}`;
 }
 
-/** Why a server can never run a job that needs this, as a sentence; null if it can, or if that is not known. */
+/** Why a server can never run a job with these needs, as a sentence; null if it can, or if this is unknown. */
 export function shortage(app: string, needs: Needs, asked: AskedGpus, capacity: Capacity): string | null {
   const exceeds = (need: number | null, have: number | null) => need !== null && have !== null && need > have;
   const of = (what: 'memory' | 'disk', have: string) =>

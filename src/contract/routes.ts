@@ -13,10 +13,10 @@ export interface Route {
   readonly summary: string;
   /** The operation whose fields the request's form, or its JSON, contains. */
   readonly form?: OperationName;
-  /** Whether the body is bytes of an upload, if there is one. */
+  /** Whether the body, if any, consists of an upload's bytes. */
   readonly bytes?: boolean;
   readonly parameters?: readonly RequestParameter[];
-  /** Its answers by status: the name of a type of the contract, an archive, a log; null for one without a body. */
+  /** The answers by status: the name of a contract type, an archive, or a log; null for an answer without a body. */
   readonly answers: Readonly<Record<number, string | null>>;
   /** The errors that it may answer with in addition to `commonErrors`. */
   readonly errors: readonly ErrorCode[];
@@ -52,7 +52,7 @@ export const withoutResult = {
   killed: 409,
 } as const satisfies Record<Exclude<JobState, 'done'>, number>;
 
-/** The same for a job that failed because its app refused its input. */
+/** The status of the result route for a job that failed because its app refused the input. */
 export const refusedResult = 422;
 
 /** The errors of every route that takes a job's id. */
@@ -110,7 +110,7 @@ const uploadRoute = '/uploads/{sha256}';
 /** The errors of every route about one upload. */
 const uploadErrors = ['unknownUpload', 'otherProtocol'] as const satisfies readonly ErrorCode[];
 
-/** The errors of every route that takes bytes of an upload. */
+/** The errors of every route that receives bytes of an upload. */
 const writing = [
   'badRequest',
   'otherProtocol',
@@ -128,12 +128,12 @@ const writing = [
   'unwritable',
 ] as const satisfies readonly ErrorCode[];
 
-/** The path of a submission, of the operation with that segment. */
+/** The path for submitting the operation with this segment. */
 const submitRoute = (segment: string): string => `/apps/{app}/${segment}`;
 
 /**
- * The routes of the service (docs/http.md, Routes). The server's router, the client's paths and docs/openapi.json are
- * derived from it.
+ * The routes of the service (docs/http.md, Routes). The server's router, the client's paths and docs/openapi.json are derived
+ * from them.
  */
 export const routes = {
   health: get('/health', 'Health check; also lists what keeps jobs waiting', { 200: 'Health' }),
@@ -309,8 +309,8 @@ const filled = (path: string, parameter: string): string =>
   path.replace(/\{\w+\}/, () => encodeURIComponent(parameter));
 
 /**
- * The same for an app, but its slashes stay as they are, because some proxies reject encoded ones. They are encoded only if a part
- * of the identifier is `.` or `..`, which would lead to another path.
+ * An app's path with its identifier. Slashes are not encoded, because some proxies reject encoded ones, unless a part of the
+ * identifier is `.` or `..`, which would lead to another path.
  */
 const filledWithApp = (path: string, app: string): string => {
   const encoded = encodeURIComponent(app);
@@ -330,7 +330,7 @@ export const logTextPath = (id: string): string => filled(routes.log.path, id);
 export const resultPath = (id: string): string => filled(routes.result.path, id);
 export const killPath = (id: string): string => filled(routes.kill.path, id);
 
-/** Where an upload is, relative to the address of all uploads: a server does not know the path that a proxy puts in front. */
+/** An upload's address relative to that of all uploads, because a server does not know the path that a proxy puts in front. */
 export const uploadLocation = (sha256: string): string => `uploads/${sha256}`;
 export const uploadPath = (sha256: string): string => filled(routes.upload.path, sha256);
 

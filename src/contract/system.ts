@@ -7,7 +7,7 @@ export interface DeviceJob {
   readonly owner?: string | null | undefined;
 }
 
-/** Why new jobs do not get a GPU: an admin has drained it, or it does not work. */
+/** Why new jobs do not get a GPU: an admin has drained it, or it is faulty. */
 export type OutOfUse = 'drained' | 'faulty';
 
 /** The answer of `GET /available_devices`. */
@@ -15,20 +15,19 @@ export interface DeviceList {
   /** GPU ids as nvidia-smi gives them. */
   readonly devices_index: readonly number[];
   readonly devices_name: readonly string[];
-  /** Whether no job holds it; only for the GPUs of a cluster. */
+  /** Whether each GPU is free; only for the GPUs of a cluster. */
   readonly devices_free?: readonly boolean[] | undefined;
   /**
-   * Which job holds each GPU, null for none; only for the GPUs of one machine. A job that the sender may not see has no
-   * fields.
+   * The job that uses each GPU, null for none; only for the GPUs of one machine. A job that the sender may not see has no fields.
    */
   readonly devices_jobs?: readonly (DeviceJob | null)[] | undefined;
-  /** All jobs of each GPU, the oldest first; only while several share one. */
+  /** All jobs on each GPU, oldest first; only while several share one. */
   readonly devices_shared?: readonly (readonly DeviceJob[])[] | undefined;
-  /** Why new jobs do not get each GPU, null if they do; absent if they get all of them. */
+  /** Why new jobs do not get each GPU, null if they do; absent if all GPUs are available to them. */
   readonly devices_out?: readonly (OutOfUse | null)[] | undefined;
-  /** Which apps are loaded on each GPU for the sender's jobs, or all for an admin; absent if there are none. */
+  /** The apps loaded on each GPU for the sender's jobs, or for any job if the sender is an admin; absent if there are none. */
   readonly devices_loaded?: readonly (readonly string[])[] | undefined;
-  /** The same for apps that are loaded without a GPU. */
+  /** The apps loaded without a GPU, for the sender's jobs, or for any job if the sender is an admin; absent if there are none. */
   readonly cpu_loaded?: readonly string[] | undefined;
 }
 
@@ -37,47 +36,47 @@ export interface DeviceList {
  * version. Limits may be added later; clients ignore unknown ones.
  */
 export interface Limits {
-  /** Of remote-app on the server. */
+  /** Version of remote-app on the server. */
   readonly version: string;
-  /** Bytes of one file. */
+  /** Maximum size of one file, in bytes. */
   readonly max_file_size: number;
-  /** Bytes of all files of a submission together. */
+  /** Maximum total size of a submission's files, in bytes. */
   readonly max_upload_size: number;
-  /** Bytes of the archive of a data set, and of its extracted content; null if the other limits apply to it. */
+  /** Maximum size of the archive of a data set, and of its extracted content, in bytes; null if the other limits apply to it. */
   readonly max_dataset_size: number | null;
-  /** Jobs that the sender may have active; null for no personal limit. */
+  /** Maximum number of the sender's active jobs; null for no personal limit. */
   readonly max_jobs: number | null;
-  /** GPUs that their jobs may have at once. */
+  /** Maximum number of GPUs that the sender's jobs may use at once; null for no personal limit. */
   readonly max_gpus: number | null;
-  /** Bytes that their jobs may keep on the server. */
+  /** Maximum number of bytes that the sender's jobs may keep on the server; null for no personal limit. */
   readonly max_kept: number | null;
-  /** Seconds that a job and its result are kept after the job's end. */
+  /** Seconds that a job and its result are kept after its end by default. */
   readonly grace: number;
-  /** Seconds that a job may request instead, with its field `keep`. */
+  /** Maximum seconds that a job may request with its field `keep` instead. */
   readonly max_keep: number;
-  /** Seconds that a job may run; null for no limit. */
+  /** Maximum run time of a job in seconds; null for no limit. */
   readonly max_run_time: number | null;
-  /** The same for fine-tuning. */
+  /** Maximum run time of a fine-tuning in seconds; null for no limit. */
   readonly max_fine_tune_time: number | null;
-  /** Whether submissions are refused that do not say, with their field `deidentified`, that they are de-identified. */
+  /** Whether submissions are refused unless their field `deidentified` declares them de-identified. */
   readonly require_deidentified: boolean;
   /**
-   * Whether files can be sent as uploads that submissions name, and how many seconds one is kept after its last use; null if
-   * this server takes them in forms alone.
+   * For how many seconds an upload is kept after its last use; null if this server does not support uploads, and accepts files
+   * only in forms.
    */
   readonly uploads: { readonly keep: number } | null;
-  /** What holds for everybody, whoever asks: active jobs of all together, and bytes of one upload. */
+  /** Limits that apply to everybody: active jobs of all owners together, and bytes of one upload. */
   readonly of_server: {
     readonly max_jobs: number;
     readonly max_upload_size: number;
-    /** What holds for each owner of the role `user`, unless the file of the tokens says otherwise. */
+    /** Limits of each owner with the role `user`, unless the tokens file sets others. */
     readonly user: { readonly max_jobs: number | null; readonly max_kept: number | null };
   };
 }
 
 /** The answer of the `/drain` routes. */
 export interface DrainState {
-  /** New jobs are refused. */
+  /** Whether new jobs are refused. */
   readonly draining: boolean;
   /** Jobs that have not ended, and uploads that may become jobs. */
   readonly active: number;

@@ -1,6 +1,6 @@
 /**
- * Characters that end a line somewhere (Python's `splitlines` knows ten of them), that a terminal acts upon, or that
- * change the direction of the text after them.
+ * Characters that end a line in some program (Python's `splitlines` knows ten of them), that a terminal acts upon, or that change
+ * the direction of the following text.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is escaped
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -24,7 +24,7 @@ export const quoteName = (name: string, maxLength = 200): string => `'${excerpt(
 /** Quotes a path in full, so that a person can find the file. */
 export const quotePath = (path: string): string => quoteName(path, 4096);
 
-/** The message of an error without a leading 'Error:', because whoever shows it adds one. */
+/** The message of an error without a leading 'Error:', which is added when it is displayed. */
 export const unlabelled = (text: string): string => text.replace(/^(\s*error:\s+)+/i, '');
 
 /** Whether a shell takes a text literally. */
@@ -33,10 +33,10 @@ export const isPlainWord = (text: string): boolean => /^[\w@%+=:,./-]+$/.test(te
 /** A text as one word of a POSIX shell, with nothing expanded. */
 export const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The same, quoted only if necessary. */
+/** A text as one word of a POSIX shell, quoted only if necessary. */
 export const shellWord = (text: string): string => (isPlainWord(text) ? text : shellQuoted(text));
 
-/** An error or a note spells out at most this many names. */
+/** Maximum number of names in an error or a note. */
 const maxShown = 5;
 
 /** The first few of these texts on one line, and how many more there are. */
@@ -58,8 +58,8 @@ export function formatBytes(bytes: number): string {
 }
 
 /**
- * The number of bytes in a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and
- * more. A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and its like are powers of 1000.
+ * The number of bytes in a size such as `2GiB`, `2G`, `500MB` or `1048576`; undefined for any other text, and for 8 PiB and more.
+ * A letter alone counts in powers of 1024, as in `du -h`, nginx and Docker; only `KB` and similar units are powers of 1000.
  */
 export function parseSize(text: string): number | undefined {
   const [, digits = '', letter = '', end = ''] =

@@ -1,10 +1,10 @@
-/** What an owner's jobs on one app have used, counting jobs that have ended, and what they keep. */
+/** What an owner's ended jobs on one app have used, and what the owner's jobs keep. */
 export interface UsageRow {
   /** Name of the token; null for the token of the environment, or none. */
   readonly owner: string | null;
   readonly app: string;
   readonly jobs: number;
-  /** Hours on a GPU, times the number of GPUs. */
+  /** GPU hours: run time multiplied by the number of GPUs. */
   readonly gpu_hours: number;
   /** Hours of CPU time. */
   readonly cpu_hours: number;
@@ -12,18 +12,18 @@ export interface UsageRow {
   readonly bytes_in: number;
   /** Bytes of the results: of their archives, or of the files of results that are packed during the download. */
   readonly bytes_out: number;
-  /** Bytes that its jobs, including active ones, keep on the server's disk now. */
+  /** Bytes that the jobs, including active ones, currently keep on the server's disk. */
   readonly bytes_kept: number;
-  /** When the last of them ended (ISO 8601); now, while one has not. */
+  /** When the last job ended (ISO 8601); the current time while one is active. */
   readonly last_used: string;
 }
 
-/** What the uploads of an owner keep, beside their jobs. */
+/** What an owner's uploads keep on disk, in addition to the owner's jobs. */
 export interface UsageOfUploads {
   readonly owner: string | null;
-  /** How many there are. */
+  /** Number of uploads. */
   readonly uploads: number;
-  /** Bytes that they keep on the server's disk now. */
+  /** Bytes that the uploads currently keep on the server's disk. */
   readonly bytes_kept: number;
 }
 
@@ -32,6 +32,6 @@ export interface Usage {
   /** ISO 8601; null for everything on record. */
   readonly since: string | null;
   readonly usage: readonly UsageRow[];
-  /** Only owners that have some. */
+  /** Only owners with uploads. */
   readonly uploads: readonly UsageOfUploads[];
 }

@@ -2,9 +2,9 @@ import { FieldError } from './errors.js';
 import { type Field, type FieldValue, maxDuration, maxInteger, optionsField } from './fields.js';
 import { quoteName, readDuration } from './text.js';
 
-/** Longest text of one field, in characters: generous for a person, and short enough for a command line. */
+/** Maximum length of a field's text, in characters: generous for a person, and short enough for a command line. */
 const maxText = 4096;
-/** Longest text that a person may enter as a label, in characters. */
+/** Maximum length of a label, in characters. */
 const maxWords = 200;
 
 const truths: Readonly<Record<string, boolean>> = {
@@ -116,7 +116,7 @@ function list<T>(field: Field, items: readonly unknown[], read: (field: Field, i
   return items.map((item) => read(field, item));
 }
 
-/** GPU ids, each once, in the order given. */
+/** GPU ids without duplicates, in the order given. */
 function gpus(text: string, field: Field): readonly number[] {
   return [...new Set(list(field, csv(text), (each, item) => integer({ ...each, min: 0 }, item)))];
 }

@@ -5,13 +5,13 @@ import { findFiles } from './inputs/index.js';
 export type { ConvertedFile, ConvertOptions } from './convert/index.js';
 export { describeSeries, exists, lookAt, selectSeries, splitPattern } from './inputs/index.js';
 
-/** Imported when it is used, to keep start-up fast. */
+/** Imported on first use to keep start-up fast. */
 export const loadConvertFile = async () => (await import('./convert/index.js')).convertFile;
 
-/** Loads what `show` needs: the program may be upgraded while a job runs. */
+/** Loads the modules that `show` needs, because the program may be upgraded while a job runs. */
 export const loadPictures = () => import('./pictures/index.js');
 
-/** Everything that is known about scans, for the client and the command line. */
+/** The imaging functions that the client and the command line use. */
 export const imaging: Imaging = {
   find: findFiles,
 

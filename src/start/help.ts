@@ -3,8 +3,8 @@ import { CommandHelp, Help } from '@oclif/core/help';
 import { type CommandIo, ioOf } from '../cli/terminal/index.js';
 
 /**
- * The commands as grouped in the help and the documentation, with those that people need first at the top. A topic stands
- * for its commands.
+ * The commands by group, as in the help and the documentation, with those that users need first at the top. A topic stands for
+ * its commands.
  */
 export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run an app': ['infer', 'evaluate', 'uncertainty', 'pipeline', 'fine-tune', 'inputs', 'show', 'convert'],
@@ -37,8 +37,8 @@ class ExamplesFirst extends CommandHelp {
 
   override renderList(...[rows, options]: Parameters<CommandHelp['renderList']>): string {
     const list = super.renderList(rows, options);
-    // oclif trims the list, which moves a first flag without a letter out of its column. A list that is too narrow for columns
-    // has none.
+    // oclif trims the list, which moves a first flag without a letter out of its column. A list that is too narrow is not
+    // arranged in columns.
     const [indent = ''] = /^ */.exec(rows[0]?.[0] ?? '') ?? [];
     return /^\S+ {2}/.test(list) ? indent + list : list;
   }

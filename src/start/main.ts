@@ -47,8 +47,8 @@ async function run(config: Config, args: string[], io: CommandIo): Promise<void>
 }
 
 /**
- * Runs a command line. Its exit code is that of `io` afterwards.
- * @param directory a directory of the package, which has package.json and the command manifest
+ * Runs a command line. Afterwards, `io` has the exit code.
+ * @param directory a directory of the package, which contains package.json and the command manifest
  */
 export async function main(directory: string, args: readonly string[], io: CommandIo): Promise<void> {
   nameShell(io.env);
@@ -59,8 +59,8 @@ export async function main(directory: string, args: readonly string[], io: Comma
     return;
   }
   try {
-    // The plugin's own help command does not know the options of this help, and would list aliases. What `--help` shows is
-    // the same.
+    // The plugin's own help command does not know this program's help options, and would list aliases. `--help` shows the same
+    // text.
     await run(config, args[0] === 'help' ? ['--help', ...args.slice(1)] : [...args], io);
   } catch (error) {
     if (error instanceof Errors.ExitError) {

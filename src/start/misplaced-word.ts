@@ -26,7 +26,7 @@ const typedNames = ({ commands }: Config): Map<string, boolean> =>
     ),
   );
 
-/** What is wrong with the words in place of a command; undefined if there is a command, or none is needed. */
+/** What is wrong with the words in place of a command; undefined if they name a command, or none is needed. */
 export function misplacedWord(
   [first = '--help', ...more]: readonly string[],
   config: Config,
@@ -68,9 +68,9 @@ function sentenceFor(misplaced: MisplacedWord): string {
 }
 
 /**
- * Reports what is wrong with a word, and which command may have been meant. Nothing is run; the exit code is the one for
- * a wrong command line.
- * @param json whether stdout gets the error as a document
+ * Reports what is wrong with a word, and which command may have been meant. Runs nothing; the exit code is the one for an invalid
+ * command line.
+ * @param json whether the error is printed as a document on stdout
  */
 export async function refuseCommand(
   bin: string,

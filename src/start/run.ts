@@ -18,8 +18,8 @@ function homeOfUser(): string {
 }
 
 /**
- * Sets HOME where it is missing, empty or relative. oclif would otherwise read the profiles from `/tmp`, where every user
- * of the machine could plant them, or fail.
+ * Sets HOME if it is missing, empty or relative. Otherwise, oclif would fail, or read the profiles from `/tmp`, where every user
+ * of the machine could plant them.
  */
 function setHome(): void {
   const { HOME = '' } = process.env;

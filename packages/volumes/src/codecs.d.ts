@@ -1,4 +1,4 @@
-/** What is used of packages that come without types. */
+/** The parts used of packages that come without types. */
 
 interface Output {
   print(line: string): void;
@@ -15,7 +15,7 @@ interface WasmDecoder {
 
 declare module '@cornerstonejs/codec-charls/decodewasmjs' {
   interface JpegLSDecoder extends WasmDecoder {
-    /** 0 where the components follow each other as planes. */
+    /** 0 if the components are stored as separate planes. */
     getInterleaveMode(): number;
   }
   export default function charls(options: Output): Promise<{ JpegLSDecoder: new () => JpegLSDecoder }>;

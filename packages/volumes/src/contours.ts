@@ -1,15 +1,15 @@
 import type { Voxels } from './volume.js';
 
-/** Points are counted in hundredths of a pixel, so that they are integers. */
+/** Coordinates are in hundredths of a pixel, so that they are integers. */
 export const partsOfPixel = 100;
 
 /**
- * How far from the centre of a pixel the contour crosses the line to the next one. It is just under half, so that programs that
- * round points to pixels and include the outline find exactly the mask.
+ * Distance from the centre of a pixel at which the contour crosses the line to the next centre. It is just under half a pixel, so
+ * that programs that round points to pixels and include the outline reproduce the mask exactly.
  */
 const crossing = 49;
 
-/** A closed line around the voxels of one value in a slice: x and y of its points in turn, in parts of a pixel. */
+/** A closed line around the voxels of one value in a slice: x and y of each point, in fractions of a pixel (`partsOfPixel`). */
 export interface Contour {
   readonly value: number;
   readonly points: Int32Array;
@@ -28,9 +28,9 @@ interface Loop {
 }
 
 /**
- * Finds the contours of label maps slice by slice (marching squares). The line runs halfway between the centres of pixels, so the
- * centres inside are those of the mask. Pixels that touch only at a corner belong to different contours. A hole is connected to
- * the contour around it by a channel without width between rows of pixels (the keyhole of PS3.3, C.8.8.6.3).
+ * Finds the contours of label maps slice by slice (marching squares). The line runs halfway between pixel centres, so the centres
+ * inside it are those of the mask. Pixels that touch only at a corner belong to different contours. A hole is connected to the
+ * contour around it by a channel of zero width between rows of pixels (the keyhole of PS3.3, C.8.8.6.3).
  */
 export class ContourFinder {
   readonly #width: number;
@@ -42,7 +42,10 @@ export class ContourFinder {
   #y: number[] = [];
   #next: number[] = [];
   #isKept: boolean[] = [];
-  /** The node of each side. It is valid only if that node has this side, so it need not be cleared for each slice. */
+  /**
+   * The node of each side. An entry is valid only if its node refers back to this side, so the array need not be cleared for each
+   * slice.
+   */
   readonly #nodeOfSide: Int32Array;
 
   constructor(width: number, height: number) {
@@ -89,7 +92,7 @@ export class ContourFinder {
     return this.#isKept.push(false) - 1;
   }
 
-  /** Traces the line through the left side of a pixel, with the mask to the right, back to its start. */
+  /** Traces the line that starts at the left side of a pixel, with the mask on its right, until it closes. */
   #trace(startX: number, startY: number, value: number): number {
     let [x, y, way] = [startX, startY, 0];
     const first = this.#x.length;
@@ -141,7 +144,7 @@ export class ContourFinder {
     return this.#nodeOfSide[4 * (y * this.#width + x) + way] as number;
   }
 
-  /** Inserts the way from a node to that of a hole, around the hole, and back. */
+  /** Inserts a path from a node to a node of the hole, around the hole, and back. */
   #connect(node: number, hole: number): void {
     const [there, back] = [this.#copyOf(hole), this.#copyOf(node)];
     this.#next[back] = this.#next[node] as number;

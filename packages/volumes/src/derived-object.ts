@@ -16,17 +16,17 @@ export function derivedUid(...parts: readonly (string | number)[]): string {
 
 const two = (number: number): string => String(number).padStart(2, '0');
 
-/** A date and a time as DICOM writes them. */
+/** Formats a date (DA) and a time (TM). */
 export const dateOf = (at: Date): string =>
   `${at.getFullYear()}${two(at.getMonth() + 1)}${two(at.getDate())}`;
 export const timeOf = (at: Date): string =>
   `${two(at.getHours())}${two(at.getMinutes())}${two(at.getSeconds())}`;
 
-/** A text of one value with at most 64 characters (LO). */
+/** Reduces a text to one value of at most 64 characters (LO). */
 export const longString = (text: string): string =>
   [...text.replaceAll(/[\\\p{Cc}]/gu, ' ').trim()].slice(0, 64).join('');
 
-/** The item of a sequence of codes. */
+/** An item of a code sequence. */
 export const codeItem = (value: string, scheme: 'SCT' | 'DCM', meaning: string): DicomElement[] => [
   ['00080100', 'SH', value],
   ['00080102', 'SH', scheme],
@@ -56,14 +56,14 @@ interface ObjectFacts {
   readonly modality: string;
   readonly instanceNumber?: number;
   readonly maker: Maker;
-  /** All other texts that may not be ASCII. */
+  /** All other texts that may contain non-ASCII characters. */
   readonly texts?: readonly string[];
 }
 
-/** The numbers of derived series begin here, after those of the scanner. */
+/** First number of derived series, above those of scanners. */
 const firstNumber = 1000;
 
-/** The largest value of an IS. */
+/** Maximum value of an IS. */
 const largest = 2 ** 31 - 1;
 
 /** The patient, study, series, equipment and instance of an object in the study of a series. */
@@ -98,13 +98,13 @@ export function derivedObject(source: SourceSeries, facts: ObjectFacts): Patient
   };
 }
 
-/** The item of a sequence of objects in DICOM. */
+/** An item that references a DICOM object by its class and instance. */
 export const reference = (sopClass: string, sopInstance: string): DicomElement[] => [
   ['00081150', 'UI', sopClass],
   ['00081155', 'UI', sopInstance],
 ];
 
-/** References to the files of some images, each once. */
+/** References to the files of images, each file once. */
 export const fileReferences = (images: readonly SourceImage[]): DicomElement[][] =>
   [...new Map(images.map(({ sopInstance, sopClass }) => [sopInstance, sopClass]))].map(
     ([sopInstance, sopClass]) => reference(sopClass, sopInstance),

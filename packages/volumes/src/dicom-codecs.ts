@@ -13,9 +13,9 @@ export type Frame = Pick<
 /** The values of one frame, pixel by pixel. */
 export interface Samples {
   readonly data: Uint8Array | Uint16Array | Uint32Array;
-  /** How many bits of each value count, from the lowest. */
+  /** Number of significant low bits of each value. */
   readonly bits: number;
-  /** Whether colours are RGB already. */
+  /** Whether the decoder has already converted colours to RGB. */
   readonly isRgb?: boolean;
 }
 
@@ -68,13 +68,13 @@ function unpackBits(packed: Uint8Array, into: Uint8Array, first: number, step: n
   return done;
 }
 
-/** Markers that no length follows. */
+/** Whether a marker stands alone, without a length. */
 const isAlone = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-/** Start of frame: C0 to CF except tables and arithmetic coding, and F7 for JPEG-LS. */
+/** Whether a marker starts a frame: C0 to CF except tables and arithmetic coding, and F7 for JPEG-LS. */
 const isFrameStart = (marker: number): boolean =>
   (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker)) || marker === 0xf7;
 
-/** The header of a JPEG image, checked before memory is allocated. @throws VolumeError for an unexpected size */
+/** Reads and checks the header of a JPEG image before memory is allocated. @throws VolumeError for an unexpected size */
 function jpegHeaderOf(bytes: Buffer, frame: Frame): { marker: number; precision: number } {
   let at = bytes[0] === 0xff && bytes[1] === 0xd8 ? 2 : bytes.length;
   while (at + 10 <= bytes.length && bytes[at] === 0xff) {
@@ -119,10 +119,10 @@ const mozjpeg = reusable(async () => {
   return { decode, warnings };
 });
 
-/** A marker of Adobe that says that the components are red, green and blue. */
+/** An Adobe marker which says that the components are red, green and blue. */
 const adobeRgb = Buffer.from('ffee000e41646f626500640000000000', 'hex');
 
-/** A JPEG whose colours are what DICOM says: its own JFIF marker would make the decoder take them for YCbCr. */
+/** Marks a JPEG as RGB, as DICOM says: its JFIF marker would make the decoder assume YCbCr. */
 function asRgb(bytes: Buffer): Buffer {
   const rest = Buffer.from(bytes.subarray(2));
   if (rest[1] === 0xe0) rest[1] = 0xef;
@@ -135,7 +135,7 @@ function decodeJpeg(bytes: Buffer, frame: Frame): Promise<Samples> {
   return mozjpeg(async ({ decode, warnings }) => {
     const before = warnings.length;
     const { data: rgba } = await decode(frame.photometric === 'RGB' ? asRgb(bytes) : bytes);
-    // The decoder fills what is missing with grey, and says so.
+    // The decoder fills missing parts with grey and reports a warning.
     if (warnings.slice(before).some((line) => !/extraneous/i.test(line))) throw damaged(frame);
     const data = new Uint8Array(frame.rows * frame.columns * frame.samples);
     for (let at = 0; at < data.length; at += 1)
@@ -159,7 +159,7 @@ const endOfImage = Buffer.of(0xff, 0xd9);
 
 function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
   const { precision } = jpegHeaderOf(bytes, frame);
-  // In a truncated image the decoder searches for the end for half a minute.
+  // The decoder would search a truncated image for its end for half a minute.
   if (!bytes.includes(endOfImage)) throw damaged(frame);
   return charls(({ JpegLSDecoder }) => {
     const decoder = new JpegLSDecoder();
@@ -170,7 +170,7 @@ function decodeJpegLs(bytes: Buffer, frame: Frame): Promise<Samples> {
   });
 }
 
-/** What a decoder makes of bytes. It is valid until the decoder is deleted. */
+/** The bytes that a decoder returns. They are valid until the decoder is deleted. */
 function decodedBy(decoder: WasmDecoder, bytes: Buffer): Uint8Array {
   decoder.getEncodedBuffer(bytes.length).set(bytes);
   decoder.decode();
@@ -205,13 +205,13 @@ function decodeJpeg2000(bytes: Buffer, frame: Frame): Promise<Samples> {
     if (bitsPerSample > 16) throw unreadable(frame.name, `JPEG 2000 of ${bitsPerSample} bits`);
     const data = typed(frame, decoded, width);
     decoder.delete();
-    // The library has converted YBR_RCT and YBR_ICT. Signed values fill their bytes.
+    // The library has already converted YBR_RCT and YBR_ICT. Signed values are extended to whole bytes.
     const isRgb = frame.photometric !== 'YBR_FULL';
     return { data, bits: isSigned ? width * 8 : bitsPerSample, isRgb };
   });
 }
 
-/** Converts planes of samples to pixels. */
+/** Converts planar samples to interleaved ones. */
 export function interleaved<Data extends Samples['data']>(planes: Data, samples: number): Data {
   const data = planes.slice() as Data;
   const plane = planes.length / samples;
@@ -236,7 +236,7 @@ const decoders: Readonly<Record<string, Decode>> = {
   '1.2.840.10008.1.2.4.203': decodeJpeg2000,
 };
 
-/** Compressions that are not decoded, by the beginning of their transfer syntax. */
+/** Names of compressions that are not decoded, by transfer syntax prefix. */
 const unknown: readonly (readonly [start: string, name: string])[] = [
   ['1.2.840.10008.1.2.4.10', 'MPEG'],
   ['1.2.840.10008.1.2.4.11', 'JPEG XL'],
@@ -266,7 +266,7 @@ export async function decodeFrame(bytes: Buffer, frame: Frame): Promise<Samples>
   try {
     return await decode(bytes, frame);
   } catch (cause) {
-    // Decoders throw strings, and WebAssembly numbers; neither helps a person.
+    // Decoders throw strings, and WebAssembly throws numbers; neither helps the user.
     throw cause instanceof VolumeError ? cause : damaged(frame);
   }
 }

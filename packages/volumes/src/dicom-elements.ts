@@ -7,23 +7,23 @@ import { hasMagic, isDicomStart, isGzip } from './headers/dicom-start.js';
 import { maxElements, syntaxes } from './headers/dicom-walk.js';
 import { damaged, TruncatedVolume, VolumeError } from './volume.js';
 
-/** The bytes of a file; where its data set is deflated, they are inflated. */
+/** The bytes of a file, with its data set inflated if it is deflated. */
 export interface ByteSource extends AsyncDisposable {
   readonly size: number;
-  /** Reads bytes into a buffer of their own; fewer at the end of the file. */
+  /** Reads bytes into a new buffer; fewer at the end of the file. */
   read(offset: number, length: number): Promise<Buffer>;
 }
 
 /** A buffer outside Node's pool, so that typed arrays can begin at its start. */
 const ownBuffer = (length: number): Buffer => Buffer.from(new ArrayBuffer(length));
 
-/** The most bytes of a single read: Node aborts at 2 GiB. */
+/** Maximum number of bytes in one read: Node aborts at 2 GiB. */
 const maxRead = 1 << 30;
 
-/** The largest deflated data set, which is inflated into memory. */
+/** Maximum size of a deflated data set, which is inflated into memory. */
 const maxInflated = 1 << 29;
 
-/** Opens a file to read parts of it. @param deflatedFrom where its data set is deflated; null if it is not */
+/** Opens a file to read parts of it. @param deflatedFrom offset of the deflated data set; null if it is not deflated */
 export async function openBytes(file: string, deflatedFrom: number | null): Promise<ByteSource> {
   const handle = await open(file);
   const { size } = await handle.stat();
@@ -63,12 +63,12 @@ export interface PixelData {
   readonly length: number;
   /** The fragments of compressed pixels, without the offset table; null if they are not compressed. */
   readonly fragments: readonly Fragment[] | null;
-  /** The Basic Offset Table: where each frame begins, counted from the first fragment. May be empty. */
+  /** The Basic Offset Table: the offset of each frame from the first fragment. May be empty. */
   readonly table: readonly number[];
 }
 
 export interface Fragment {
-  /** Where its item begins, counted as in `table`. */
+  /** Offset of its item, counted as in `table`. */
   readonly start: number;
   readonly offset: number;
   readonly length: number;
@@ -80,14 +80,14 @@ export interface DicomElements {
   readonly syntax: string;
   readonly deflatedFrom: number | null;
   readonly pixels: PixelData | null;
-  /** How many bytes follow the pixels. */
+  /** Number of bytes after the pixels. */
   readonly excess: number;
 }
 
-/** How much of a file is read first, and how many times more where the header is longer. */
+/** Number of bytes read first, and the factor by which it grows if the header is longer. */
 const [firstPiece, growth] = [16 * 1024, 16];
 
-/** The longest header. Even 100,000 frames need less. */
+/** Maximum length of a header, in bytes. Even 100,000 frames need less. */
 const maxHeader = 128 << 20;
 
 /**
@@ -129,7 +129,7 @@ async function parseHeader(
     const bytes = await source.read(0, length);
     if (isGzip(bytes)) throw new VolumeError(`${name} is packed with gzip: unpack it first (gunzip).`);
     const isBare = !hasMagic(bytes);
-    // Parsing takes long, so it is done once.
+    // Parsing is slow, so an incomplete header is not parsed.
     const isPartial = bytes.length < source.size && length < maxHeader;
     const extent = isDicomStart(bytes) ? headerExtent(bytes) : null;
     if (extent === 'too many elements') throw tooMany(name);
@@ -149,13 +149,13 @@ const tooMany = (name: string): VolumeError =>
     `${name} has more than ${maxElements} elements before its pixels, which are not read: convert it to NIfTI.`,
   );
 
-/** The error of a file that ends early, or whose elements make no sense. */
+/** The error for a file that ends early, or whose elements are inconsistent. */
 export const cutShort = (name: string): VolumeError =>
   new TruncatedVolume(`${name} is cut short or damaged: copy it again from the original.`);
 
 async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom): Promise<DicomElements> {
   const { set, shift, deflatedFrom } = parsed;
-  // The parser takes an empty one as this.
+  // The parser treats an empty transfer syntax like this one.
   const syntax = set.string('x00020010') ?? syntaxes.explicit;
   const tag = pixelTags.find((each) => set.elements[each]);
   const element = tag === undefined ? undefined : set.elements[tag];
@@ -176,10 +176,10 @@ async function locatePixels(bytes: ByteSource, name: string, parsed: ParsedDicom
 const itemTag = 0xe000_fffe;
 const endTag = 0xe0dd_fffe;
 
-/** The most fragments, and bytes of the offset table: enough for 100,000 frames. */
+/** Maximum number of fragments, and of bytes in the offset table: enough for 100,000 frames. */
 const [maxFragments, maxTable] = [200_000, 4 << 20];
 
-/** Compressed pixels: items, of which the first is the offset table, and a delimiter (PS3.5, A.4). */
+/** Reads the fragments of compressed pixels: the first item is the offset table, and a delimiter ends them (PS3.5, A.4). */
 async function readFragments(
   source: ByteSource,
   from: number,

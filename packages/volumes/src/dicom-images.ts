@@ -21,14 +21,14 @@ export interface Instance {
 /** One image of a series: a file, or a frame of one. */
 export interface Image extends Place {
   readonly instance: Instance;
-  /** The frame of its file, from 0. */
+  /** Index of the frame in its file, from 0. */
   readonly index: number;
   readonly slope: number;
   readonly intercept: number;
   readonly moment: Moment;
 }
 
-/** The images grouped by position, in order along the normal, and the affine of their volume. @throws VolumeError */
+/** Groups images by position, in order along the normal, and computes the affine of their volume. @throws VolumeError */
 export function arrange(images: readonly Image[]): { affine: Affine; places: Image[][] } {
   const { depthOf, affineOf } = gridOf(images);
   const places = stackOf(images, depthOf).map((level) => level.images);
@@ -77,7 +77,7 @@ function refuseCopies(images: readonly Image[]): void {
 const byNames = (...images: readonly Image[]): Image[] =>
   images.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 
-/** Sorts the images at one position, by instance number and storage order where nothing else distinguishes them. */
+/** Sorts the images at one position, falling back to instance number and storage order if nothing else distinguishes them. */
 function inTime(images: Image[], order: (one: Image, other: Image) => number): void {
   const numberIn = ({ instance }: Image) => instance.header.instanceNumber;
   images.sort((a, b) => order(a, b) || (numberIn(a) ?? 0) - (numberIn(b) ?? 0) || a.index - b.index);

@@ -2,7 +2,7 @@ import type { DataSet } from 'dicom-parser';
 import { numbersOf, wordsOf } from './headers/dicom-parse.js';
 import { VolumeError } from './volume.js';
 
-/** The names of elements in messages. */
+/** Names of elements for messages. */
 const titles: Readonly<Record<string, string>> = {
   x00180050: 'slice thickness',
   x00180081: 'echo time',
@@ -22,13 +22,13 @@ const titles: Readonly<Record<string, string>> = {
   x3004000e: 'dose grid scaling',
 };
 
-/** The longest part of a value that a message quotes. */
+/** Maximum number of characters of a value quoted in a message. */
 const maxShown = 40;
 
 /**
- * The numbers of an element that has them as text (DS, IS); null where it is absent. A text is never read in part: `1,25` as 1
- * would change every distance.
- * @throws VolumeError for a text that is not a number as a whole
+ * Reads the numbers of a text element (DS, IS); null if it is absent. A text is never read in part: reading `1,25` as 1 would
+ * change every distance.
+ * @throws VolumeError for a text that is not entirely a number
  */
 export function readNumbers(set: DataSet | undefined, tag: string, name: string): number[] | null {
   const words = wordsOf(set, tag);
@@ -42,6 +42,6 @@ export function readNumbers(set: DataSet | undefined, tag: string, name: string)
   );
 }
 
-/** The first number of an element that has it as text. @throws VolumeError for a text that is not a number */
+/** Reads the first number of a text element. @throws VolumeError for a text that is not a number */
 export const readNumber = (set: DataSet | undefined, tag: string, name: string): number | null =>
   readNumbers(set, tag, name)?.[0] ?? null;

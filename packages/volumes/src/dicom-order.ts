@@ -14,7 +14,7 @@ export interface Moment {
   readonly gradient: string | null;
   /** Magnitude, phase, real or imaginary part, from the image type. */
   readonly component: string | null;
-  /** These only give an order. They may differ between positions. */
+  /** These attributes only give an order. They may differ between positions. */
   readonly delay: number | null;
   readonly acquisition: number | null;
 }
@@ -79,7 +79,7 @@ const longOf = (set: DataSet, tag: string): number | undefined =>
 const shortOf = (set: DataSet, tag: string): number | undefined =>
   isLong(set, tag, 2) ? set.uint16(tag) : undefined;
 
-/** Whether the order of frames in a file has a meaning. It has none where each frame has its own functional groups. */
+/** Whether the order of frames in a file is meaningful. It is not if each frame has its own functional groups. */
 export const isInFileOrder = (set: DataSet): boolean => !hasGroups(set);
 
 interface Timed {
@@ -156,10 +156,10 @@ function requireOneTime(images: readonly Timed[]): void {
 }
 
 /**
- * Sorts the images at each position by their attributes, never by how they are stored.
- * @param levels the images at each position, equally many everywhere
- * @returns the order; 0 for images that no attribute distinguishes
- * @throws VolumeError where positions have different time points, echoes or b-values
+ * Sorts the images at each position by their attributes, never by storage order.
+ * @param levels the images at each position, the same number everywhere
+ * @returns a comparison; 0 for images that no attribute distinguishes
+ * @throws VolumeError if positions have different time points, echoes or b-values
  */
 export function orderByMoment<T extends Timed>(levels: readonly T[][]): (one: T, other: T) => number {
   const chosen: Criterion[] = [];

@@ -13,9 +13,9 @@ export interface PixelFormat {
   readonly rows: number;
   readonly columns: number;
   readonly frames: number;
-  /** Stored values of a pixel: 1, or 3 for colours. */
+  /** Stored values per pixel: 1, or 3 for colours. */
   readonly samples: 1 | 3;
-  /** Values of a pixel as they are read: palette indices become colours. */
+  /** Values per pixel after reading: palette indices become colours. */
   readonly components: 1 | 3;
   readonly photometric: string;
   readonly isPlanar: boolean;
@@ -36,13 +36,13 @@ interface Palette {
   readonly colours: Uint8Array;
 }
 
-/** Photometric interpretations that are read. */
+/** Supported photometric interpretations. */
 const photometrics = /^(MONOCHROME[12]|PALETTE COLOR|RGB|YBR_FULL|YBR_FULL_422|YBR_RCT|YBR_ICT)$/;
 
 /** More frames than any file has. */
 export const maxFrames = 100_000;
 
-/** The largest frame in values and bytes: 11,585 x 11,585 pixels. Decoding and drawing need several times the memory. */
+/** Maximum size of a frame in values and bytes: 11,585 x 11,585 pixels. Decoding and drawing need several times the memory. */
 const [maxValues, maxBytes] = [2 ** 27, 2 ** 29];
 
 const plainSyntaxes: ReadonlySet<string> = new Set(Object.values(syntaxes));
@@ -144,14 +144,14 @@ function paletteOf(name: string, set: DataSet): Palette {
   return { first: tables[0]?.first ?? 0, colours };
 }
 
-/** The bits of an uncompressed frame. */
+/** Number of bits in an uncompressed frame. */
 function bitsOf({ rows, columns, samples, bitsAllocated, photometric }: PixelFormat): number {
-  // Two pixels share their colour.
+  // Two pixels share one pair of colour values.
   if (samples === 3 && photometric === 'YBR_FULL_422') return rows * columns * 2 * bitsAllocated;
   return rows * columns * samples * bitsAllocated;
 }
 
-/** An array for the stored pixels of a format. */
+/** Allocates an array for the stored pixels of a format. */
 export function arrayFor(format: PixelFormat, length: number): Voxels {
   const { isFloat, bitsAllocated, isSigned, palette } = format;
   if (isFloat) return bitsAllocated === 64 ? new Float64Array(length) : new Float32Array(length);
@@ -246,20 +246,20 @@ async function readCompressed(source: ByteSource, format: PixelFormat, frame: nu
   return parts.length === 1 && parts[0] ? parts[0] : Buffer.from(new Uint8Array(Buffer.concat(parts)).buffer);
 }
 
-/** Removes unused bits, and applies signs, the palette and RGB. */
+/** Removes unused bits, extends signs, and applies the palette and the conversion to RGB. */
 function converted(format: PixelFormat, { data, bits, isRgb = false }: Samples): Voxels {
   const { samples, photometric, palette } = format;
   if (samples === 3) {
     if (!isRgb && photometric.startsWith('YBR')) toRgb(data);
     return data;
   }
-  // Decoders have already shifted the lowest bit into its place.
+  // Decoders have already shifted the lowest stored bit to bit 0.
   const isPacked = format.data.fragments !== null && format.syntax !== '1.2.840.10008.1.2.5';
   const kept = Math.min(bits, format.bitsStored);
   const shift = isPacked ? 0 : format.highBit + 1 - format.bitsStored;
   const values = arrayFor({ ...format, palette: null }, data.length);
   const isWhole = kept === data.BYTES_PER_ELEMENT * 8 && data.BYTES_PER_ELEMENT === values.BYTES_PER_ELEMENT;
-  // The same bits, read with a sign or without one.
+  // The same bits, interpreted as signed or unsigned.
   if (isWhole && shift === 0)
     new Uint8Array(values.buffer).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   else {

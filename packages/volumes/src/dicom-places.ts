@@ -5,7 +5,7 @@ import { itemOf, wordsOf } from './headers/dicom-parse.js';
 import { dot, normalOf } from './headers/dicom-stack.js';
 import { type Affine, damaged, VolumeError } from './volume.js';
 
-/** Where an image lies. Null for what the file does not give. */
+/** Where an image lies in space. Values that the file does not give are null. */
 export interface Place {
   /** The name in messages. */
   readonly name: string;
@@ -20,7 +20,7 @@ export interface Place {
   readonly thickness: number | null;
   /** SpacingBetweenSlices, in mm. */
   readonly between: number | null;
-  /** The decimals of each part of the position as it is written; null where it was computed. */
+  /** Number of decimals in each coordinate of the position, as written; null if the position was computed. */
   readonly decimals: readonly number[] | null;
 }
 
@@ -29,11 +29,11 @@ const perFrameGroups = 'x52009230';
 /** Whether a file describes each of its frames (an enhanced file). */
 export const hasGroups = (set: DataSet): boolean => Boolean(set.elements[perFrameGroups]);
 
-/** The item of a functional group: that of the frame, the shared one, or else the data set itself. */
+/** The item of a functional group: per-frame, otherwise shared, otherwise the data set itself. */
 export const groupOf = (set: DataSet, index: number, tag: string): DataSet =>
   itemOf(itemOf(set, perFrameGroups, index), tag) ?? itemOf(itemOf(set, 'x52009229'), tag) ?? set;
 
-/** The decimals of each number in a text: 1 for `0.6`, 3 for `1.25e-1`. */
+/** Number of decimals of each number in a text: 1 for `0.6`, 3 for `1.25e-1`. */
 function decimalsOf(set: DataSet, tag: string): number[] | null {
   const words = wordsOf(set, tag)?.split('\\');
   return (
@@ -82,7 +82,7 @@ export function placesOf(set: DataSet, { name, rows, columns, frames }: PixelFor
   });
 }
 
-/** A position this many mm further along the normal. */
+/** Moves a position by `length` mm along the normal. */
 function along(position: readonly number[], orientation: readonly number[], length: number): number[] {
   const normal = normalOf(orientation);
   return position.map((value, axis) => value + (normal[axis] ?? 0) * length);
@@ -124,7 +124,7 @@ function detectorPlaces(
 
 /** The axes that images share. */
 interface Grid {
-  /** How far along the normal an image lies, in mm. */
+  /** Position of an image along the normal, in mm. */
   readonly depthOf: (place: Place) => number;
   /** The affine, from the images in order and the step from one to the next, in mm. */
   readonly affineOf: (places: readonly Place[], step: readonly number[]) => Affine;
@@ -163,8 +163,8 @@ export function gridOf(places: readonly Place[]): Grid {
 }
 
 /**
- * Refuses a slice without a position. Guessing it from a number or a file name could turn a head upside down, and guessing
- * distances would change every volume in ml; the result would look as good as a correct one.
+ * Refuses a slice without a position. Guessing the order from a number or a file name could turn a head upside down, and guessing
+ * distances would change every volume in ml; the result would look as plausible as a correct one.
  */
 function requirePlace({ name, position, orientation, pixelSpacing }: Place): void {
   const needed: [string, boolean][] = [

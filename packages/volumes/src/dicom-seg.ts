@@ -17,9 +17,9 @@ interface SegmentFrame extends Place {
 }
 
 /**
- * Opens a segmentation as one volume of segment numbers; where segments overlap, the highest number wins. Its slices go from the
+ * Opens a segmentation as one volume of segment numbers. If segments overlap, the highest number wins. The slices range from the
  * first to the last frame, and slices without a frame are empty.
- * @throws VolumeError for frames without a position or at uneven distances, and for pixels that cannot be read
+ * @throws VolumeError for frames without a position or with uneven spacing, and for pixels that cannot be read
  */
 export function segmentationOf(file: string, name: string, target: string, dicom: DicomElements): VolumeFile {
   const { set, deflatedFrom } = dicom;
@@ -74,7 +74,7 @@ export function segmentationOf(file: string, name: string, target: string, dicom
   };
 }
 
-/** The step from slice to slice: from the first frame to the last one, or along the normal of a single slice. */
+/** The step from slice to slice: derived from the first and last frame, or along the normal for a single slice. */
 function wayOf(
   frames: readonly Place[],
   first: Place,
@@ -103,7 +103,7 @@ interface Source {
   readonly target: string;
 }
 
-/** The frames of slices, with what reads their pixels. */
+/** Yields the frames of slices, with a function that reads their pixels. */
 async function* framesOf(source: Source, ks: Iterable<number>, time = 0) {
   const { file, deflatedFrom, format, slices, target } = source;
   await using bytes = await openBytes(file, deflatedFrom);
@@ -147,7 +147,7 @@ async function* readSegments(source: Source): AsyncGenerator<Slice, void, undefi
     }
 }
 
-/** The lowest value that belongs to a segment. A fraction must be more than half. */
+/** The lowest pixel value that belongs to a segment. In a FRACTIONAL segmentation, it must exceed half the maximum. */
 function minValue(type: string, set: DataSet): number {
   if (type !== 'FRACTIONAL') return 1;
   return Math.floor((set.uint16('x0062000e') ?? 255) / 2) + 1;
@@ -182,7 +182,7 @@ function colourOf(set: DataSet): string | null {
 }
 
 /**
- * The distance between slices: what the file says, if all frames fit; otherwise the smallest distance between two frames, or a
+ * The distance between slices: the one in the file if all frames fit it; otherwise the smallest distance between two frames, or a
  * fraction of it, because empty slices may be missing.
  * @param depths ascending
  * @param rounding of the positions, in mm
@@ -211,7 +211,7 @@ function stepOf(
       const at = (depth - start) / step;
       return Math.abs(at - Math.round(at)) < 0.1;
     });
-  // Frames that lie closer than the given distance prove it wrong.
+  // Frames that lie closer together prove the given distance wrong.
   const isGiven = given > 0 && given < smallest * 1.1 + rounding && isEven(given);
   const way = (depths.at(-1) ?? 0) - start;
   const levels = [start, ...depths.filter((depth, index) => depth - (depths[index - 1] ?? depth) > 0.01)];
@@ -219,6 +219,6 @@ function stepOf(
   const step = isGiven ? given : [1, 2, 3, 4].map((part) => smallest / part).find(isEven);
   if (step === undefined)
     throw new VolumeError(`The frames of ${name} lie at uneven distances: resample the segmentation.`);
-  // The whole way is the most exact, because positions are rounded.
+  // The distance between first and last frame is the most accurate, because positions are rounded.
   return way / Math.round(way / step);
 }

@@ -2,13 +2,18 @@ import type { Place } from './dicom-places.js';
 import { dot, normalOf, usualStep } from './headers/dicom-stack.js';
 import { VolumeError } from './volume.js';
 
-/** How far a distance between slices may differ from the usual one. Scanners round by about 1 %; a gap is 100 %. */
+/** Maximum relative deviation of a slice distance from the usual one. Scanners round by about 1 %; a gap is 100 %. */
 const tolerance = 0.05;
 
-/** How far rounded positions may be from even ones, as a fraction of the distance; more where the file gives the distance. */
+/**
+ * Maximum deviation of rounded positions from even ones, as a fraction of the slice distance; larger if the file gives the
+ * distance.
+ */
 const [maxOff, maxOffGiven] = [0.19, 0.5];
 
-/** The rounding of positions in mm, along the normal and across it: one unit of the last decimal, where positions differ. */
+/**
+ * The rounding of positions in mm, along and across the normal: one unit of the last decimal, on axes on which positions differ.
+ */
 export function roundingOf(places: readonly Place[]): { readonly along: number; readonly across: number } {
   const normal = normalOf(places[0]?.orientation ?? []);
   const units = [0, 1, 2].map((axis) => {
@@ -25,8 +30,8 @@ export function roundingOf(places: readonly Place[]): { readonly along: number; 
 }
 
 /**
- * Whether slices are even except for rounding: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. They lie within half a decimal of the
- * straight line through them, and nearer to it than they would if one were missing.
+ * Whether slices are evenly spaced except for rounding: 0.0, 0.6, 1.3, 1.9 are slices of 0.625 mm. They lie within half a unit of
+ * the last decimal of a straight line, and closer to it than they would if one were missing.
  */
 export function isEvenRounded(depths: readonly number[], first: Place, rounding: number): boolean {
   const { length } = depths;
@@ -37,7 +42,7 @@ export function isEvenRounded(depths: readonly number[], first: Place, rounding:
   const isGiven = [first.between, first.thickness].some(
     (given) => given !== null && Math.abs(Math.abs(given) - step) <= tolerance * step,
   );
-  // More than half a decimal, because the line of least squares is not the nearest one to all.
+  // More than half a unit, because the least-squares line does not minimise the largest deviation.
   const limit = Math.min(0.6 * rounding, step * (isGiven ? maxOffGiven : maxOff));
   return depths.every((depth, at) => Math.abs(depth - mean - (at - middle) * step) <= limit);
 }
@@ -70,7 +75,7 @@ export function evenStep<P extends Place>(images: readonly P[], depthOf: (place:
   return way;
 }
 
-/** The line on which the slices of a volume lie. With a tilted gantry it is slanted against them. */
+/** The line on which the slices of a volume lie. With a tilted gantry, it is not perpendicular to them. */
 interface Line {
   readonly first: Place;
   /** From slice to slice, in mm. */
@@ -91,7 +96,7 @@ export function isOnLine({ first, way, step, rounding }: Line, image: Place, k: 
 const wayTo = (from: Place, to: Place): number[] =>
   (to.position ?? []).map((value, axis) => value - (from.position?.[axis] ?? 0));
 
-/** A step of this many mm along the normal of an image. */
+/** A step of `length` mm along the normal of an image. */
 export const normalStep = ({ orientation }: Place, length: number): number[] =>
   normalOf(orientation ?? []).map((value) => value * length);
 

@@ -12,17 +12,17 @@ export type DicomValue =
 /** An element to be written. The tag has eight hexadecimal digits. */
 export type DicomElement = readonly [tag: string, vr: string, value: DicomValue];
 
-/** A sequence of these items. */
+/** Makes a sequence element of the given items. */
 export const sequence = (tag: string, ...items: readonly DicomElement[][]): DicomElement => [
   tag,
   'SQ',
   items,
 ];
 
-/** How a data set is encoded. Explicit texts of numbers end at 65,534 bytes. */
+/** How a data set is encoded. With explicit VRs, numeric texts have at most 65,534 bytes. */
 export type DicomSyntax = (typeof syntaxes)['explicit' | 'implicit' | 'bigEndian'];
 
-/** Binary numbers: the bytes of each, and how one is written. */
+/** Binary numbers by VR: bytes per number, and how to write one. */
 const binary: Readonly<Record<string, readonly [bytes: number, put: (at: Buffer, value: number) => void]>> = {
   US: [2, (at, value) => at.writeUInt16LE(value)],
   SS: [2, (at, value) => at.writeInt16LE(value)],
@@ -78,7 +78,7 @@ function tagBytes(tag: string, isBig: boolean): Buffer {
   return isBig ? bytes : bytes.swap16();
 }
 
-/** An item of a sequence. */
+/** Encodes an item of a sequence. */
 export function encodeItem(elements: readonly DicomElement[], syntax?: DicomSyntax): Buffer {
   const body = encodeElements(elements, syntax);
   return Buffer.concat([itemStart(body.length, syntax), body]);
@@ -89,7 +89,7 @@ export function itemStart(length: number, syntax?: DicomSyntax): Buffer {
   return plainStart('fffee000', length, syntax === syntaxes.bigEndian);
 }
 
-/** A tag and a length of four bytes. */
+/** Encodes a tag and a four-byte length. */
 function plainStart(tag: string, length: number, isBig: boolean): Buffer {
   const start = Buffer.alloc(8);
   tagBytes(tag, isBig).copy(start);
@@ -118,7 +118,7 @@ export function elementStart(
   return start;
 }
 
-/** Pads values of odd length. */
+/** Padding for values of odd length. */
 const [zero, space] = [Uint8Array.of(0), Uint8Array.of(0x20)];
 
 /** Encodes elements in the order of their tags. Text becomes UTF-8, which the data set has to declare. */

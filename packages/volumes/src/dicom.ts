@@ -24,7 +24,7 @@ export interface DicomOptions {
 export const isDicom = (file: string, start: Buffer): boolean =>
   isDicomStart(start) || /\.(dcm|dicom|ima)$/i.test(file);
 
-/** How many headers are read at once. */
+/** Number of headers read at the same time. */
 const atOnce = 8;
 
 /** Files that exporters and file managers leave beside slices. */
@@ -59,11 +59,11 @@ export async function filesOfDicom(target: string, options: DicomOptions): Promi
 }
 
 /**
- * Opens the files of one series as a volume: a file for each slice, or files with several frames, in any order. Only headers
- * are read. Several images at each position (time points, echoes) become frames of the volume, ordered by their attributes,
- * or by instance number where these don't differ.
- * Nothing is guessed: missing, uneven or duplicate slices and slices without a position are refused. An image that is no cross
- * section, such as a secondary capture, is read by itself, with `hasOrientation` false.
+ * Opens the files of one series as a volume: a file for each slice, or multi-frame files, in any order. Only headers are read.
+ * Several images at each position (time points, echoes) become frames of the volume, ordered by their attributes, or by instance
+ * number if these do not differ. Nothing is guessed: missing, uneven or duplicate slices and slices without a position are
+ * refused. An image that is not a cross section, such as a secondary capture, becomes a volume of its own with `hasOrientation`
+ * false.
  * @param target what messages name: the file, or the directory of the files
  * @throws VolumeError for anything that is not a volume or cannot be read
  */
@@ -76,7 +76,7 @@ export async function openSeries(
   return 'images' in read ? seriesOf(target, read.images).volume : read;
 }
 
-/** `openSeries`, with the images by position. @throws VolumeError for a segmentation as well */
+/** Like `openSeries`, but also returns the images by position. @throws VolumeError for a segmentation as well */
 export async function readSeries(
   files: readonly string[],
   target: string,
@@ -104,14 +104,14 @@ async function readImages(
         return { file, name, dicom: await readElements(file, name) };
       }),
     );
-    // The elements are dropped, because they refer to the bytes of the whole header.
+    // The elements are dropped, because they hold on to the bytes of the whole header.
     for (const { file, name, dicom } of batch) {
       try {
         if (files.length === 1 && isSegmentation(headerOf(dicom.set)))
           return segmentationOf(file, name, target, dicom);
         images.push(...imagesOf(file, name, dicom, files.length === 1));
       } catch (cause) {
-        // The parser throws strings where a value ends after the file.
+        // The parser throws strings if a value extends beyond the file.
         throw cause instanceof VolumeError ? cause : cutShort(name);
       }
       if (dicom.excess > 0)
@@ -128,7 +128,7 @@ async function readImages(
   return { images };
 }
 
-/** SOP classes of cross sections, which have no order and no size without a position. */
+/** SOP classes of cross sections. Without a position, these have no order and no size. */
 const crossSections = new Set(
   ['2', '2.1', '2.2', '4', '4.1', '4.4', '20', '128', '128.1', '130', '481.2'].map(
     (last) => `1.2.840.10008.5.1.4.1.1.${last}`,
@@ -138,7 +138,7 @@ const crossSections = new Set(
 function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: boolean): Image[] {
   const { set, deflatedFrom } = dicom;
   const format = pixelFormatOf(name, dicom);
-  // The position is that of the whole picture, not of each slice in it.
+  // The position is that of the mosaic, not of the slices in it.
   if (wordsOf(set, 'x00080008')?.split('\\').includes('MOSAIC'))
     throw new VolumeError(
       `${name} has its slices side by side in one picture (a mosaic), which is not read here: convert the series with dcm2niix.`,
@@ -156,7 +156,7 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
   // Refuses an invalid instance number, which would count as absent.
   readNumber(set, 'x00200013', name);
   const isSection = crossSections.has(header.sopClass);
-  // Checked before anything is allocated for each of a million frames.
+  // Checked before memory is allocated for up to a million frames.
   if (format.frames > 1 && isSection && !isPlacedByFrames(set))
     throw new VolumeError(
       `frame 1 of ${name} has no position (Image Position Patient), so the order and distance of its slices are unknown: export the series again with it, or convert it to NIfTI.`,
@@ -186,13 +186,13 @@ function imagesOf(file: string, name: string, dicom: DicomElements, isOnly: bool
 const isPlacedByFrames = (set: DataSet): boolean =>
   hasGroups(set) || Boolean(set.elements.x3004000c ?? set.elements.x00540022);
 
-/** The values of CT are Hounsfield units unless RescaleType names another unit. */
+/** The unit of the values: Hounsfield units for CT, unless RescaleType names another unit. */
 function unitOf(set: DataSet): 'HU' | null {
   const type = wordsOf(groupOf(set, 0, 'x00289145'), 'x00281054');
   return wordsOf(set, 'x00080060') === 'CT' && (type === null || type === 'HU') ? 'HU' : null;
 }
 
-/** The orientation of images that have none; recognised by identity. */
+/** The default orientation of images without one; compared by identity. */
 const noOrientation: readonly number[] = [1, 0, 0, 0, 1, 0];
 
 function scalingOf(set: DataSet, { components, name }: PixelFormat, index: number) {
@@ -230,7 +230,7 @@ function seriesOf(target: string, images: readonly Image[]) {
   );
   const slices = async function* (choice: SliceChoice = {}): AsyncGenerator<Slice, void, undefined> {
     const { only = places.keys(), frame = 0 } = choice;
-    // The last file stays open, because the next image may be in it as well.
+    // The last file stays open, because it may contain the next image as well.
     let opened: { readonly file: string; readonly source: ByteSource } | undefined;
     const scaled = isNative ? null : new Float32Array(plane);
     try {

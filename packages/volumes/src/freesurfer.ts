@@ -39,7 +39,7 @@ export async function openFreeSurfer(file: string, start: Buffer, isPacked: bool
   };
   const { size } = stored;
   const isPlaced = start.readInt16BE(28) > 0;
-  // FreeSurfer takes a volume without a position as coronal.
+  // FreeSurfer treats a volume without a position as coronal.
   const spacing = isPlaced ? floats(30, 3) : [1, 1, 1];
   const axes = isPlaced ? floats(42, 9) : [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const centre = isPlaced ? floats(78, 3) : [0, 0, 0];

@@ -12,11 +12,11 @@ import {
 } from './volume.js';
 
 /**
- * The misplaced grid of a tilted series, if a label map has it; null if the label map lies where its affine says.
- * ITK stacks tilted slices straight above the first one, at the distance of their centres. dcm2niix places them along the slant
- * at the distance of their planes, in the file without `_Tilt` in its name. A program that resamples the series properly gets a
- * grid that covers the whole series, which misplaced slices or parts of them do not.
- * @throws VolumeError for a grid that may be either
+ * The misplaced grid of a label map made from a tilted series; null if the label map lies where its affine says. ITK stacks
+ * tilted slices perpendicularly above the first one, spaced by the distance of their centres. dcm2niix places them along the
+ * slant, spaced by the distance of their planes, in the file without `_Tilt` in its name. A program that resamples the series
+ * properly produces a grid that covers the whole series, which misplaced slices or parts of them do not.
+ * @throws VolumeError if it is uncertain whether the grid is misplaced
  */
 export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null {
   const [betweenColumns, betweenRows, step] = spacingOf(grid);
@@ -37,7 +37,7 @@ export function misplacedGrid(mask: VolumeFile, grid: Geometry): Geometry | null
   );
   const isWhole = mask.size.toSorted(ascending).join() === grid.size.toSorted(ascending).join();
   const found = [straight(step), slanted].find((each) => isWhole && orderOf(mask, each) !== null);
-  // Straight slices at the distance of the planes may be a resampled series.
+  // Perpendicular slices at the distance of the planes may be a resampled series.
   if (found && !orderOf(mask, straight(between))) return found;
   if (reachesOver(mask, grid)) return null;
   throw new VolumeError(

@@ -1,17 +1,17 @@
 import { type Geometry, inverseOf, placeOf, type Size, spacingOf } from './volume.js';
 
-/** How far apart the centres of two voxels may be to count as the same place, as a fraction of a voxel. */
+/** Maximum distance between the centres of two voxels at the same place, as a fraction of a voxel. */
 const samePlace = 0.05;
 
-/** How an axis of a mask runs along an axis of the grid: which one, in which direction, and from where. */
+/** How an axis of a mask maps to an axis of the grid: which one, in which direction, and from where. */
 export interface AxisOrder {
   readonly axis: number;
   readonly sign: 1 | -1;
-  /** The index in the grid of the first voxel of the mask. */
+  /** Grid index of the first voxel of the mask. */
   readonly start: number;
 }
 
-/** How the axes of a mask run along those of a grid; null unless all its voxels lie on voxels of the grid. */
+/** How the axes of a mask map to those of a grid; null unless all voxels of the mask coincide with voxels of the grid. */
 export function orderOf(mask: Geometry, grid: Geometry): readonly [AxisOrder, AxisOrder, AxisOrder] | null {
   const inverse = inverseOf(grid.affine);
   if (!inverse) return null;

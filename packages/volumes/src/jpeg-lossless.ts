@@ -1,4 +1,4 @@
-/** A table of codes: for each possible 16 bits, the length of the code that they begin with, and its symbol. */
+/** A code table: for each possible sequence of 16 bits, the length of the code at its start, and the symbol. */
 interface HuffmanTable {
   readonly lengths: Uint8Array;
   readonly symbols: Uint8Array;
@@ -13,8 +13,8 @@ const marker = {
 } as const;
 
 /**
- * Decodes lossless JPEG with Huffman coding (ITU T.81, annex H), with any predictor, restarts, and components in one scan or
- * in several.
+ * Decodes lossless JPEG with Huffman coding (ITU T.81, annex H), with any predictor, restarts, and components in one or several
+ * scans.
  * @throws RangeError for a damaged file, and for another kind of JPEG
  */
 export function decodeLosslessJpeg(bytes: Buffer): {
@@ -93,7 +93,7 @@ function readTables(segment: Buffer, tables: HuffmanTable[]): void {
   }
 }
 
-/** Predictions from the values to the left, above, and above the one to the left (table H.1). */
+/** Predictors from the values to the left, above, and diagonally above left (table H.1). */
 const predictors: readonly ((left: number, above: number, corner: number) => number)[] = [
   (left) => left,
   (_left, above) => above,
@@ -175,7 +175,7 @@ function decodeScan(
 class Bits {
   #kept = 0;
   #count = 0;
-  /** Bits after the end of the scan, which may be looked at but not used. */
+  /** Number of bits beyond the end of the scan, which may be peeked at but not consumed. */
   #missing = 0;
 
   constructor(
@@ -207,7 +207,7 @@ class Bits {
     return value;
   }
 
-  /** The next difference between a value and its prediction. */
+  /** Reads the next difference between a value and its prediction. */
   difference({ lengths, symbols }: HuffmanTable): number {
     this.#fill();
     const ahead = (this.#kept >>> (this.#count - 16)) & 0xffff;

@@ -6,7 +6,7 @@ import { headerWithoutEnd, VolumeError } from './volume.js';
 const isTrue = (text: string | undefined): boolean => /^t/i.test(text ?? '');
 
 /**
- * Opens a volume of MetaImage, whose header is a file of its own or comes before the voxels.
+ * Opens a volume of MetaImage with its header in a separate file or before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
@@ -44,7 +44,7 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
     isPacked,
     packedFrom: isLocal ? end : 0,
     packedBytes: Number(field('CompressedDataSize')) || 0,
-    // -1 means that the voxels are at the end.
+    // -1 means that the voxels are at the end of the file.
     start: headerSize === -1 ? null : (isLocal && !isPacked ? end : 0) + Math.max(0, headerSize),
     type,
     isBigEndian: isTrue(field('BinaryDataByteOrderMSB', 'ElementByteOrderMSB')),
@@ -68,13 +68,13 @@ export async function openMetaImage(file: string, start: Buffer): Promise<Stored
   });
 }
 
-/** `MET_MOD_CT` as in DICOM. */
+/** Converts `MET_MOD_CT` to the DICOM modality. */
 const modalityOf = (text: string | undefined): string | null => {
   const modality = text?.replace(/^MET_MOD_/, '');
   return modality === 'CT' || modality === 'MR' ? modality : null;
 };
 
-/** The affine of a matrix with the directions of the axes one after another, in LPS+. */
+/** The affine for a direction matrix that lists the axes one after another, in LPS+. */
 function affineOf(
   dimensions: number,
   directions: readonly number[] | undefined,

@@ -11,7 +11,7 @@ import {
   valueTypes,
 } from './volume.js';
 
-/** A volume that can be written: one that was read, or one that an app has made. */
+/** A volume to write, either read from a file or made by an app. */
 export interface WritableVolume
   extends Geometry,
     Partial<Pick<Volume, 'components' | 'frames' | 'hasOrientation' | 'qform' | 'secondsPerFrame'>> {
@@ -21,7 +21,7 @@ export interface WritableVolume
   readonly data: Voxels;
 }
 
-/** NIfTI-1 holds at most this many voxels along an axis. */
+/** Maximum number of voxels along an axis in NIfTI-1. */
 const maxSize = 32_767;
 
 /**
@@ -64,9 +64,9 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   writeFloats('scl_slope, scl_inter', 1);
   // Millimetres and seconds.
   header.writeUInt8(2 | 8, at('xyzt_units'));
-  // Both forms are written, because readers differ in which one they prefer. A quaternion cannot describe sheared axes, and
-  // ITK prefers it where axes are not quite perpendicular. A volume that was read without an orientation gets none, so that
-  // every program places it like the original.
+  // Both forms are written, because readers differ in which one they prefer. A quaternion cannot describe sheared axes, but ITK
+  // prefers it if axes are not quite perpendicular. A volume read without an orientation is written without one, so that every
+  // program places it like the original.
   const isPlaced = volume.hasOrientation !== false || !isCentred(volume);
   if (qform) writeShorts('qform_code, sform_code', qform.qformCode, qform.sformCode);
   else writeShorts('qform_code, sform_code', isPlaced && isRotation(volume) ? 1 : 0, isPlaced ? 1 : 0);
@@ -76,7 +76,7 @@ export function niftiHeader(name: string, volume: WritableVolume): Buffer {
   return header;
 }
 
-/** Whether a volume lies where readers of NIfTI place a volume without an orientation. */
+/** Whether a volume lies where NIfTI readers place a volume without an orientation. */
 function isCentred({ size, affine }: Geometry): boolean {
   const centred = centredAffine(size, [1, ...spacingOf({ affine })]);
   return affine.every((row, at) =>
@@ -105,7 +105,7 @@ function rotationOf(affine: Geometry['affine']): Columns {
   return columns;
 }
 
-/** Whether a rotation places each voxel within half a voxel of where the affine does. */
+/** Whether the closest rotation places each voxel within half a voxel of its place by the affine. */
 function isRotation({ size, affine }: Geometry): boolean {
   const columns = rotationOf(affine);
   const spacing = spacingOf({ affine });
@@ -122,7 +122,7 @@ function quaternionOf(affine: Geometry['affine']) {
   const isMirrored = dot(cross(x, y), z) < 0;
   const [zx, zy, zz] = z.map((each) => (isMirrored ? -each : each)) as Vector;
   const [[xx, xy, xz], [yx, yy, yz]] = [x, y];
-  // Four times the products of the parts a, b, c and d with each other.
+  // Four times the pairwise products of the components a, b, c and d.
   const products = [
     [1 + xx + yy + zz, yz - zy, zx - xz, xy - yx],
     [yz - zy, 1 + xx - yy - zz, xy + yx, zx + xz],
@@ -130,11 +130,11 @@ function quaternionOf(affine: Geometry['affine']) {
     [xy - yx, zx + xz, yz + zy, 1 - xx - yy + zz],
   ];
   const squares = products.map((row, at) => row[at] ?? 0);
-  // The row of the largest part is the least affected by rounding.
+  // The row of the largest component is least affected by rounding.
   const largest = squares.indexOf(Math.max(...squares));
   const scale = 2 * Math.sqrt(squares[largest] ?? 1);
   const [a = 0, ...others] = (products[largest] ?? []).map((each) => each / scale);
-  // A header has no room for a, which is taken as positive.
+  // A header does not store a, which is taken as positive.
   const quaternion = others.map((each) => (a < 0 ? -each : each));
   return { quaternion, offset: affine.map((row) => row[3]), isMirrored };
 }

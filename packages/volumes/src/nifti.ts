@@ -31,7 +31,7 @@ export const niftiTypes: Readonly<
   2304: { type: 'uint8', components: 4 },
 };
 
-/** Types that are not read. */
+/** Unsupported data types. */
 const refused: Readonly<Record<number, string>> = {
   1: 'single bits',
   32: 'complex numbers',
@@ -46,7 +46,7 @@ const unitOf = (code: number): number => (code === 1 ? 1000 : code === 3 ? 0.001
 /** Seconds in a unit of time (xyzt_units): s, ms and μs. */
 const secondsOf: Readonly<Record<number, number>> = { 8: 1, 16: 1e-3, 24: 1e-6 };
 
-/** The affine of a volume without a position: centred, with its first axis to the left, as in ANALYZE. */
+/** The affine of a volume without a position: centred, with the first axis pointing left, as in ANALYZE. */
 export function centredAffine(size: Size, pixelSizes: readonly number[]): number[][] {
   const steps = [1, 2, 3].map((axis) => Math.abs(pixelSizes[axis] ?? 1) || 1);
   steps[0] = -(steps[0] ?? 1);
@@ -57,7 +57,7 @@ export function centredAffine(size: Size, pixelSizes: readonly number[]): number
 }
 
 /**
- * Opens a volume of NIfTI-1, NIfTI-2 or ANALYZE. The sform counts where it is given, otherwise the qform.
+ * Opens a volume of NIfTI-1, NIfTI-2 or ANALYZE. The sform is used if given, otherwise the qform.
  * @param start the first 1,024 bytes, unpacked
  * @param isPacked whether the file is packed with gzip
  * @throws VolumeError
@@ -77,10 +77,10 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   const given = dimensions.slice(0, count);
   if (given.some((each) => each < 0) || given.slice(0, 3).includes(0))
     throw damaged(`${name} is damaged: its header says ${given.join(' x ')} voxels.`);
-  // Some programs leave later axes at 0.
+  // Some programs set the sizes of unused axes to 0.
   const [ni = 1, nj = 1, nk = 1, ...others] = given.map((each) => Math.max(1, each));
   const size: Size = [ni, nj, nk];
-  // A slope of 0 means that values are not scaled, and so does one that is not a number.
+  // A slope of 0 or NaN means that values are not scaled.
   const isScaled = known.components === 1 && Number.isFinite(slope) && slope !== 0;
   if (isScaled && slope !== 1 && !(isNifti && Number.isFinite(intercept)))
     throw new VolumeError(
@@ -123,7 +123,7 @@ export async function openNifti(file: string, start: Buffer, isPacked: boolean):
   });
 }
 
-/** The file with the voxels of a pair. */
+/** The voxel file of a header. */
 async function imageOf(header: string): Promise<string> {
   const names = [...voxelNamesOf(header), `${header}.img`];
   return (await firstFile(names)) ?? (names[0] as string);

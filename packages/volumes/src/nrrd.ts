@@ -13,7 +13,7 @@ const spaces: readonly (readonly [RegExp, readonly [number, number, number]])[] 
 ];
 
 /**
- * Opens a volume of NRRD, whose header is a file of its own or comes before the voxels.
+ * Opens a volume of NRRD with its header in a separate file or before the voxels.
  * @param start the first bytes of the file, with the whole header
  * @throws VolumeError
  */
@@ -44,7 +44,7 @@ export async function openNrrd(file: string, start: Buffer): Promise<StoredVolum
     dataFiles: dataFiles ? besideHeader(file, dataFiles) : [file],
     isPacked,
     packedFrom: from,
-    // -1 means that the voxels are at the end.
+    // -1 means that the voxels are at the end of the file.
     start: skip === -1 ? null : (isPacked ? 0 : from) + Math.max(0, skip),
     type,
     isBigEndian: field('endian')?.toLowerCase() === 'big',
@@ -66,7 +66,7 @@ interface Axes {
   readonly size: readonly [number, number, number];
   readonly affine: number[][];
   readonly hasOrientation: boolean;
-  /** The length of the axis that is not spatial; 1 if there is none. */
+  /** Length of the non-spatial axis; 1 if there is none. */
   readonly others: number;
   readonly kind: string;
   /** Whether that axis varies fastest. */
@@ -76,7 +76,7 @@ interface Axes {
 /** NRRD has at most 16 axes. */
 const maxAxes = 16;
 
-/** Kinds of axes that are not spatial. */
+/** Kinds of non-spatial axes. */
 const notOfSpace =
   /^(list|time|vector|covariant-vector|normal|point|scalar|complex|(\d|rgb|rgba|hsv|xyz)-.*)$/i;
 

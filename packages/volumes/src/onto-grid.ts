@@ -13,16 +13,18 @@ import {
   type Voxels,
 } from './volume.js';
 
-/** How far a label may be from an integer: values that a header scales are slightly off. */
+/** Maximum deviation of a label from an integer: scaled values are slightly off. */
 const tolerance = 0.01;
 
-/** How a label map lies on another grid. */
+/** A label map placed on another grid. */
 export interface Placing {
-  /** Whether every voxel of the label map lies on a voxel of the grid. Otherwise the nearest voxels are taken. */
+  /** Whether every voxel of the label map coincides with a voxel of the grid. Otherwise the nearest voxels are taken. */
   readonly isExact: boolean;
   /** Whether slices are matched by number, because a program misplaced the slices of a tilted gantry. */
   readonly isByNumber: boolean;
-  /** The slices of the grid that the label map covers, in the order in which they are read. The next one overwrites values. */
+  /**
+   * Yields the slices of the grid that the label map covers, in reading order. Each overwrites the values of the previous one.
+   */
   slices(): AsyncGenerator<LabelSlice, void, undefined>;
 }
 
@@ -32,10 +34,10 @@ export interface LabelSlice extends Slice {
 }
 
 /**
- * Places a label map on a grid by the positions of both, never by the shape or order of their arrays. A label map whose slices are
- * those of the grid is read slice by slice; any other is read into memory, with a byte or two for each voxel.
- * @throws VolumeError if a tilted gantry makes its position uncertain; when slices are read, for axes without a direction and for
- *   values that are no labels
+ * Places a label map on a grid by position, never by the shape or order of the arrays. A label map whose slices coincide with
+ * those of the grid is read slice by slice; any other is read into memory, with one or two bytes for each voxel.
+ * @throws VolumeError if a tilted gantry makes its position uncertain; when slices are read, for axes without a direction and
+ *   for values that are not labels
  */
 export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   if (mask.components !== 1 || mask.frames !== 1)
@@ -50,11 +52,11 @@ export function placeOnGrid(mask: VolumeFile, grid: Geometry): Placing {
   return { ...how, slices: () => nearest(mask, at, labelReader(mask)) };
 }
 
-/** Whether every voxel of a volume is one of the grid. */
+/** Whether every voxel of a volume coincides with one of the grid. */
 export const liesOnGrid = (volume: Geometry, grid: Geometry): boolean => orderOf(volume, grid) !== null;
 
 /**
- * The slices of a volume of any values on a grid with the same voxels, in whatever order its axes run.
+ * Yields the slices of a volume with any values on a grid with the same voxels, in whatever order its axes run.
  * @throws VolumeError for a volume on another grid
  */
 export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly name: string }) {
@@ -67,7 +69,7 @@ export function slicesOnGrid(volume: VolumeFile, grid: Geometry & { readonly nam
   return nearest(volume, grid, asTheyAre);
 }
 
-/** Maps indices of the grid to those of the mask. */
+/** The affine from indices of the grid to indices of the mask. */
 function toIndices(mask: Geometry & { readonly path: string }, grid: Geometry): Affine {
   const inverse = inverseOf(mask.affine);
   if (!inverse) throw new VolumeError(`${mask.path} has axes without a direction.`);
@@ -82,7 +84,7 @@ function toIndices(mask: Geometry & { readonly path: string }, grid: Geometry): 
   ) as unknown as Affine;
 }
 
-/** Reads a volume slice by slice, where its slices lie in those of the grid. */
+/** Reads a volume slice by slice; its slices must lie in slices of the grid. */
 async function* sliceBySlice<V extends Voxels>(
   volume: VolumeFile,
   grid: Geometry,
@@ -108,7 +110,7 @@ async function* sliceBySlice<V extends Voxels>(
     yield { k: z.start + z.sign * k, values: put(read(values)) };
 }
 
-/** Reads a volume into memory, and gives each voxel of the grid the value of the nearest one. */
+/** Reads a volume into memory and resamples it to the grid by nearest neighbour. */
 async function* nearest<V extends Voxels>(
   volume: VolumeFile,
   grid: Geometry,
@@ -130,8 +132,8 @@ async function* nearest<V extends Voxels>(
 }
 
 /**
- * The slices of a grid whose voxels have the values of the nearest ones of a volume, or 0 outside of it.
- * @param only the slices that are wanted; all by default
+ * Yields slices of a grid with the values of the nearest voxels of a volume, or 0 outside it.
+ * @param only the slices to yield; all by default
  * @throws VolumeError for a volume whose axes have no direction
  */
 export async function* nearestOnGrid<V extends Voxels>(
@@ -161,7 +163,10 @@ export async function* nearestOnGrid<V extends Voxels>(
   }
 }
 
-/** Converts values to labels, in bytes or, as soon as a label needs it, in words. The next call overwrites them. */
+/**
+ * Returns a function that converts values to labels, in bytes or, once a label needs it, in 16-bit words. Each call overwrites
+ * the previous labels.
+ */
 export function labelReader(mask: VolumeFile): (values: Voxels) => Uint8Array | Uint16Array {
   let buffer: Uint8Array | Uint16Array | null = null;
   const labelOf = (value: number): number => {

@@ -22,7 +22,7 @@ import {
   type Voxels,
 } from './volume.js';
 
-/** How much of a file is read to see its header: first, and where a header of text may go on. */
+/** Bytes of a file that are read for its header: at first, and for a longer text header. */
 const [firstBytes, textBytes] = [4096, 1 << 20];
 
 /** The first bytes of a file, unpacked. */
@@ -50,7 +50,7 @@ async function startOf(file: string): Promise<{ readonly start: Buffer; readonly
 }
 
 /**
- * Opens a volume and reads its header: a file, or a directory with one DICOM series.
+ * Opens a volume, a file or a directory with one DICOM series, and reads its header.
  * @throws VolumeError for anything but a volume of a known format, and for a truncated or damaged file
  */
 export async function openVolume(file: string, options: DicomOptions = {}): Promise<VolumeFile> {
@@ -73,7 +73,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
   if (beginsAsNrrd(start)) return openNrrd(file, start);
   if (beginsAsMetaImage(start)) return openMetaImage(file, start);
   if (isDicom(file, start)) return openDicom(file, options);
-  // Either file of a pair may be given.
+  // The path may name either file of a pair.
   const header = await firstFile(headerNamesOf(file));
   if (header) return openFile(header, options);
   throw new VolumeError(
@@ -84,7 +84,7 @@ async function openFile(file: string, options: DicomOptions): Promise<VolumeFile
 /**
  * Reads a volume into memory.
  * @param file a path, or a volume whose header has been read
- * @param options `frame`: which of several volumes in the file; all by default
+ * @param options `frame`: which of several volumes in the file to read; all by default
  * @throws VolumeError
  */
 export async function readVolume(
@@ -126,13 +126,13 @@ async function dataOf({ size, components, frames, slices }: VolumeFile, frame?: 
   return data ?? new Uint8Array(0);
 }
 
-/** Names that say that a file is packed with gzip, and those of files that programs read unpacked. */
+/** Names of files packed with gzip, and of files that programs expect to be unpacked. */
 const [packedName, plainName] = [/\.(gz|mgz)$/i, /\.(nii|hdr|img|mgh|nrrd|nhdr|mha|mhd|dcm|dicom|ima)$/i];
 
 /**
- * Why a volume fails in every program, in words that follow its name: it is cut short, or packed otherwise than its name says.
- * Null for any other file, also if its format is not read. Reads headers; packed voxels are unpacked only if nothing else says
- * whether they are whole.
+ * Why no program can read a volume, worded to follow its name: it is truncated, or not packed as its name says. Null for any
+ * other file, even of an unsupported format. Reads only headers, unless unpacking the voxels is the only way to tell whether they
+ * are complete.
  * @throws the system's error for a file that cannot be read
  */
 export async function faultOfVolume(file: string): Promise<string | null> {
@@ -157,7 +157,7 @@ export async function faultOfVolume(file: string): Promise<string | null> {
   }
 }
 
-/** Unpacks a file of a format that is not read. @throws VolumeError if that is impossible */
+/** Unpacks a file of an unsupported format as a test. @throws VolumeError if unpacking fails */
 async function unpackAll(file: string): Promise<void> {
   const ignored = async (chunks: AsyncIterable<Buffer>) => {
     for await (const _ of chunks);

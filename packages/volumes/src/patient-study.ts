@@ -5,9 +5,9 @@ import { wordsOf } from './headers/dicom-parse.js';
 import type { SourceSeries } from './segments.js';
 
 /**
- * The attributes that a derived object shares with its series: those of the modules Patient, Clinical Trial Subject and Study,
- * General Study, Patient Study and Frame of Reference (PS3.3), except sequences. The needed ones (type 2) are written empty
- * where the series has none.
+ * The attributes that a derived object copies from its series: those of the modules Patient, Clinical Trial Subject and Study,
+ * General Study, Patient Study and Frame of Reference (PS3.3), except sequences. Required ones (type 2) are written empty if the
+ * series has none.
  */
 const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])[] = [
   ['00080020', 'DA', 'needed'], // StudyDate
@@ -57,7 +57,7 @@ const shared: readonly (readonly [tag: string, vr: string, isNeeded?: 'needed'])
 /** Value representations whose texts are in the data set's character set. */
 const inCharacterSet = /^(?:PN|LO|SH|ST|LT|UT|UC)$/;
 
-/** A copy of an element's bytes, so that the header can be freed. */
+/** Copies an element's bytes, so that the header can be freed. */
 const bytesOf = (set: DataSet, { dataOffset, length }: { dataOffset: number; length: number }): Uint8Array =>
   set.byteArray.slice(dataOffset, dataOffset + length);
 
@@ -69,7 +69,7 @@ export const readIdentity = (set: DataSet): DicomElement[] =>
     return isNeeded ? [[tag, vr, new Uint8Array(0)]] : [];
   });
 
-/** LossyImageCompression of a file, with ratio and method if it was compressed so. */
+/** LossyImageCompression of a file, with ratio and method if it was compressed lossily. */
 export function readLossy(set: DataSet): DicomElement[] {
   if (wordsOf(set, 'x00282110') !== '01') return [['00282110', 'CS', '00']];
   const described = ['00282110', '00282112', '00282114'] as const;
@@ -82,19 +82,19 @@ export function readLossy(set: DataSet): DicomElement[] {
 const isAscii = (bytes: Uint8Array): boolean => bytes.every((byte) => byte < 0x80 && byte !== 0x1b);
 const isAsciiText = (text: string): boolean => isAscii(Buffer.from(text));
 
-/** The beginning of a data set that is written for a study, and how its own texts are written in it. */
+/** The first elements of a data set that belongs to a study, and how its own texts are written. */
 export interface PatientAndStudy {
   readonly elements: readonly DicomElement[];
-  /** A text in the character set of the data set; `instead` if that lacks some of its letters. */
+  /** Converts a text to the character set of the data set; `instead` if it has letters that the set lacks. */
   readonly text: (words: string, instead?: string) => string;
-  /** The texts that lost characters, because the character set of the data set does not have them. */
+  /** The texts that lost characters which the character set of the data set lacks. */
   readonly altered: readonly string[];
 }
 
 /**
- * The attributes of patient and study for a data set that is written for a series, with their character set. They stay byte
- * for byte as long as all texts of the data set are ASCII. Otherwise everything becomes UTF-8, which holds every name. Where
- * the texts of the series can't be decoded, their bytes stay, and the other texts lose what ASCII doesn't have.
+ * The patient and study attributes for a data set that belongs to a series, with their character set. They remain byte for byte
+ * if all other texts of the data set are ASCII. Otherwise everything becomes UTF-8, which can represent every name. If the texts
+ * of the series cannot be decoded, their bytes remain, and the other texts are reduced to ASCII.
  * @param texts all other texts of the data set
  */
 export function patientAndStudy(source: SourceSeries, texts: readonly string[]): PatientAndStudy {
@@ -107,7 +107,7 @@ export function patientAndStudy(source: SourceSeries, texts: readonly string[]):
   return { ...asTheyAre, elements: [...declared('ISO_IR 192'), ...decoded], altered: [] };
 }
 
-/** Elements in UTF-8; null where their texts can't be decoded. */
+/** Converts elements to UTF-8; null if their texts cannot be decoded. */
 function inUtf8(elements: readonly DicomElement[], characterSet: string | null): DicomElement[] | null {
   const all: DicomElement[] = [];
   for (const [tag, vr, value] of elements) {
@@ -122,7 +122,7 @@ function inUtf8(elements: readonly DicomElement[], characterSet: string | null):
   return all;
 }
 
-/** A text without accents; what has other letters than those of ASCII is replaced as a whole. */
+/** Removes accents from a text; a text that still has non-ASCII letters is replaced as a whole. */
 function inAscii(words: string, instead = ''): string {
   const plain = words.normalize('NFKD').replaceAll(/[\p{M}\p{Cc}]/gu, '');
   return isAsciiText(plain) ? plain : instead;

@@ -41,13 +41,13 @@ const structureSetClass = '1.2.840.10008.5.1.4.1.1.481.3';
 /** Detached Study Management. It is retired, but structure sets still use it as the class of a study. */
 const studyClass = '1.2.840.10008.3.1.2.3.1';
 
-/** A segment that occurs, with its encoded contours. */
+/** A segment present in the label map, with its encoded contours. */
 interface Region {
   readonly segment: Segment;
   readonly contours: readonly Buffer[];
 }
 
-/** The most bytes of contours, which are kept in memory. A whole body with a hundred organs needs a third of this. */
+/** Maximum number of bytes of contours, which are held in memory. A whole body with a hundred organs needs a third of this. */
 const maxContours = 2 ** 30;
 
 /**
@@ -108,14 +108,14 @@ export async function writeRtStruct(
 /** Coordinates are rounded to this fraction of a pixel, far less than the distance of a contour from any centre. */
 const precision = 1e-5;
 
-/** Writes the points of contours on an image as decimal strings in mm, in LPS+: x, y and z in turn. */
+/** Returns a function that formats contour points on an image as decimal strings in mm, in LPS+: x, y and z of each point. */
 export function contourText({ orientation, pixelSpacing, size }: SourceSeries) {
   const [betweenRows = 1, betweenColumns = 1] = pixelSpacing;
   const scale = 10 ** Math.max(3, Math.ceil(-Math.log10(Math.min(betweenRows, betweenColumns) * precision)));
   const farthest = partsOfPixel * Math.max(size[0], size[1]);
-  // Less than the last digit at the far end of the image is a rounding error of the orientation.
+  // A component that contributes less than the last digit at the far end of the image is a rounding error of the orientation.
   const step = (value: number) => (Math.abs(value) * farthest * scale < 0.5 ? 0 : value);
-  /** How much each coordinate changes along x and y of a point, which are in parts of a pixel. */
+  /** The change of each coordinate along x and y of a point, which are in fractions of a pixel. */
   const steps = [0, 1, 2].map((axis) => ({
     byX: step(((orientation[axis] ?? 0) * betweenColumns) / partsOfPixel),
     byY: step(((orientation[3 + axis] ?? 0) * betweenRows) / partsOfPixel),
@@ -126,7 +126,7 @@ export function contourText({ orientation, pixelSpacing, size }: SourceSeries) {
       for (const [axis, { byX, byY }] of steps.entries()) {
         const start = position[axis] ?? 0;
         const value = start + byX * (points[at] as number) + byY * (points[at + 1] as number);
-        // The coordinate across an axial plane is exactly that of the image, because some programs compare these texts.
+        // The coordinate perpendicular to an axial plane is exactly that of the image, because some programs compare these texts.
         const isConstant = byX === 0 && byY === 0;
         texts.push(decimalString(isConstant ? start : Math.round(value * scale) / scale));
       }
@@ -166,7 +166,7 @@ function aroundContours(
   ]);
   const study = sequence('30060012', [...reference(studyClass, source.studyUid), series]);
   const before: DicomElement[] = [
-    // It has a structure set date and time instead of a content date and time.
+    // A structure set has its own date and time instead of a content date and time.
     ...elements.filter(([tag]) => tag !== '00080023' && tag !== '00080033'),
     // OperatorsName
     ['00081070', 'PN', ''],
@@ -202,7 +202,7 @@ function aroundContours(
   return { before, after, altered };
 }
 
-/** Red, green and blue of `#rrggbb`. */
+/** Red, green and blue of `#rrggbb`, as decimal strings. */
 const colourOf = (color: string): string[] =>
   [1, 3, 5].map((at) => String(Number.parseInt(color.slice(at, at + 2), 16)));
 

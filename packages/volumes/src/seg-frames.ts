@@ -7,14 +7,14 @@ import { VolumeError } from './volume.js';
 export interface SegFrame {
   readonly k: number;
   readonly value: number;
-  /** Its layer; absent for the first one. */
+  /** Its layer; absent for the first layer. */
   readonly layer?: number;
 }
 
-/** More labels than any label map has. A scan that is mistaken for one would fill the disk. */
+/** Maximum number of labels, more than any label map has. A scan mistaken for a label map would fill the disk. */
 const maxLabels = 1000;
 
-/** @throws VolumeError for more labels than a label map has */
+/** @throws VolumeError for more than the maximum number of labels */
 export function requireLabels(values: { readonly size: number }): void {
   if (values.size > maxLabels)
     throw new VolumeError(`There are more than ${maxLabels} different values: it is not a label map.`);
@@ -34,7 +34,7 @@ export function addLabels(found: Set<number>, values: LabelSlice['values']): voi
 /** How many bytes are copied at once. */
 const chunk = 1 << 20;
 
-/** The frames of a segmentation that have voxels, in a temporary file until everything that comes before them is known. */
+/** The non-empty frames of a segmentation, held in a temporary file until everything before them is known. */
 export class SegFrames implements AsyncDisposable {
   readonly frames: SegFrame[] = [];
   /** The labels that occur in each layer. */
@@ -55,8 +55,8 @@ export class SegFrames implements AsyncDisposable {
   /**
    * Packs slices of labels, layer by layer: each label of a slice as single bits, without padding between frames (PS3.5, 8.1.1),
    * or, in a LABELMAP of one layer, each slice as words.
-   * @param file the temporary file, which is removed in the end
-   * @throws VolumeError for more labels than a label map has
+   * @param file the temporary file, removed on disposal
+   * @throws VolumeError for more than the maximum number of labels
    */
   static async collect(
     file: string,
@@ -79,7 +79,7 @@ export class SegFrames implements AsyncDisposable {
     }
   }
 
-  /** Bits of each value. */
+  /** Bits per value. */
   get bitsAllocated(): 1 | 8 | 16 {
     if (!this.isLabelMap) return 1;
     return this.values.some((values) => [...values].some((value) => value > 255)) ? 16 : 8;
@@ -95,7 +95,7 @@ export class SegFrames implements AsyncDisposable {
     return this.#hash.copy().update(JSON.stringify(this.frames)).digest('hex');
   }
 
-  /** Writes all frames. */
+  /** Copies all frames to a file. */
   async copyTo(target: FileHandle): Promise<void> {
     const buffer = Buffer.alloc(chunk);
     for (let from = 0; from < this.#length; ) {
@@ -148,7 +148,7 @@ export class SegFrames implements AsyncDisposable {
     requireLabels(labels);
   }
 
-  /** Appends bits after those that do not fill a byte yet. */
+  /** Appends bits after the partially filled last byte. */
   async #append(bits: Uint8Array, count: number): Promise<void> {
     const taken = this.#bits;
     const end = taken + count;

@@ -22,7 +22,7 @@ export interface SourceImage {
   readonly position: readonly number[];
 }
 
-/** The DICOM series that a result belongs to, with its patient and study. Its grid is the one that `openSeries` reads. */
+/** The DICOM series that a result belongs to, with its patient and study. Its grid is that of the volume from `openSeries`. */
 export interface SourceSeries extends Geometry {
   /** The name in messages. */
   readonly name: string;
@@ -44,18 +44,18 @@ export interface SourceSeries extends Geometry {
   readonly identity: readonly DicomElement[];
   /** SpecificCharacterSet of these bytes; null for the default one. */
   readonly characterSet: string | null;
-  /** What the files say about lossy compression: that there was none, or ratio and method. */
+  /** What the files say about lossy compression: none, or ratio and method. */
   readonly lossy: readonly DicomElement[];
 }
 
-/** What made a result, as the written objects say. */
+/** What made a result, as recorded in the written objects. */
 export interface Maker {
   /** The app and its version; null if unknown. */
   readonly app: string | null;
   readonly appVersion: string | null;
   /** The version of this program. */
   readonly version: string;
-  /** Distinguishes results of the same app and series, such as the name of the file. The same name gives the same series. */
+  /** Distinguishes results of the same app and series, for example by file name. The same name gives the same series. */
   readonly name: string;
   readonly madeAt: Date;
 }
@@ -64,12 +64,14 @@ export interface Maker {
 export interface WrittenObject {
   readonly seriesUid: string;
   readonly instanceUid: string;
-  /** Whether its voxels are the given ones, not the nearest ones of another grid. */
+  /** Whether its voxels are the given ones, rather than the nearest voxels of another grid. */
   readonly isExact: boolean;
-  /** Whether slices were matched to images by number, because their program misplaced the slices of a tilted gantry. */
+  /**
+   * Whether slices were matched to images by number, because the program that made them misplaced the slices of a tilted gantry.
+   */
   readonly isByNumber: boolean;
   /** The labels that it has. */
   readonly segments: readonly Segment[];
-  /** Its texts that lost characters, because its character set does not have them. */
+  /** The texts that lost characters which its character set lacks. */
   readonly altered: readonly string[];
 }

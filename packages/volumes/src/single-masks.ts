@@ -10,7 +10,7 @@ export interface SingleMask {
   readonly segment: Omit<Segment, 'value'>;
 }
 
-/** Several masks of one segment each, combined. */
+/** Several single-segment masks, combined. */
 export interface JoinedMasks {
   /** As few label maps as overlaps allow, mostly one. The value of a segment is the number of its mask, from 1. */
   readonly layers: readonly LabelLayer[];
@@ -34,7 +34,7 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
   const values = masks.map(() => 0);
   const overlaps = masks.map(() => new Set<number>());
   for await (const { planes } of inStep(masks)) {
-    // The last mask at each voxel, from 1, and all masks where there are several.
+    // The number of the last mask at each voxel, from 1, and the sets of masks that share a voxel.
     const last = new Uint16Array(first.mask.size[0] * first.mask.size[1]);
     const several = new Map<number, readonly number[]>();
     for (const [index, labels] of planes)
@@ -101,7 +101,7 @@ async function* inStep(
   }
 }
 
-/** Some masks that do not overlap, as a label map. */
+/** Combines masks that do not overlap into a label map. */
 function layerOf(masks: readonly SingleMask[], members: readonly number[], file: string): LabelLayer {
   const chosen = members.flatMap((index) => masks[index] ?? []);
   const segments = chosen.map(({ segment }, at) => ({ ...segment, value: (members[at] ?? 0) + 1 }));

@@ -17,17 +17,17 @@ interface Segment {
   readonly layer: number;
 }
 
-/** More segments than any segmentation has. */
+/** Maximum number of segments, more than any segmentation has. */
 const maxSegments = 10_000;
 
-/** `0.8 0.2 0.2` as #rrggbb. */
+/** Converts `0.8 0.2 0.2` to `#rrggbb`. */
 function colourOf(words: string | undefined): string | null {
   const parts = (words ?? '').trim().split(/\s+/).map(Number);
   if (parts.length !== 3 || !parts.every((part) => part >= 0 && part <= 1)) return null;
   return hexOf(parts);
 }
 
-/** The segments of a header (`Segment0_Name:=liver`); empty for anything but a segmentation. */
+/** Reads the segments of a header (`Segment0_Name:=liver`); empty for anything but a segmentation. */
 function segmentsOf(pairs: ReadonlyMap<string, string>): Segment[] {
   const segments: Segment[] = [];
   for (let at = 0; at < maxSegments; at += 1) {
@@ -43,8 +43,8 @@ function segmentsOf(pairs: ReadonlyMap<string, string>): Segment[] {
 }
 
 /**
- * Adds names and colours to a segmentation of 3D Slicer (`.seg.nrrd`); any other volume stays as it is. Layers become one volume
- * of labels, with the values of the file if all differ, otherwise with the numbers of the segments.
+ * Adds names and colours to a segmentation of 3D Slicer (`.seg.nrrd`); any other volume is returned unchanged. Layers are merged
+ * into one volume of labels, with the values in the file if all differ, otherwise with the numbers of the segments.
  */
 export function withSegments(
   volume: StoredVolume,

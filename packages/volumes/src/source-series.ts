@@ -8,8 +8,8 @@ import type { SourceImage, SourceSeries } from './segments.js';
 import { VolumeError } from './volume.js';
 
 /**
- * Reads what a result needs to refer to its series, from headers only.
- * @param files of one series: a directory, a file with several frames, or a file for each slice
+ * Reads what a result needs in order to refer to its series, from headers only.
+ * @param files of one series: a directory, a multi-frame file, or a file for each slice
  * @throws VolumeError for anything that is not a volume, and for a series without UIDs to refer to
  */
 export async function readSourceSeries(files: string | readonly string[]): Promise<SourceSeries> {

@@ -22,7 +22,7 @@ import {
   valueTypes,
 } from './volume.js';
 
-/** What holds for the voxels of most headers. */
+/** Defaults that apply to the voxels of most headers. */
 const usual = {
   packedFrom: 0,
   components: 1 as 1 | 3 | 4,
@@ -33,7 +33,7 @@ const usual = {
 
 /** Where the voxels of a volume lie in a file, and how they are stored. */
 export interface StoredVoxels {
-  /** The file that messages name. */
+  /** The file named in messages. */
   readonly path: string;
   /** The file with the voxels, or several unpacked files with the same number of slices each. */
   readonly dataFiles: readonly [string, ...string[]];
@@ -41,7 +41,7 @@ export interface StoredVoxels {
   readonly isPacked: boolean;
   /** Bytes of the file before the packed data: 0 if the header is packed as well. */
   readonly packedFrom: number;
-  /** The bytes of the packed data, where the header says them. */
+  /** Number of bytes of packed data, if the header gives it. */
   readonly packedBytes?: number;
   /** Bytes before the first voxel in each file, after unpacking; null if the voxels are at the end of the file. */
   readonly start: number | null;
@@ -56,7 +56,7 @@ export interface StoredVoxels {
   readonly intercept: number;
 }
 
-/** What a header says about its voxels; the rest is as usual. */
+/** What a header says about its voxels; `usual` provides the rest. */
 export type VoxelsOfHeader = Omit<StoredVoxels, keyof typeof usual> & Partial<StoredVoxels>;
 
 /**
@@ -78,22 +78,22 @@ export function besideHeader(file: string, names: readonly string[]): [string, .
   return [first, ...others];
 }
 
-/** How many bytes are unpacked at once. More is no faster, and many masks may be read at the same time. */
+/** Minimum and maximum bytes per unpacking step. More is no faster, and many masks may be read at the same time. */
 const [minChunk, maxChunk] = [4096, 1 << 18];
 
-/** The largest slice that is read: bytes with all interleaved frames, and values of one frame (11,585 x 11,585). */
+/** Maximum size of a slice: in bytes with all interleaved frames, and in values of one frame (11,585 x 11,585). */
 const [maxSlice, maxValues] = [2 ** 30, 2 ** 27];
 
-/** More slices than any scan has. Each costs time, however small it is. */
+/** Maximum number of slices, more than any scan has. Each costs time, however small it is. */
 const maxSlices = 65_536;
 
-/** The most bytes that are unpacked: about a minute's work. */
+/** Maximum number of bytes unpacked: about a minute's work. */
 const maxUnpacked = 2 ** 35;
 
-/** More volumes than any file has. */
+/** Maximum number of volumes, more than any file has. */
 const maxFrames = 1_000_000;
 
-/** How many bytes one packed byte can become (deflate). */
+/** Maximum number of bytes that one packed byte can become (deflate). */
 const maxRatio = 1032;
 
 const cut = (what: string): VolumeError => new TruncatedVolume(`${what} Copy it again from the original.`);
@@ -156,8 +156,8 @@ async function requireVoxels(stored: StoredVoxels): Promise<void> {
 }
 
 /**
- * Requires all packed voxels of a volume whose header has been read. They are unpacked only if neither the header nor the end of
- * a gzip file says how many bytes there are.
+ * Checks that all packed voxels of a volume are present. They are unpacked only if neither the header nor the end of a gzip file
+ * gives their size.
  * @throws VolumeError
  */
 export async function requirePackedVoxels(stored: StoredVoxels): Promise<void> {
@@ -258,7 +258,7 @@ function arrayOf({ path: named }: StoredVoxels, like: Voxels, length: number): V
   }
 }
 
-/** Reads slices of frames, in the order in which they are stored. */
+/** Reads slices of frames in storage order. */
 export async function* storedPlanes(
   stored: StoredVoxels,
   frames: readonly number[],
@@ -285,7 +285,7 @@ export async function* storedPlanes(
   }
 }
 
-/** Where slices begin among the voxels of all files. A function, because a list of them may be too long. */
+/** Offsets of slices among the voxels of all files: a function, because a list may be too long. */
 interface Ranges {
   readonly count: number;
   from(at: number): number;

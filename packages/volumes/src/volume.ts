@@ -13,7 +13,7 @@ export interface Geometry {
   readonly affine: Affine;
 }
 
-/** Voxel values. Integers of 64 bits are read as numbers. */
+/** Voxel values. 64-bit integers are read as numbers. */
 export type Voxels =
   | Uint8Array
   | Int8Array
@@ -47,11 +47,11 @@ export function swapBytes(buffer: Buffer, bytes: number): void {
   else if (bytes === 8) buffer.swap64();
 }
 
-/** An array of the same type. @throws RangeError for more than memory can hold */
+/** Allocates an array of the same type. @throws RangeError if it does not fit into memory */
 export const arrayLike = (values: Voxels, length: number): Voxels =>
   new (values.constructor as new (length: number) => Voxels)(length);
 
-/** A label that is named in its own file. */
+/** A label with the name that its own file gives it. */
 export interface Label {
   readonly value: number;
   readonly name: string;
@@ -59,30 +59,30 @@ export interface Label {
   readonly colour: string | null;
 }
 
-/** What the header of a volume says. */
+/** The contents of a volume's header. */
 export interface VolumeHeader extends Geometry {
   /** `NIfTI`, `NRRD`, `MetaImage`, `FreeSurfer`, `DICOM`, `DICOM SEG`. */
   readonly format: string;
   /** Values of one voxel of a slice: 1, or 3 and 4 for RGB and RGBA. */
   readonly components: 1 | 3 | 4;
-  /** How many volumes are in the file: time points, or components of vectors. Nearly always 1. */
+  /** Number of volumes in the file: time points, or components of vectors. Nearly always 1. */
   readonly frames: number;
   /** Whether the file gives the directions of its axes. If not, left and right may be swapped. */
   readonly hasOrientation: boolean;
-  /** Whether the sform and the qform of a NIfTI file contradict each other in left and right. Programs then mirror it or not. */
+  /** Whether the sform and the qform of a NIfTI file disagree about left and right, so that some programs show it mirrored. */
   readonly hasContradictorySides?: boolean;
   /**
-   * The qform of a NIfTI file, if it differs from the sform (`affine`). Some programs place the volume by the qform, so files that
-   * are written for it have both.
+   * The qform of a NIfTI file, if it differs from the sform (`affine`). Some programs place volumes by the qform, so files
+   * written for this volume contain both.
    */
   readonly qform?: { readonly affine: Affine; readonly qformCode: number; readonly sformCode: number };
   /** Whether several frames are the components of vectors. Otherwise they follow each other, as in a time series. */
   readonly hasVectors?: boolean;
-  /** Seconds from frame to frame of a time series, where a NIfTI file says it. */
+  /** Seconds between frames of a time series, if a NIfTI file gives them. */
   readonly secondsPerFrame?: number;
-  /** Modality by DICOM, `CT` or `MR`; null where the format has none. */
+  /** DICOM modality, such as `CT` or `MR`; null if the format has none. */
   readonly modality: string | null;
-  /** The unit of the values, where the file says it. */
+  /** Unit of the values, if the file gives one. */
   readonly unit?: 'HU' | null;
   /** Whether the lowest value is meant to be white (MONOCHROME1 of DICOM). */
   readonly isInverted?: boolean;
@@ -90,7 +90,7 @@ export interface VolumeHeader extends Geometry {
   readonly labels: readonly Label[] | null;
 }
 
-/** A slice of a volume: all voxels of one k, i fastest, then j. */
+/** A slice of a volume: all voxels with the same k; i varies fastest, then j. */
 export interface Slice {
   readonly k: number;
   /** size[0] x size[1] x components values, scaled as the header says. They are overwritten by the next slice. */
@@ -101,7 +101,7 @@ export interface Slice {
 export interface SliceChoice {
   /** Indices k, ascending; all by default. */
   readonly only?: readonly number[];
-  /** Which of the `frames`; the first by default. */
+  /** Index among the `frames`; the first by default. */
   readonly frame?: number;
 }
 
@@ -109,17 +109,17 @@ export interface SliceChoice {
 export interface VolumeFile extends VolumeHeader {
   /** The file, or the directory of a DICOM series. */
   readonly path: string;
-  /** The files with the voxels, if they are not in the file itself. */
+  /** The voxel files, if the voxels are not in the file itself. */
   readonly dataFiles?: readonly string[];
   /**
-   * Reads slices in ascending order, in the memory of a few slices where the format allows it. A packed file is unpacked up to
-   * the last slice.
+   * Reads slices in ascending order, holding only a few in memory if the format allows it. A packed file is unpacked up to the
+   * last slice.
    * @throws VolumeError for a file that is truncated or damaged
    */
   slices(choice?: SliceChoice): AsyncGenerator<Slice, void, undefined>;
   /**
-   * Reads a segmentation whose labels may overlap: each slice once for every label or layer, in any order, with all voxels of
-   * that label. In `slices`, each voxel has only its last label.
+   * Reads a segmentation whose labels may overlap. Yields each slice once for every label or layer, in any order, with all voxels
+   * of that label. In `slices`, each voxel only has its last label.
    */
   layers?(): AsyncGenerator<Slice, void, undefined>;
 }
@@ -135,17 +135,19 @@ export class VolumeError extends Error {
   override readonly name = 'VolumeError';
 }
 
-/** A file that ends early, or whose packed data cannot be unpacked: it fails in every program. */
+/** The error for a file that ends early or cannot be unpacked, so that no program can read it. */
 export class TruncatedVolume extends VolumeError {}
 
-/** The error of a file that is damaged or cut short, after a sentence that says what is wrong. */
+/** The error for a damaged or truncated file. The given sentence says what is wrong. */
 export const damaged = (what: string): VolumeError =>
   new VolumeError(`${what} Copy it again from the original.`);
 
 export const headerWithoutEnd = (name: string, key = ''): VolumeError =>
   new TruncatedVolume(`${name} is damaged: its header has no end${key}. Copy it again from the original.`);
 
-/** How far apart two affines may place the same voxel, as a fraction of a voxel: formats round differently. */
+/**
+ * Maximum distance between the places that two affines give the same voxel, as a fraction of a voxel: formats round differently.
+ */
 const placeTolerance = 0.05;
 
 /** Length of the step along each axis, in mm. */
@@ -182,7 +184,7 @@ export function isSameGeometry(one: Geometry, other: Geometry, tolerance = place
   });
 }
 
-/** The volume of a voxel in ml, also where the axes are not perpendicular. */
+/** The volume of a voxel in ml, even if the axes are not perpendicular. */
 export function voxelVolumeOf({ affine: [x, y, z] }: Pick<Geometry, 'affine'>): number {
   const determinant =
     x[0] * (y[1] * z[2] - y[2] * z[1]) -
@@ -191,7 +193,7 @@ export function voxelVolumeOf({ affine: [x, y, z] }: Pick<Geometry, 'affine'>): 
   return Math.abs(determinant) / 1000;
 }
 
-/** The inverse of an affine, from mm (RAS+) to indices of voxels; null if there is none. */
+/** The inverse of an affine, from mm (RAS+) to voxel indices; null if there is none. */
 export function inverseOf([[a, b, c, p], [d, e, f, q], [g, h, i, r]]: Affine): Affine | null {
   const cofactors = [
     [e * i - f * h, c * h - b * i, b * f - c * e],
@@ -207,8 +209,8 @@ export function inverseOf([[a, b, c, p], [d, e, f, q], [g, h, i, r]]: Affine): A
 }
 
 /**
- * How far the axes of a volume are from perpendicular, in degrees: the tilt of the gantry of a series. Rounded positions give
- * straight series a small tilt as well.
+ * Deviation of a volume's axes from perpendicular, in degrees: the gantry tilt of a series. Rounded positions give straight
+ * series a small tilt as well.
  */
 export function shearOf({ affine }: Pick<Geometry, 'affine'>): number {
   const spacing = spacingOf({ affine });

@@ -29,12 +29,12 @@ import type { Maker, Segment, SourceSeries, WrittenObject } from './segments.js'
 import { VolumeError } from './volume.js';
 import { writeWhole } from './write.js';
 
-/** A label map without any label, of which nothing can be written. */
+/** The error for a label map without labels, from which nothing can be written. */
 export class NoLabels extends VolumeError {}
 
 export interface SegOptions {
   readonly maker: Maker;
-  /** Whether each frame has all labels of a slice (LABELMAP), which few viewers support and which holds one layer. */
+  /** Whether each frame contains all labels of a slice (LABELMAP). Few viewers support this, and it holds only one layer. */
   readonly isLabelMap?: boolean;
   /** Whether a label map on another grid is refused. By default, the nearest voxels are taken. */
   readonly isStrict?: boolean;
@@ -103,7 +103,7 @@ function identityOf(
 const numberOf = (segments: readonly Segment[], at: number, isLabelMap: boolean): number =>
   isLabelMap ? (segments[at]?.value ?? 0) : at + 1;
 
-/** The dimensions that index frames, as in all writers of segmentations. */
+/** The dimensions that index frames, as other writers of segmentations use them. */
 const dimensions = {
   segment: { pointer: '0062000b', group: '0062000a', title: 'ReferencedSegmentNumber' },
   position: { pointer: '00200032', group: '00209113', title: 'ImagePositionPatient' },
@@ -212,7 +212,7 @@ function frameGroups(
   isLabelMap: boolean,
 ): Buffer {
   const occupied = [...new Set(frames.map(({ k }) => k))].sort((one, other) => one - other);
-  // What the frames of a slice share is encoded once.
+  // Elements shared by the frames of a slice are encoded once.
   const shared = new Map(
     occupied.map((k, at) => [
       k,

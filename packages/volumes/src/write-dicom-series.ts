@@ -52,7 +52,7 @@ interface Scale {
   readonly digest: string;
 }
 
-/** Integers are kept; other values are spread over 16 bits. */
+/** Integers are stored unchanged; other values are scaled to 16 bits. */
 async function scaleOf(volume: VolumeFile, source: SourceSeries): Promise<Scale> {
   let [min, max, isWhole] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, true];
   const hash = createHash('sha256');
@@ -75,9 +75,9 @@ async function scaleOf(volume: VolumeFile, source: SourceSeries): Promise<Scale>
 
 /**
  * Writes a volume of intensities as a derived series in the study of its source: CT for Hounsfield units, otherwise the modality
- * of the source. It must lie on the grid of the source, because intensities are not resampled. The UIDs derive from the source,
- * the maker and the content: other content is another series, or a viewer would merge both. The directory must not exist, and
- * appears when it is complete.
+ * of the source. The volume must lie on the grid of the source, because intensities are not resampled. The UIDs are derived from
+ * the source, the maker and the content. Different content gives a different series, since a viewer would otherwise merge both.
+ * The directory must not exist; it appears only when it is complete.
  * @throws VolumeError for another grid, and for a series that is neither CT nor MR; the system's errors
  */
 export async function writeDicomSeries(

@@ -18,7 +18,7 @@ export interface SegNrrdOptions {
   readonly isStrict?: boolean;
 }
 
-/** A segment that occurs. */
+/** A segment present in its layer. */
 interface PlacedSegment extends Segment {
   readonly layer: number;
 }
@@ -64,7 +64,7 @@ async function valuesOf(placing: Placing): Promise<number[]> {
   return [...found].sort((a, b) => a - b);
 }
 
-/** The bytes of the file slice by slice, with the values of all layers for each voxel. */
+/** Yields the voxels of the file slice by slice, with the values of all layers for each voxel. */
 async function* planes(
   placings: readonly Placing[],
   { size }: Geometry,
@@ -86,7 +86,7 @@ async function* planes(
   }
 }
 
-/** All slices of a grid in ascending order. Slices that are read in descending order are kept in memory. */
+/** Yields all slices of a grid in ascending order. Slices that are read in descending order are buffered in memory. */
 async function* allInOrder(
   slices: AsyncGenerator<LabelSlice, void, undefined>,
   count: number,
@@ -115,14 +115,14 @@ async function* allInOrder(
 const hexPart = (color: string, at: number): string =>
   String(Number((Number.parseInt(color.slice(at, at + 2), 16) / 255).toFixed(6)));
 
-/** A text without the characters that separate lines, fields and codes. */
+/** Removes the characters that separate lines, fields and codes from a text. */
 const inLine = (text: string): string =>
   text
     .replaceAll('\\', '/')
     .replaceAll(/[|~^\p{Cc}]/gu, ' ')
     .trim();
 
-/** A code as 3D Slicer writes it. Its list of anatomy has organs in this category. */
+/** Formats a code as 3D Slicer does, in the category that its list of anatomy uses for organs. */
 const terminologyOf = ({ code, meaning }: NonNullable<Segment['snomed']>): string =>
   [
     'TerminologyEntry:Segmentation category and type - 3D Slicer General Anatomy list',

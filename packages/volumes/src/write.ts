@@ -10,7 +10,7 @@ import { spacingOf, VolumeError } from './volume.js';
 /** Level 6 makes label maps a third smaller than level 1 at hardly any cost. Scans gain 3 to 10 % for five times the time. */
 const levelOf = ({ data }: WritableVolume): number => (data.BYTES_PER_ELEMENT === 1 ? 6 : 1);
 
-/** How many bytes are packed at once. */
+/** Bytes per packing step. */
 const chunkSize = 1 << 20;
 
 /**
@@ -28,8 +28,8 @@ export async function writeNifti(file: string, volume: WritableVolume): Promise<
 }
 
 /**
- * Writes a volume in the format of the file's name: `.mha` (MetaImage) and `.nrrd`, both packed and with one frame, or NIfTI
- * for anything else. The file appears when it is complete.
+ * Writes a volume in the format that the file name indicates: `.mha` (MetaImage) and `.nrrd`, both packed and for one frame only;
+ * otherwise NIfTI. The file appears only when it is complete.
  * @throws VolumeError for a volume that the format cannot hold; the system's errors
  */
 export async function writeVolume(file: string, volume: WritableVolume): Promise<void> {
@@ -52,7 +52,7 @@ export async function writeVolume(file: string, volume: WritableVolume): Promise
   });
 }
 
-/** The bytes of a header and a volume. */
+/** Streams the bytes of a header and a volume. */
 function chunksOf({ data }: WritableVolume, header?: Buffer): Readable {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return Readable.from(
@@ -86,7 +86,7 @@ function requireValues(file: string, volume: WritableVolume): WritableVolume {
   return volume;
 }
 
-/** What NRRD and MetaImage call the values of an array. */
+/** Names of an array's value type in NRRD and MetaImage. */
 const typeNames = ({ data }: WritableVolume) => {
   const name = data.constructor.name.replace('Array', '').toLowerCase();
   const nrrd = { float32: 'float', float64: 'double' }[name] ?? name;
@@ -149,7 +149,7 @@ function metaHeader(volume: WritableVolume): string {
   ].join('\n');
 }
 
-/** Writes the number of packed bytes, which readers of MetaImage need, into the header. */
+/** Writes the number of packed bytes into the header, as readers of MetaImage require. */
 async function putPackedSize(file: string, header: Buffer, bytes: number): Promise<void> {
   await using handle = await open(file, 'r+');
   await handle.write(String(bytes).padEnd(noSize.length), header.indexOf(noSize));

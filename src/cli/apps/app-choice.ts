@@ -3,8 +3,8 @@ import { HttpError, UsageError } from '../../client/errors.js';
 import { excerpt, nearest, quoteName } from '../../contract/index.js';
 
 /**
- * The app to run: the named one, or the server's only app.
- * @throws UsageError that lists the apps if there are several, and for a name that no app can have
+ * The app to run: the named app, or the only app of the server.
+ * @throws UsageError that lists the apps if there are several, and for an invalid app name
  */
 export async function chooseApp(connection: Connection, named: string | undefined): Promise<string> {
   if (named) return checkAppId(named);
@@ -15,22 +15,22 @@ export async function chooseApp(connection: Connection, named: string | undefine
   throw new UsageError(`Name an app with --app; ${connection.server} has: ${excerpt(list.join(', '))}`);
 }
 
-/** Advice about an app that is not in the list, as the end of a sentence. */
+/** The end of an error about an app that is not in the list: what the user can do. */
 function remedy(app: string, list: readonly string[]): string {
   const near = nearest(app, list);
   if (near !== null) return `did you mean ${quoteName(near)}?`;
   return list.length === 0 ? 'the server has no app' : `the server has: ${excerpt(list.join(', '))}`;
 }
 
-/** The error for an app that the server lists, but whose name a proxy does not forward. */
+/** The error for an app that the server lists, but whose name a proxy does not pass on. */
 const notPassedOn = (server: string, app: string, status: number): string =>
   `${server} lists the app ${quoteName(app)}, but a proxy in front of it does not pass that name on (HTTP ${status}); ` +
   "its admin can have it passed on as it is: with nginx by 'merge_slashes off' and a 'proxy_pass' without a path";
 
-/** What follows the name of an app that another place than the command line names. */
+/** The clause after an app's name that says what named it, if not the command line. */
 const namedIn = (place: string | undefined): string => (place === undefined ? '' : `, which ${place} names`);
 
-/** @throws UsageError for an app that the server does not have, which suggests the app that was probably meant */
+/** @throws UsageError for an app that the server does not have, with the most similar name as a suggestion */
 export async function checkListed(
   connection: Connection,
   app: string,
@@ -42,9 +42,9 @@ export async function checkListed(
 }
 
 /**
- * Runs a request about an app. If the server does not know the app, its list is read, and the error suggests the app that was
- * probably meant.
- * @param namedBy what names the app, if it is not the command line
+ * Runs a request about an app. If the server does not know the app, reads the list of apps, so that the error can suggest the
+ * most similar name.
+ * @param namedBy what named the app, if not the command line
  */
 export async function suggestingApp<T>(
   connection: Connection,

@@ -7,24 +7,26 @@ import { errorCode, readSmallFile } from '../../files/index.js';
 import { type ProgramEnd, runProgram } from '../../programs/index.js';
 import type { ModelKind } from './model-app.js';
 
-/** Milliseconds that one step may take: PyTorch alone is some gigabytes. */
+/** Maximum time for one step, in milliseconds. PyTorch alone is several gigabytes. */
 const limit = 2 * 60 * 60 * 1000;
 
-/** Maximum number of a failed step's last lines that the error repeats. */
+/** Maximum number of lines of a failed step's output that the error repeats. */
 const toldLines = 5;
 
-/** Packages published only as source: building them runs their code. All others are installed as wheels, which run none. */
+/**
+ * Packages that are published only as source. Building them runs their code; all others are installed as wheels, which run none.
+ */
 const sourcesOf: Readonly<Record<ModelKind, readonly string[]>> = {
   nnunet: ['acvl-utils'],
   totalsegmentator: ['acvl-utils'],
-  // The model names its packages.
+  // Bundles name packages themselves, so nothing is built from source.
   'monai-bundle': [],
 };
 
 interface Step {
   readonly what: string;
   readonly words: readonly string[];
-  /** What the app lacks if the step fails, and the command that completes it by hand. */
+  /** What the app still lacks if the step fails. `remedy` is the command that completes it by hand. */
   readonly lacking: string;
   readonly remedy: string;
   /** Number of last lines that the error repeats. */
@@ -32,8 +34,8 @@ interface Step {
 }
 
 /**
- * Runs one step, and shows its last line as progress.
- * @throws ClientError with the last lines of what failed, and the command that does it by hand
+ * Runs one step, and shows its latest line of output as progress.
+ * @throws ClientError with the last lines of output, and the command that completes the step by hand
  */
 async function take(
   { what, words, lacking, remedy, told }: Step,
@@ -62,7 +64,7 @@ async function take(
 
 /**
  * Makes the virtual environment `venv` of an app, with the packages of its `requirements.txt`, and downloads its weights.
- * @param kind of the network, which decides what may be built from source
+ * @param kind of network, which decides what may be built from source
  * @param fetches whether there are weights to download, with `main.py fetch` of the app
  * @throws ClientError for the step that failed
  */
@@ -107,7 +109,7 @@ export async function makeEnvironment(
             words: [python, 'main.py', 'fetch'],
             lacking: 'its weights are not all there',
             remedy: 'venv/bin/python main.py fetch',
-            // Its last line is a sentence.
+            // The last line of its output is a full sentence.
             told: 1,
           },
         ]
@@ -121,7 +123,7 @@ export async function makeEnvironment(
   }
 }
 
-/** How a program failed; null if it did not. */
+/** Why a program failed; null if it succeeded. */
 async function faultOf(run: Promise<ProgramEnd>): Promise<string | null> {
   try {
     const { exitCode, signal } = await run;
@@ -134,7 +136,7 @@ async function faultOf(run: Promise<ProgramEnd>): Promise<string | null> {
   }
 }
 
-/** A stream that passes on each line that is not empty. */
+/** A stream that calls `tell` with each non-empty line. */
 function linesOf(tell: (line: string) => void): Writable {
   let rest = '';
   return new Writable({

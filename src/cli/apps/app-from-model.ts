@@ -6,7 +6,7 @@ import { type AppFiles, type NewApp, residentHelpers, schemaName, writeApp } fro
 import { nnunetApp } from './nnunet-app.js';
 import { totalsegmentatorApp } from './totalsegmentator-app.js';
 
-/** How each kind of model is read. Nothing of a source is ever changed. */
+/** How each kind of model is read. The source is never changed. */
 const readers: Readonly<Record<ModelKind, (source: ModelSource) => ModelApp>> = {
   nnunet: nnunetApp,
   'monai-bundle': monaiBundleApp,
@@ -17,18 +17,18 @@ export interface ModelRequest extends ModelSource, Pick<NewApp, 'directory' | 'n
   readonly kind: ModelKind;
   /** Whether weights are copied where they could be linked. */
   readonly copy: boolean;
-  /** Whether the app has an environment of Python of its own. */
+  /** Whether the app gets its own Python environment. */
   readonly venv: boolean;
 }
 
-/** Gives a file a second name or, where that cannot be, a copy. @returns whether it is a link */
+/** Hard-links a file or, where that is impossible, copies it. @returns whether it was linked */
 function linkOrCopy(source: string, target: string, isCopy: boolean): boolean {
   if (!isCopy) {
     try {
       linkSync(source, target);
       return true;
     } catch {
-      // It is on another file system, or on one that has no links.
+      // The target is on another file system, or on one without hard links.
     }
   }
   copyFileSync(source, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
@@ -44,7 +44,7 @@ ${about}
     remote-app serve --apps .
 `;
 
-/** The content of a template, which may be one that several kinds share. */
+/** The content of a template; several kinds may share it. */
 function templateOf(root: string, kind: ModelKind, file: string): Buffer {
   const [own, shared] = [kind, 'shared'].map((folder) => path.join(root, 'templates', 'from', folder, file));
   return readFileSync(own && existsSync(own) ? own : (shared ?? ''));

@@ -19,7 +19,7 @@ interface InitRequest {
   readonly venv?: boolean | undefined;
 }
 
-/** Checks which words and flags a kind of network takes. @throws UsageError */
+/** Checks the arguments and flags against the kind of network. @throws UsageError for one that this kind does not take */
 function checkWords(kind: ModelKind, { source, language, task, weights }: InitRequest): void {
   if (language !== 'python') throw new UsageError(`An app --from ${kind} is in Python: leave --language out`);
   if (hasTasks(kind)) {
@@ -43,7 +43,7 @@ const absolute = (given: string | undefined): string | undefined =>
   given === undefined ? undefined : path.resolve(expandHome(given));
 
 /**
- * Writes an app: one that copies its input, or one of a trained network.
+ * Writes an app: one that copies its input, or one for a trained network.
  * @param root the directory of this package
  * @throws UsageError, WriteError
  */
@@ -59,7 +59,7 @@ export async function initApp(request: InitRequest, root: string, io: CommandIo)
   checkIsFree(directory);
   const name = request.name || path.basename(directory) || 'app';
   if (kind === undefined) return writeNewApp({ directory, language, resident, name }, root);
-  // Other commands use this module too, and read no models.
+  // Imported here because other commands use this module too, and read no models.
   const { writeAppFromModel } = await import('./app-from-model.js');
   const environment = io.env;
   const app = await writeAppFromModel({
@@ -76,7 +76,7 @@ export async function initApp(request: InitRequest, root: string, io: CommandIo)
 
 const here = (directory: string): string => shellWord(path.relative('', directory) || '.');
 
-/** What to do next with a new app, in lines. */
+/** The next steps with a new app, as lines. */
 export function firstSteps(app: NewApp, hasEnvironment: boolean, bin: string): string[] {
   const { directory, files, model } = app;
   const names = files.map((file) => (file.includes('/') ? `${file.split('/')[0]}/` : file));

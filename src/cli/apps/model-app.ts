@@ -4,16 +4,16 @@ import { UsageError } from '../../client/errors.js';
 import { excerpt, quotePath } from '../../contract/index.js';
 import { bytesAt, errorCode, faultWithoutPath, firstBytes } from '../../files/index.js';
 
-/** The kinds of trained networks that `init --from` makes an app of. */
+/** The kinds of trained networks that `init --from` turns into an app. */
 export const modelKinds = ['nnunet', 'monai-bundle', 'totalsegmentator'] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
-/** Whether a kind is named by a task, and not by the folder of a network. */
+/** Whether the network is selected by a task instead of a folder. */
 export const hasTasks = (kind: ModelKind): boolean => kind === 'totalsegmentator';
 
 /** Where a trained network is, as the user named it. */
 export interface ModelSource {
-  /** The folder of the network, absolute; undefined where none was named. */
+  /** Absolute path of the network's folder; undefined if none was named. */
   readonly source: string | undefined;
   /** The task of TotalSegmentator. */
   readonly task: string | undefined;
@@ -24,21 +24,21 @@ export interface ModelSource {
   readonly root: string;
 }
 
-/** A trained network as an app: what `app.json` says of it, and which files it is made of. */
+/** A trained network as an app: the contents of its `app.json`, and its files. */
 export interface ModelApp {
-  /** `app.json`, but for its name, its schema and its command. */
+  /** `app.json` without the name, the schema and the command. */
   readonly manifest: Readonly<Record<string, unknown>>;
   /** Files of `templates/from/KIND`, or of `templates/from/shared`. */
   readonly templates: readonly string[];
-  /** Other files of the app, with their texts. */
+  /** Other files of the app: name to content. */
   readonly texts?: Readonly<Record<string, string>>;
-  /** Other files of the app, with the files of the source that they are copies of. */
+  /** Files copied from the source: name in the app to path in the source. */
   readonly copies: Readonly<Record<string, string>>;
-  /** The same for weights, which may be large. */
+  /** Weights, which may be large: name in the app to path in the source. */
   readonly weights: Readonly<Record<string, string>>;
-  /** What the README says of it, in Markdown. */
+  /** The README's section about the network, in Markdown. */
   readonly about: string;
-  /** Where the network was read; null if there was nothing to read. */
+  /** Where the network was read from; null if nothing had to be read. */
   readonly source: string | null;
   /** Weights that were not found, by name; `main.py fetch` of the app downloads them. */
   readonly missing?: readonly string[];
@@ -46,7 +46,7 @@ export interface ModelApp {
   readonly notes: readonly string[];
 }
 
-/** A colour for each label. The golden angle keeps the hues of any number of labels apart. */
+/** The colour of a label. The golden angle keeps any number of hues apart. */
 export function colourOf(index: number): string {
   const hue = (index * 137.508 + 10) % 360;
   const lightness = [0.58, 0.44, 0.72][index % 3] ?? 0.58;
@@ -61,7 +61,7 @@ export function colourOf(index: number): string {
   return `#${part(0)}${part(8)}${part(4)}`;
 }
 
-/** The description of an app: each fact as a sentence, without empty ones. */
+/** Joins facts into a description: one sentence each, empty ones skipped. */
 export const inSentences = (facts: readonly string[]): string =>
   facts
     .filter((fact) => fact !== '')
@@ -69,7 +69,7 @@ export const inSentences = (facts: readonly string[]): string =>
     .map((fact) => (/[.!?]$/.test(fact) ? fact : `${fact}.`))
     .join(' ');
 
-/** The names and colours of labels, as `app.json` has them. */
+/** The names and colours of labels, in the format of `app.json`. */
 export const terminologyOf = (
   labels: readonly { readonly value: number; readonly name: string; readonly values?: readonly number[] }[],
 ) =>
@@ -80,7 +80,7 @@ export const terminologyOf = (
     ]),
   );
 
-/** The command line that runs a network with these channels, for the README. */
+/** The README's example command for a network with these channels. */
 export const inferLine = (channels: readonly string[]): string =>
   `remote-app infer ${channels.length > 1 ? channels.map((_, index) => `-i CHANNEL_${index}`).join(' ') : './scans'}`;
 
@@ -88,13 +88,13 @@ export const inferLine = (channels: readonly string[]): string =>
 export const aboutEvaluation =
   '- `evaluate` and `pipeline` compare with true labels: Dice, and surfaces within the tolerance of `Evaluation.yml`.';
 
-/** What to cite of nnU-Net, which TotalSegmentator also uses. */
+/** The citation of nnU-Net, which TotalSegmentator also uses. */
 export const nnunetReference = {
   text: 'Isensee F, Jaeger PF, Kohl SAA, Petersen J, Maier-Hein KH. nnU-Net: a self-configuring method for deep learning-based biomedical image segmentation. Nature Methods 18, 203-211 (2021).',
   doi: '10.1038/s41592-020-01008-z',
 };
 
-/** What an app reads or writes, as `app.json` declares it. */
+/** An input or output in the format of `app.json`. */
 export const volume = (name: string, type: string, more = {}) => ({
   display_name: name,
   volume_type: type,
@@ -103,8 +103,8 @@ export const volume = (name: string, type: string, more = {}) => ({
 });
 
 /**
- * The groups of inputs of a network, one for each of its channels. Their names are not numbers alone: JavaScript sorts keys that are
- * numbers, but no others.
+ * The inputs of a network, one for each channel. Their names are not plain numbers, because JavaScript sorts numeric keys and no
+ * others.
  */
 export const channelInputs = (channels: readonly string[], isHounsfield: (name: string) => boolean) =>
   Object.fromEntries(
@@ -114,7 +114,9 @@ export const channelInputs = (channels: readonly string[], isHounsfield: (name: 
     ]),
   );
 
-/** What `app.json` says of every app of a network: how it runs, what it writes, and the evaluation by `evaluation.py`. */
+/**
+ * The part of `app.json` that all apps of networks share: how they run, what they write, and the evaluation by `evaluation.py`.
+ */
 export const segmentation = {
   resident: true,
   mc_dropout: 0,
@@ -131,8 +133,8 @@ export const segmentation = {
 };
 
 /**
- * The names in the folder of a network.
- * @param instead for a file instead of a folder: the rest of the sentence, which says what to name
+ * The names of the entries in a network's folder.
+ * @param instead for a file in place of a folder, returns the end of the message, which says what to name
  * @throws UsageError for a file, and for a folder that cannot be read
  */
 export function namesInFolder(folder: string, instead: (file: string) => string): string[] {
@@ -147,7 +149,10 @@ export function namesInFolder(folder: string, instead: (file: string) => string)
   }
 }
 
-/** A checkpoint is a zip archive: its first bytes, and the start of its end record, which has 22 bytes. */
+/**
+ * A PyTorch checkpoint is a zip archive. These are its first bytes, and the first bytes of its end record, which is 22 bytes
+ * long.
+ */
 const archiveStart = Buffer.from('PK\x03\x04', 'latin1');
 const archiveEnd = Buffer.from('PK\x05\x06', 'latin1');
 const endBytes = 22;
@@ -164,9 +169,8 @@ function checkpointFault(file: string): string | null {
 }
 
 /**
- * Resolves links, and refuses one that leads out of the model's folder: a model from somebody else could link to secrets of this
- * user.
- * @throws UsageError for another place
+ * Resolves links, and refuses a file outside the model's folder: a model from somebody else could link to this user's secrets.
+ * @throws UsageError for a file outside the folder
  */
 export function checkIsInside(file: string, folder: string): string {
   const real = realpathSync(file);

@@ -4,7 +4,7 @@ import { UsageError } from '../../client/errors.js';
 import { excerpt, quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 
-/** Most bytes of such a file; label tables of large networks take some 100 KB. */
+/** Maximum size in bytes. Label tables of large networks take about 100 KB. */
 const maxBytes = 16 * 1024 * 1024;
 
 /**
@@ -22,7 +22,7 @@ export function readModelFile<T>(
   let json: unknown;
   try {
     text = readSmallFile(file, maxBytes);
-    // Python's YAML is that of version 1.1. As JSON it has no circles.
+    // Python reads YAML 1.1. Converting to JSON rules out circular references.
     json = JSON.parse(isYaml ? JSON.stringify(parseYaml(text, { version: '1.1' })) : text);
   } catch (cause) {
     const { name } = cause as Error;

@@ -13,7 +13,7 @@ import {
 import { BundleConfig, type Component } from './monai-bundle-config.js';
 import { type MonaiBundle, readMonaiBundle } from './monai-bundle-folder.js';
 
-/** Packages of every app of a bundle, with the oldest version that works and the first that is too new. */
+/** Packages that every bundle app needs: the oldest version that works, and the first that is too new. */
 const provided: Readonly<Record<string, readonly [string, string?]>> = {
   'pytorch-ignite': ['0.5', '0.6'],
   torch: ['2.6', '3'],
@@ -27,7 +27,7 @@ const provided: Readonly<Record<string, readonly [string, string?]>> = {
 /** The version of MONAI that the apps are tested with. */
 const triedMonai = '1.6.1';
 
-/** Packages that classes of MONAI need, and that not every bundle names. */
+/** Packages that some MONAI classes need, and that not every bundle lists. */
 const neededBy: readonly (readonly [RegExp, string])[] = [
   [/^(KeepLargestConnectedComponentd|RemoveSmallObjectsd)$/, 'scikit-image'],
   [/^(SwinUNETR|UNETR|ViT|ViTAutoEnc)$/, 'einops'],
@@ -37,12 +37,14 @@ const neededBy: readonly (readonly [RegExp, string])[] = [
 const later = (one: string, other: string): string =>
   one.localeCompare(other, 'en', { numeric: true }) < 0 ? other : one;
 
-/** The name of a package as pip compares it. */
+/** A package name as pip compares it. */
 const plainName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-');
 
 const isVersion = (text: string): boolean => /^\d+(\.\d+)*$/.test(text);
 
-/** `requirements.txt`: the versions that the bundle was made with are the oldest ones, since few of them fit a newer Python. */
+/**
+ * `requirements.txt`. The bundle's own versions are only minimum versions, because few of those releases run on a newer Python.
+ */
 function requirementsOf({ metadata, packages, config }: MonaiBundle): string {
   const { monai_version: monai, pytorch_version: torch } = metadata;
   const isNewer = isVersion(monai) && later(triedMonai, monai) !== triedMonai;
@@ -63,20 +65,20 @@ function requirementsOf({ metadata, packages, config }: MonaiBundle): string {
   for (const name of needed) if (!more.has(name)) more.set(name, [name, '']);
   const has = new Set(['monai', ...Object.keys(provided)].map(plainName));
   for (const [plain, [name, version]] of more) {
-    // Its name and version come from the bundle.
+    // The name and version come from the bundle, so they are checked.
     if (has.has(plain) || !/^[A-Za-z0-9][\w.-]*$/.test(name)) continue;
     lines.push(isVersion(version) ? `${name}>=${version}` : name);
   }
   return `${lines.join('\n')}\n`;
 }
 
-/** Transforms that leave labels as they are. */
+/** Transforms that do not change labels. */
 const harmless = new Set([
   ...['Invertd', 'SaveImaged', 'EnsureTyped', 'CastToTyped', 'ToDeviced', 'ToTensord', 'ToNumpyd'],
   ...['KeepLargestConnectedComponentd', 'RemoveSmallObjectsd', 'FillHolesd', 'SqueezeDimd'],
 ]);
 
-/** The transforms after the network, where the configuration lists them, and the place of the one that makes labels. */
+/** The postprocessing transforms, and the index of the one that produces labels. */
 function postprocessing({ content }: BundleConfig) {
   const listed = (content.postprocessing as Readonly<Record<string, unknown>>).transforms;
   const transforms: readonly Component[] = Array.isArray(listed) ? listed : [];
@@ -85,7 +87,7 @@ function postprocessing({ content }: BundleConfig) {
   return { transforms, classes, at, discrete: transforms[at] };
 }
 
-/** The values of the results and their names; null where only the bundle's code knows them. */
+/** The label values in results and their names; null if only the bundle's code determines them. */
 function labelsOf({
   config,
   output,
@@ -107,14 +109,14 @@ function labelsOf({
     : null;
 }
 
-/** Whether resampling to the grid of the scan interpolates labels, which produces values between them. */
+/** Whether resampling to the scan's grid interpolates labels, which would produce values in between. */
 function interpolatesLabels({ config }: MonaiBundle): boolean {
   const { transforms, at } = postprocessing(config);
   const later = at < 0 ? [] : transforms.slice(at + 1);
   return later.some((each) => each._target_.endsWith('Invertd') && each.nearest_interp === false);
 }
 
-/** Whether there are probabilities on the grid of the scan, right before they become labels. */
+/** Whether probabilities exist on the scan's grid, right before they become labels. */
 function hasProbabilities({ config }: MonaiBundle): boolean {
   const { transforms, classes, at, discrete } = postprocessing(config);
   const isDecision = discrete?.argmax === true || typeof discrete?.threshold === 'number';
@@ -130,7 +132,7 @@ function hasProbabilities({ config }: MonaiBundle): boolean {
 const isSize = (value: unknown): value is number[] =>
   Array.isArray(value) && value.length > 0 && value.every((each) => Number.isInteger(each) && each > 0);
 
-/** What runs the network on patches. */
+/** The inferer, which runs the network on patches. */
 const infererOf = (config: BundleConfig): Component | undefined =>
   config.components('SlidingWindowInferer', 'SlidingWindowInfererAdapt', 'SliceInferer')[0];
 
@@ -142,7 +144,7 @@ function patchSizeOf({ config, input }: MonaiBundle): { patch_size?: number[] } 
   return isSize(input.spatial_shape) ? { patch_size: input.spatial_shape } : {};
 }
 
-/** The settings of the inferer that `--set` can change. */
+/** The inferer's settings that `--set` can change. */
 function parametersOf({ config }: MonaiBundle) {
   const inferer = infererOf(config);
   if (!inferer) return {};
@@ -228,11 +230,11 @@ ${aboutEvaluation}${
 `;
 };
 
-/** `Uncertainty.yml`, which says that the app has this operation. */
+/** `Uncertainty.yml`, which declares that the app supports this operation. */
 const uncertainty =
   '# This app estimates uncertainty: 1 less the probability of the label. There is nothing to set.\n';
 
-/** @throws UsageError for a folder that is not a bundle of MONAI, or has something that cannot be served */
+/** @throws UsageError for a folder that is not a MONAI bundle, or that needs something that cannot be served */
 export function monaiBundleApp({ source = '' }: ModelSource): ModelApp {
   const bundle = readMonaiBundle(source);
   const labels = labelsOf(bundle);

@@ -5,10 +5,10 @@ import { excerpt, isObject, quotePath } from '../../contract/index.js';
 import { namesIn } from '../../files/index.js';
 import { readModelFile } from './model-file.js';
 
-/** Names that the configuration of inference has in bundles. */
+/** File names that bundles use for the inference configuration. */
 const configNames = ['inference.json', 'inference.yaml', 'inference.yml'];
 
-/** A part of a configuration that makes an object: `_target_` names its class. */
+/** A part of a configuration that creates an object of the class named by `_target_`. */
 export interface Component extends Readonly<Record<string, unknown>> {
   readonly _target_: string;
 }
@@ -16,13 +16,13 @@ export interface Component extends Readonly<Record<string, unknown>> {
 /** The name of a class without its modules. */
 const classOf = ({ _target_ }: Component): string => _target_.split('.').at(-1) ?? '';
 
-/** The configuration of a bundle's inference. References and the simplest expressions are understood, all other code is not. */
+/** The inference configuration of a bundle. Only references and the simplest expressions are evaluated; all other code is not. */
 export class BundleConfig {
   readonly file: string;
   readonly text: string;
   readonly content: Readonly<Record<string, unknown>>;
 
-  /** @throws UsageError for a bundle without one, and for one that cannot be read */
+  /** @throws UsageError for a bundle without an inference configuration, and for one that cannot be read */
   constructor(readonly directory: string) {
     const names = namesIn(path.join(directory, 'configs'));
     const name = configNames.find((each) => names.includes(each));
@@ -43,7 +43,7 @@ export class BundleConfig {
     this.content = { ...content, bundle_root: directory };
   }
 
-  /** All parts that make an object of a class. */
+  /** All parts that create an object of one of these classes; without names, of any class. */
   components(...names: readonly string[]): Component[] {
     const found: Component[] = [];
     for (const value of this.values())
@@ -63,13 +63,13 @@ export class BundleConfig {
       : [];
   }
 
-  /** Every value, and those inside it. */
+  /** Every value, including nested ones. */
   *values(of: unknown = this.content): Generator<unknown> {
     yield of;
     if (typeof of === 'object' && of !== null) for (const each of Object.values(of)) yield* this.values(each);
   }
 
-  /** What a value is, where that can be told without Python; undefined otherwise. */
+  /** Evaluates a value; undefined if that would need Python. */
   valueOf(value: unknown, depth = 0): unknown {
     if (depth > 20) return undefined;
     if (Array.isArray(value)) return value.map((each) => this.valueOf(each, depth + 1));
@@ -87,7 +87,7 @@ export class BundleConfig {
     return this.valueOf(value, depth);
   }
 
-  /** A text between quotes, a reference, their sum or path, and a choice of them by a reference. */
+  /** Evaluates a quoted string, a reference, a sum or `os.path.join` of these, and a conditional on a reference. */
   #expression(code: string, depth: number): unknown {
     const choice = /^(.+?)\s+if\s+(@[\w:#]+)\s+else\s+(.+)$/.exec(code);
     if (choice) {
@@ -108,7 +108,7 @@ export class BundleConfig {
     return joined === undefined ? values.join('') : path.resolve(...values);
   }
 
-  /** A sentence about this file. */
+  /** An error about this file. */
   fault(what: string): UsageError {
     return new UsageError(`${quotePath(path.join(this.directory, this.file))} ${what}`);
   }

@@ -6,11 +6,11 @@ import { namesIn, treeEntries } from '../../files/index.js';
 import { checkCheckpoint, checkIsInside } from './model-app.js';
 import type { BundleConfig } from './monai-bundle-config.js';
 
-/** The weights of a bundle, by their paths below its directory. */
+/** The weights of a bundle, as paths relative to the bundle. */
 export interface BundleWeights {
-  /** Those that its CheckpointLoader loads. */
+  /** Loaded by the bundle's CheckpointLoader. */
   readonly checkpoint: string;
-  /** Other files of `models` that its configuration names. */
+  /** Other files in `models` that the configuration names. */
   readonly others: readonly string[];
   /** What was left out, in sentences. */
   readonly notes: readonly string[];
@@ -19,7 +19,7 @@ export interface BundleWeights {
 /** Maximum size of a file that is copied with the code. */
 const maxBytes = 16 * 1024 * 1024;
 
-/** The end of a message: the command that downloads the weights, if the bundle lists their address. */
+/** The end of a message: the command that downloads the weights, if the bundle lists where they are. */
 function remedyOf(directory: string): string {
   const hasList = namesIn(directory).some((name) => /^large_files\.(ya?ml|json)$/.test(name));
   return hasList
@@ -27,7 +27,7 @@ function remedyOf(directory: string): string {
     : '';
 }
 
-/** @throws UsageError for weights that are not there, not whole, or outside of the bundle */
+/** @throws UsageError for weights that are missing, incomplete or outside the bundle */
 export function bundleWeights(config: BundleConfig): BundleWeights {
   const { directory, file: configFile } = config;
   const loaders = config.components('CheckpointLoader');
@@ -76,7 +76,10 @@ export function bundleWeights(config: BundleConfig): BundleWeights {
 /** Folders of a bundle without code. */
 const withoutCode = new Set(['configs', 'docs', 'models']);
 
-/** Code at the top of a bundle, and folders with code, with all that is in them. @throws UsageError for a link that leads elsewhere */
+/**
+ * Code files at the top of a bundle, and folders with code, with everything in them. @throws UsageError for a link that leads
+ * outside
+ */
 function codeIn(directory: string): string[] {
   const isLeftOut = (place: string) => {
     if (path.basename(place).startsWith('.') || existsSync(path.join(place, 'pyvenv.cfg'))) return true;
@@ -92,7 +95,7 @@ function codeIn(directory: string): string[] {
   });
 }
 
-/** Configuration, code and licence, by their paths below the directory of the bundle, and what was left out, in sentences. */
+/** Configuration, code and licence, as paths relative to the bundle, and what was left out, as sentences. */
 export function bundleFiles({ directory, file, text }: BundleConfig) {
   const configs = namesIn(path.join(directory, 'configs'))
     .map((name) => `configs/${name}`)

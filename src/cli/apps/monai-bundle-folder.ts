@@ -9,21 +9,21 @@ import { readModelFile } from './model-file.js';
 import { BundleConfig } from './monai-bundle-config.js';
 import { type BundleWeights, bundleFiles, bundleWeights } from './monai-bundle-files.js';
 
-/** What a bundle of MONAI says of its network. */
+/** What a MONAI bundle says about its network. */
 export interface MonaiBundle {
   readonly directory: string;
   readonly config: BundleConfig;
   readonly metadata: Metadata;
-  /** How its LICENSE begins; empty for none. */
+  /** The first words of its LICENSE; empty if there is none. */
   readonly licence: string;
   /** The names of its channels, in their order. */
   readonly channels: readonly string[];
   readonly input: BundleData;
   readonly output: BundleData;
-  /** The packages that it names, with the versions that it was made with. */
+  /** The packages that it lists, with the versions used to create it. */
   readonly packages: Readonly<Record<string, string>>;
   readonly weights: BundleWeights;
-  /** Its configuration, code and licence, by their paths below its directory. */
+  /** Configuration, code and licence, as paths relative to the bundle. */
   readonly files: readonly string[];
   /** What was left out, in sentences. */
   readonly notes: readonly string[];
@@ -40,7 +40,7 @@ const dataSchema = z.looseObject({
   spatial_shape: z.array(z.unknown()).catch([]),
   channel_def: z.record(z.string(), text).nullish(),
 });
-/** What goes into a network, or comes out of it. */
+/** An input or output of a network. */
 export type BundleData = z.infer<typeof dataSchema>;
 
 const metadataSchema = z.object({
@@ -63,7 +63,7 @@ const metadataSchema = z.object({
 });
 export type Metadata = z.infer<typeof metadataSchema>;
 
-/** @throws UsageError for everything that is no bundle, with what is probably meant */
+/** @throws UsageError for a folder that is not a bundle, with what was probably meant */
 function checkIsBundle(directory: string): void {
   const quoted = quotePath(directory);
   const names = namesInFolder(directory, (file) =>
@@ -91,7 +91,7 @@ function checkIsBundle(directory: string): void {
   );
 }
 
-/** The only one of the inputs or outputs. */
+/** The only input or output. @throws UsageError unless there is exactly one */
 function onlyOne(of: Metadata['network_data_format']['inputs'], what: string, file: string): BundleData {
   const names = Object.keys(of);
   const [found] = Object.values(of);
@@ -102,14 +102,14 @@ function onlyOne(of: Metadata['network_data_format']['inputs'], what: string, fi
   );
 }
 
-/** @throws UsageError for what is not the segmentation of volumes */
+/** @throws UsageError for a bundle that does not segment volumes */
 function checkIsSegmentation(
   input: BundleData,
   output: BundleData,
   config: BundleConfig,
   file: string,
 ): void {
-  // A list of classes is of the format 'labels' as well, with another shape.
+  // A list of classes also has the format 'labels', but another shape.
   const isOfImage = JSON.stringify(output.spatial_shape) === JSON.stringify(input.spatial_shape);
   const isSegmentation =
     output.format === 'segmentation' || (output.format === 'labels' && output.type === 'image' && isOfImage);
@@ -141,7 +141,7 @@ function channelsOf({ channel_def, num_channels: count = 1, modality }: BundleDa
   );
 }
 
-/** Refuses a bundle that works in a way that the app's program does not support. @throws UsageError */
+/** Refuses a bundle whose workflow the app's program does not support. @throws UsageError */
 function checkWorkflow(config: BundleConfig): void {
   const { content } = config;
   for (const value of config.values())
@@ -170,7 +170,7 @@ function checkWorkflow(config: BundleConfig): void {
     throw config.fault('does not write its labels by one SaveImaged: that cannot be served');
 }
 
-/** Sentences about parts of the configuration that the app's program leaves out. */
+/** The parts of the configuration that the app's program ignores, as sentences. */
 function notesOf({ content, file }: BundleConfig): string[] {
   const evaluator = content.evaluator as Readonly<Record<string, unknown>>;
   const handlers = [content.handlers, content.val_handlers, evaluator.val_handlers].flatMap(
@@ -179,7 +179,7 @@ function notesOf({ content, file }: BundleConfig): string[] {
   const others = [...new Set(handlers)].filter(
     (name) => !['', 'CheckpointLoader', 'StatsHandler'].includes(name),
   );
-  // Speed, random numbers, and the weights, which the program loads itself.
+  // Steps for speed or random numbers, or that load weights, which the program does itself.
   const usual = /cudnn|set_determinism|^\$\s*@\w+\(@evaluator\)/;
   const steps = Array.isArray(content.initialize) ? content.initialize.map(String) : [];
   return [
@@ -190,7 +190,7 @@ function notesOf({ content, file }: BundleConfig): string[] {
   ];
 }
 
-/** How a file of a licence begins: `Apache License Version 2.0, January 2004`. */
+/** The first words of a licence file: `Apache License Version 2.0, January 2004`. */
 function licenceIn(directory: string): string {
   const lines = ['LICENSE', 'LICENSE.txt', 'LICENSE.md'].flatMap((name) =>
     firstBytes(path.join(directory, name), 1000)
@@ -203,8 +203,8 @@ function licenceIn(directory: string): string {
 }
 
 /**
- * Reads a bundle of MONAI. Whether its packages and its code are all there shows when the app is loaded.
- * @throws UsageError, with what is missing or what was probably meant
+ * Reads a MONAI bundle. Whether its packages and code are complete turns out only when the app is loaded.
+ * @throws UsageError that says what is missing, or what was probably meant
  */
 export function readMonaiBundle(directory: string): MonaiBundle {
   checkIsBundle(directory);

@@ -15,7 +15,7 @@ export type Language = keyof typeof languages;
 
 export const languageNames = Object.keys(languages) as readonly Language[];
 
-/** The languages of resident apps, each with the helper file that talks to the server. */
+/** The languages that support resident apps, with the helper file that talks to the server. */
 export const residentHelpers: Readonly<Partial<Record<Language, string>>> = {
   python: 'resident.py',
   javascript: 'resident.mjs',
@@ -30,7 +30,7 @@ export interface NewApp {
   readonly name: string;
   /** What was written, relative to the directory. */
   readonly files: readonly string[];
-  /** The network that it was made from; absent for an app that copies its input. */
+  /** The network that the app runs; absent for an app that copies its input. */
   readonly model?: AppModel;
 }
 
@@ -38,7 +38,9 @@ export interface AppModel {
   readonly kind: ModelKind;
   /** Absolute; null for a network whose weights were not on this machine. */
   readonly source: string | null;
-  /** A link is another name of the same file, which a sandbox sees as one of the app. */
+  /**
+   * How the weights got into the app. A hard link is the same file under another name, so a sandbox treats it as the app's own.
+   */
   readonly weights: 'linked' | 'copied' | 'fetched' | 'missing';
   /** Weights that were not found. */
   readonly missing: readonly string[];
@@ -57,7 +59,7 @@ const manifestOf = ({ language, resident }: NewAppRequest) => ({
   tta: 0,
   mc_dropout: 0,
   parameters: { threshold: { default: 0.5, min: 0, max: 1, description: 'An example: it is only printed' } },
-  // No restriction, so that a first job can take whatever is at hand.
+  // Any file is accepted, so that a first job can use whatever is at hand.
   inputs: { Volume_0: { display_name: 'File', volume_type: 'FILE', required: true } },
   outputs: { Result: { display_name: 'Result', volume_type: 'FILE', required: true } },
 });
@@ -77,13 +79,13 @@ text or a picture.
 ${app.resident ? aboutResident(app.language) : ''}`;
 };
 
-/** The part of the README about a resident app. */
+/** The README's section about resident apps. */
 const aboutResident = (language: Language): string => `
 The server starts \`${languages[language][1]}\` once: \`load\` loads the model, \`run\` runs one job after the other.
 \`${residentHelpers[language]}\` speaks with the server. Without \`"resident": true\` in \`app.json\` each job is a start of its own.
 `;
 
-/** @throws UsageError if this is not an empty directory and cannot become one */
+/** @throws UsageError unless the directory is empty or can be created */
 export function checkIsFree(directory: string): void {
   let names: string[];
   try {
@@ -97,7 +99,7 @@ export function checkIsFree(directory: string): void {
   }
 }
 
-/** The templates that a new app is made from, and the directory that holds them. @throws UsageError */
+/** The templates for a new app, and their directory. @throws UsageError for a language without resident apps */
 function templatesOf({ language, resident }: NewAppRequest) {
   const [, program] = languages[language];
   if (!resident) return { folder: path.join('templates', language), programs: [program] };
@@ -111,7 +113,7 @@ function templatesOf({ language, resident }: NewAppRequest) {
   return { folder: path.join('templates', 'resident', language), programs: [program, helper] };
 }
 
-/** What a new app is, before its files are known. */
+/** The properties of a new app, before its files are written. */
 export type NewAppRequest = Omit<NewApp, 'files' | 'model'>;
 
 /** Files of an app, by their paths in its directory. */
@@ -150,13 +152,13 @@ export async function writeApp(
 }
 
 /**
- * Writes an app that runs as it is.
- * @param root the directory of this package, which has the programs and the schema
+ * Writes an app that runs without any changes.
+ * @param root the directory of this package, with the templates and the schema
  * @throws UsageError for a language without resident apps; WriteError
  */
 export async function writeNewApp(request: NewAppRequest, root: string): Promise<NewApp> {
   const { folder, programs } = templatesOf(request);
-  // Not copied as files: the package may be read-only.
+  // Written instead of copied, because the package's files may be read-only.
   const texts = {
     ...Object.fromEntries(programs.map((file) => [file, readFileSync(path.join(root, folder, file))])),
     'README.md': readme(request),

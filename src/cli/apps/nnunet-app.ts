@@ -13,7 +13,7 @@ import {
 } from './model-app.js';
 import { type NnunetFolder, readNnunetFolder } from './nnunet-folder.js';
 
-/** Extra passes of test-time augmentation: all flips of the axes that the trainer mirrors. */
+/** Maximum number of extra test-time augmentation passes: all flips of the axes that the trainer mirrors. */
 function maxPasses({ trainer, patchSize }: NnunetFolder): number {
   if (/nomirror/i.test(trainer)) return 0;
   return 2 ** (/onlymirror01/i.test(trainer) ? 2 : patchSize.length) - 1;
@@ -71,7 +71,7 @@ ${aboutEvaluation}
 `;
 };
 
-/** @throws UsageError for a folder that is not a network of nnU-Net v2, or has something that cannot be served */
+/** @throws UsageError for a folder that is not an nnU-Net v2 network, or that needs something that cannot be served */
 export function nnunetApp({ source = '' }: ModelSource): ModelApp {
   const folder = readNnunetFolder(source);
   const inModel = (name: string) => path.posix.join('model', name);

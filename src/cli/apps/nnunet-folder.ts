@@ -7,7 +7,7 @@ import { isDirectory, namesIn } from '../../files/index.js';
 import { checkCheckpoint, namesInFolder } from './model-app.js';
 import { readModelFile } from './model-file.js';
 
-/** What a results folder of nnU-Net v2 says of its network. */
+/** What an nnU-Net v2 results folder says about its network. */
 export interface NnunetFolder {
   readonly directory: string;
   /** The class that trained it, such as `nnUNetTrainer`. */
@@ -16,32 +16,32 @@ export interface NnunetFolder {
   readonly patchSize: readonly number[];
   /** In the order of `_0000`, `_0001`. */
   readonly channels: readonly string[];
-  /** The values of its results, without the background, and their names. */
+  /** The label values in results, without the background, and their names. */
   readonly labels: readonly {
     readonly value: number;
     readonly name: string;
-    /** Of a region. */
+    /** The labels that a region consists of. */
     readonly values?: readonly number[];
   }[];
-  /** Of its results, such as `.nii.gz`. */
+  /** File ending of the results, such as `.nii.gz`. */
   readonly fileEnding: string;
   readonly folds: readonly NnunetFold[];
-  /** What the data set says of itself; empty texts for what it does not say. */
+  /** What the dataset says about itself; an empty text for anything missing. */
   readonly about: Readonly<Record<'name' | 'description' | 'reference' | 'licence', string>>;
   /** What was left out, in sentences. */
   readonly notes: readonly string[];
 }
 
 export interface NnunetFold {
-  /** As the app calls its checkpoint: `fold_0.pth`. */
+  /** The checkpoint's name in the app: `fold_0.pth`. */
   readonly name: string;
-  /** The file of its weights. */
+  /** Path of the checkpoint. */
   readonly file: string;
 }
 
 const checkpoint = 'checkpoint_final.pth';
 
-/** Endings of volumes that SimpleITK writes as nnU-Net reads them. */
+/** File endings that SimpleITK writes in a form that nnU-Net reads the same way. */
 const endings = ['.nii.gz', '.nii', '.nrrd', '.mha', '.gipl'];
 
 const text = z.union([z.string(), z.number()]).transform(String).catch('');
@@ -70,7 +70,7 @@ const configurationSchema = z.looseObject({
 const plansSchema = z.object({ configurations: z.record(z.string(), configurationSchema) });
 type Plans = z.infer<typeof plansSchema>;
 
-/** The names of a results folder are `TRAINER__PLANS__CONFIGURATION`. */
+/** Splits the name of a results folder: `TRAINER__PLANS__CONFIGURATION`. */
 function partsOf(directory: string): { readonly trainer: string; readonly configuration: string } {
   const parts = path.basename(directory).split('__');
   const [trainer = '', , configuration = ''] = parts;
@@ -81,7 +81,7 @@ function partsOf(directory: string): { readonly trainer: string; readonly config
   );
 }
 
-/** Networks in a folder, and in the folders in it. */
+/** Networks directly in a folder, or one level below. */
 function networksIn(directory: string): string[] {
   const inside = (folder: string) => namesIn(folder).map((name) => path.join(folder, name));
   const isNetwork = (folder: string) =>
@@ -92,8 +92,8 @@ function networksIn(directory: string): string[] {
 }
 
 /**
- * The folder of the network: the one that was named, or the only one in the folder of a data set or of all results.
- * @throws UsageError for everything else, with what is probably meant
+ * Finds the network's folder: the named one, or the only one in the folder of a dataset or of all results.
+ * @throws UsageError if there is not exactly one, with what was probably meant
  */
 function findNetwork(directory: string): string {
   const quoted = quotePath(directory);
@@ -127,7 +127,7 @@ function findNetwork(directory: string): string {
 const hasOldWeights = (directory: string): boolean =>
   namesIn(directory).some((name) => /^model_(final_checkpoint|best|latest)\.model$/.test(name));
 
-/** The configuration with what it inherits. */
+/** The configuration, merged with those it inherits from. */
 function configurationOf(plans: Plans, directory: string, name: string) {
   const file = quotePath(path.join(directory, 'plans.json'));
   const chain: z.infer<typeof configurationSchema>[] = [];
@@ -152,7 +152,7 @@ function configurationOf(plans: Plans, directory: string, name: string) {
   return { patchSize };
 }
 
-/** In the order of their numbers, which have to be 0, 1, 2 and so on. */
+/** Channel names in the order of their numbers, which must be 0, 1, 2 and so on. */
 function channelsOf({ channel_names, modality }: Dataset, file: string): string[] {
   const names = modality ?? channel_names;
   const channels = Object.keys(names ?? {}).map((_, index) => names?.[String(index)]);
@@ -163,7 +163,7 @@ function channelsOf({ channel_names, modality }: Dataset, file: string): string[
   return channels as string[];
 }
 
-/** The values of the results: those of the labels, or for regions those of `regions_class_order`. */
+/** The label values in results: the labels' own or, for regions, those in `regions_class_order`. */
 function labelsOf({ labels, regions_class_order: order }: Dataset, file: string): NnunetFolder['labels'] {
   if (typeof labels.background !== 'number' && '0' in labels)
     throw new UsageError(
@@ -227,8 +227,8 @@ function foldsOf(directory: string): Pick<NnunetFolder, 'folds' | 'notes'> {
 }
 
 /**
- * Reads the results folder of a network of nnU-Net v2.
- * @throws UsageError, with what is missing or what was probably meant
+ * Reads the results folder of an nnU-Net v2 network.
+ * @throws UsageError that says what is missing, or what was probably meant
  */
 export function readNnunetFolder(named: string): NnunetFolder {
   const directory = findNetwork(named);

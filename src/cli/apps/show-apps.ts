@@ -47,7 +47,7 @@ function rangeOf({ choices, min, max }: Readonly<Record<string, unknown>>): stri
 }
 
 /**
- * The parameters that `--set` changes: a line with name, default and accepted values, and one with the description.
+ * The parameters that `--set` can change: one line with name, default and accepted values, then one with the description.
  * @returns lines without line ends; every second one is indented
  */
 function parameterLines(parameters: unknown): string[] {
@@ -62,7 +62,7 @@ function parameterLines(parameters: unknown): string[] {
   return all.length > maxParameters ? [...lines, `and ${all.length - maxParameters} more`] : lines;
 }
 
-/** Volumes in the order in which the app takes them, with the names that error messages use. */
+/** Inputs or outputs in the order in which the app takes them, with the names that error messages use. */
 function volumes(volumes: AvailableAppAnswer['inputs']): string {
   return Object.entries(volumes)
     .map(([key, { display_name: name, volume_type: type, required }]) => {
@@ -80,14 +80,14 @@ const origin = ({ repository }: AvailableAppAnswer): string | null =>
     ? `${repository.name}, ${repository.revision}, at commit ${repository.commit.slice(0, 12)}`
     : null;
 
-/** What jobs need, as the app declares it. */
+/** The resources that the app declares for its jobs. */
 const needs = ({ resources: { operations = {}, ...general } = {} }: AvailableAppAnswer): string =>
   [general, ...Object.entries(operations).map(([name, own]) => ({ [name]: unknownValue(own) }))]
     .filter((each) => Object.keys(each).length > 0)
     .flatMap((each) => unknownValue(each) ?? [])
     .join('; ');
 
-/** What jobs used on this server. */
+/** The resources that jobs used on this server. */
 const observed = ({ observed: all = [] }: AvailableAppAnswer): string =>
   all
     .map(({ operation, resource, jobs, median, maximum }) => {
@@ -96,7 +96,7 @@ const observed = ({ observed: all = [] }: AvailableAppAnswer): string =>
     })
     .join('; ');
 
-/** A value that nobody has checked: `a: 1, b: 2` if it is a flat object. */
+/** Formats a value that has not been validated: `a: 1, b: 2` for a flat object. */
 function unknownValue(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   const entries = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
@@ -116,8 +116,8 @@ const labels = ({ terminology = {} }: AvailableAppAnswer): string =>
     .join(', ');
 
 /**
- * Describes an app: one fact a line, then its parameters. Missing facts are left out.
- * @param columns of the terminal; lines are not wrapped without it
+ * Describes an app: one fact per line, then its parameters. Missing facts are left out.
+ * @param columns of the terminal; without it, lines are not wrapped
  */
 function describeApp(app: AppAnswer, columns?: number): string[] {
   if (!app.available) {
@@ -153,12 +153,12 @@ const factsOf = (app: AvailableAppAnswer): (readonly [string, string | null])[] 
   ['Not updated', app.repository?.problem ?? null],
 ];
 
-/** At most this many apps are described in a list, because each takes a request. */
+/** Maximum number of apps described in a list, because each one costs a request. */
 const maxDescribed = 50;
-/** Seconds that the server may take to describe an app. */
+/** Maximum time for the server to describe an app, in seconds. */
 const longestAnswer = 5;
 
-/** An app on one line; empty if the server does not describe it. */
+/** A one-line description of an app; empty if the server gives none. */
 function about(view: AppAnswer | null): string {
   if (!view) return '';
   if (!view.available) return `not available: ${view.reason ?? 'its files cannot be read'}`;
@@ -183,7 +183,7 @@ async function listApps(
   });
 }
 
-/** Milliseconds between two requests while the server refreshes its apps, and the longest wait for it. */
+/** Milliseconds between two requests while the server refreshes its apps, and maximum wait for the refresh. */
 const interval = 500;
 const maxRefresh = 120_000;
 
@@ -193,7 +193,7 @@ function describe({ app, available, commit, problem }: RefreshAnswer['apps'][num
   return oneLine(`${app}: ${what}${problem === null ? '' : `: ${excerpt(problem, 500)}`}`);
 }
 
-/** Makes the server look for new commits in its repositories, and waits until it is done. */
+/** Makes the server look for new commits in its repositories, and waits for the result. */
 export async function refreshApps(
   connection: Connection,
   reporter: Reporter,

@@ -17,31 +17,31 @@ import {
 } from './model-app.js';
 import { readModelFile } from './model-file.js';
 
-/** Where a network of TotalSegmentator is, below the directory of its weights. */
+/** Where to find a TotalSegmentator network, relative to the weights directory. */
 interface Network {
   readonly folder: string;
   /** The release that has it; null for one that needs a licence. */
   readonly release: string | null;
   /** `TRAINER__PLANS__CONFIGURATION`. */
   readonly network: string;
-  /** Null for all that there are. */
+  /** Null for all existing folds. */
   readonly folds: readonly number[] | null;
 }
 
 interface Task {
   readonly modality: 'CT' | 'MR';
   readonly licence: boolean;
-  /** The numbers of its networks, those that find where to crop first. */
+  /** Ids of the networks; those that find the region to crop to come first. */
   readonly default: readonly number[];
-  /** The same with `fast`; absent for a task without it. */
+  /** The networks with `fast`; absent for a task without it. */
   readonly fast?: readonly number[];
   /** The names of the labels 1, 2, 3 and so on. */
   readonly labels: readonly string[];
 }
 
-/** `tasks.json`: what TotalSegmentator says of its tasks, so that no Python is needed. */
+/** `tasks.json`: the tasks as TotalSegmentator defines them, so that Python is not needed. */
 interface Facts {
-  /** Of the package. */
+  /** Version of the TotalSegmentator package. */
   readonly version: string;
   readonly releases: string;
   readonly networks: Readonly<Record<string, Network>>;
@@ -69,19 +69,19 @@ function taskOf({ tasks }: Facts, name: string): Task {
   throw new UsageError(`TotalSegmentator has no task ${quoteName(name)}; ${hint}`);
 }
 
-/** Where TotalSegmentator of this person keeps its settings. */
+/** The directory of this user's TotalSegmentator settings. */
 const homeOf = ({ TOTALSEG_HOME_DIR, HOME }: NodeJS.ProcessEnv): string =>
   path.resolve(TOTALSEG_HOME_DIR || path.join(HOME || homedir(), '.totalsegmentator'));
 
 const settingsSchema = z.object({ license_number: z.string().optional() });
 
-/** The number that `totalseg_set_license` has written. @throws UsageError where there is none */
+/** The licence number that `totalseg_set_license` saved. @throws UsageError if there is none */
 function licenceNumber(task: string, environment: NodeJS.ProcessEnv): string {
   const file = path.join(homeOf(environment), 'config.json');
   const number = existsSync(file)
     ? readModelFile(file, settingsSchema, 'TotalSegmentator').content.license_number
     : undefined;
-  // What the package itself asks of a number, without network.
+  // The package's own offline check of a licence number.
   if (number?.length === 18) return number;
   const what = number === undefined ? 'has no licence number' : 'has a licence number that is none';
   throw new UsageError(
@@ -90,20 +90,23 @@ function licenceNumber(task: string, environment: NodeJS.ProcessEnv): string {
   );
 }
 
-/** The directory with the weights, `DatasetNNN_NAME` in it: that of the package within its home, if a home is named. */
+/**
+ * The directory that contains the weights as `DatasetNNN_NAME`: the usual subdirectory of a TotalSegmentator home, otherwise the
+ * directory itself.
+ */
 function weightsIn(directory: string): string {
   const results = path.join(directory, 'nnunet', 'results');
   return existsSync(results) ? results : directory;
 }
 
-/** Where the weights of this person are; null if there are none. */
+/** The directory of this user's weights; null if it does not exist. */
 function ownWeights(environment: NodeJS.ProcessEnv): string | null {
   const named = environment.TOTALSEG_WEIGHTS_PATH;
   const place = path.resolve(named || path.join(homeOf(environment), 'nnunet', 'results'));
   return existsSync(place) ? place : null;
 }
 
-/** A network of the task, with its files by their names below the directory of weights. */
+/** A network that the task needs, with its files relative to the weights directory. */
 interface Needed {
   readonly id: number;
   readonly folder: string;
@@ -113,7 +116,7 @@ interface Needed {
   readonly isThere: boolean;
 }
 
-/** @throws UsageError for weights that are not whole */
+/** @throws UsageError for incomplete weights */
 function neededNetwork({ networks, releases }: Facts, directory: string | null, id: number): Needed {
   const { folder, release, network, folds } = networks[id] as Network;
   const place = `${folder}/${network}`;
@@ -199,7 +202,7 @@ Weights are Python pickles: loading them runs what is in them, so take them only
 ${aboutEvaluation}
 `;
 
-/** @throws UsageError for a task that there is not, one without its licence, and weights that are not there or not whole */
+/** @throws UsageError for an unknown task, a missing licence, and missing or incomplete weights */
 export function totalsegmentatorApp({
   task: name = 'total',
   weights,

@@ -21,7 +21,7 @@ function exitCodeFor(error: unknown): number {
   return exitCodes.failed satisfies ExitCode;
 }
 
-/** Until when a job is kept, by the server's clock; null if the server does not say. */
+/** The time until which a job is kept, by the server's clock; null if the server does not say. */
 export function keptUntil(expiresAt: string | null, now: number): string | null {
   return formatTime(expiresAt, (time) => formatDistance(time, now));
 }
@@ -66,7 +66,7 @@ export abstract class BaseCommand extends Command {
     return { error: { message: this.#sentenceOf(error), exit_code: exitCodeFor(error), ...details } };
   }
 
-  /** Reports the error on stderr, or as a document on stdout, and sets the exit code of the contract. */
+  /** Reports the error on stderr, or as a document on stdout, and sets the exit code that the contract defines. */
   protected override async catch(error: Error): Promise<void> {
     if (error instanceof Errors.ExitError) throw error;
     if (!this.jsonEnabled()) {
@@ -87,7 +87,7 @@ export abstract class BaseCommand extends Command {
     await this.io.writeOut(`${lines.join('\n')}\n`);
   }
 
-  /** Writes what went wrong, and below it what to do about it. */
+  /** Prints the error, and below it hints for a remedy. */
   protected tellError(sentence: string, hints: readonly string[]): void {
     this.io.tellError(sentence, hints);
   }

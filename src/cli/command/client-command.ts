@@ -39,15 +39,17 @@ type Values = Record<string, unknown>;
 /** How a command about several jobs reports on each of them. */
 export interface JobsOutput {
   readonly io: CommandIo;
-  /** Prints the line of a job; does nothing with `--json`. */
+  /** Prints a line about a job; does nothing with `--json`. */
   readonly print: (line: string) => Promise<void>;
-  /** The document of an error for `--json`. */
+  /** Converts an error to its `--json` document. */
   readonly explain: (error: Error) => ErrorDocument;
-  /** Whether a document at the end reports the errors, so that stderr does not. */
+  /** Whether errors are reported in the final document instead of on stderr. */
   readonly json: boolean;
 }
 
-/** A command that talks to a server. It connects as flags, environment and profile say, and closes everything at its end. */
+/**
+ * A command that talks to a server. It connects according to flags, environment and profile, and closes everything when it ends.
+ */
 export abstract class ClientCommand extends BaseCommand {
   static override baseFlags = connectionFlags;
 
@@ -59,7 +61,7 @@ export abstract class ClientCommand extends BaseCommand {
   #isDefaultServer = false;
 
   override async init(): Promise<void> {
-    // The title replaces the arguments in process lists, which may contain a token.
+    // Setting the title hides the arguments, which may contain a token, from process lists.
     if (this.argv.some((argument) => argument.startsWith('--token'))) process.title = this.config.bin;
     await super.init();
   }
@@ -73,7 +75,7 @@ export abstract class ClientCommand extends BaseCommand {
     return this.#interruption.signal;
   }
 
-  /** Parses, and notes which flags were typed: oclif does not distinguish them from the environment. */
+  /** Parses, and records which flags were typed: oclif does not tell typed flags from environment variables. */
   protected override async parse<F extends Values, B extends Values, A extends Values>(
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
@@ -93,8 +95,8 @@ export abstract class ClientCommand extends BaseCommand {
   }
 
   /**
-   * The connection that these settings describe.
-   * @param waitsForStart whether a server that is not there yet is waited for a little, since it may be starting again
+   * Connects according to these settings.
+   * @param waitsForStart whether to wait briefly for an unreachable server, since it may be restarting
    */
   protected async connectTo(
     settings: Settings,
@@ -129,8 +131,8 @@ export abstract class ClientCommand extends BaseCommand {
   }
 
   /**
-   * Bars and spinners on a terminal, plain lines elsewhere.
-   * @param stdoutIsTaken whether stdout is used for something else, so that the log goes to stderr
+   * Opens the reporter: bars and spinners on a terminal, plain lines elsewhere.
+   * @param stdoutIsTaken whether stdout has another use, so that the log goes to stderr
    * @param all whether every redraw of a job's log is shown
    */
   protected async reporter({ stdoutIsTaken = this.jsonEnabled(), all = false } = {}): Promise<Reporter> {
@@ -138,7 +140,7 @@ export abstract class ClientCommand extends BaseCommand {
     return this.#reporter;
   }
 
-  /** The same for a command whose output is a log: with `--json` each line is a document. */
+  /** Opens the reporter of a command whose output is a log: with `--json`, each line is a document. */
   protected async logReporter(all: boolean): Promise<Reporter> {
     return this.jsonEnabled() ? new JsonLogReporter(this.io) : this.reporter({ all });
   }
@@ -160,7 +162,7 @@ export abstract class ClientCommand extends BaseCommand {
     return new TransportError(error.fault, `${error.message}; ${noServerNamed}`, { cause: error });
   }
 
-  /** After an interruption, every error is reported as the interruption that caused it. */
+  /** After an interruption, every error is reported as that interruption. */
   protected override async catch(error: Error): Promise<void> {
     // Closed first, so that the message does not overlap a bar or a spinner.
     this.#reporter?.close();

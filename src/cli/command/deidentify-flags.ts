@@ -5,13 +5,13 @@ import type { DeidentifyChoice, Mode } from '../../client/outgoing.js';
 import type { Settings, TypedFlags } from './settings.js';
 import { FlagValueError } from './usage-errors.js';
 
-/** What the flag and the variable take, and what they mean. */
+/** The values of the flag and of the variable, with the mode that each selects. */
 const modes: Readonly<Record<string, Mode | 'no'>> = {
   ...{ full: 'full', names: 'names', no: 'no' },
   ...{ 1: 'full', true: 'full', yes: 'full', 0: 'no', false: 'no' },
 };
 
-/** Whether files are de-identified; without a value everything is (`withValue`). */
+/** Whether and how files are de-identified. Without a value, the flag means `full` (`withValue`). */
 export const deidentifyFlag = Flags.custom<Mode | 'no'>({
   helpGroup: 'PRIVACY',
   helpValue: '[=full|names]',
@@ -25,7 +25,7 @@ export const deidentifyFlag = Flags.custom<Mode | 'no'>({
   },
 })();
 
-/** The flags that say how a submission is de-identified. */
+/** The flags that control the de-identification of a submission. */
 export const deidentifyFlags = {
   deidentify: deidentifyFlag,
   'no-deidentify': Flags.boolean({
@@ -43,7 +43,7 @@ export const deidentifyFlags = {
   }),
 };
 
-/** The words of a command line, in which a flag without a value has its usual one: oclif knows no such flags. */
+/** Completes `--deidentify` without a value to `--deidentify=full`, because oclif does not support optional values. */
 export function withValue(words: readonly string[]): string[] {
   const end = words.indexOf('--');
   return words.map((word, at) =>
@@ -51,7 +51,7 @@ export function withValue(words: readonly string[]): string[] {
   );
 }
 
-/** Whether the environment or the profile asks for de-identification. For commands that cannot de-identify. */
+/** Whether the environment or the profile asks for de-identification; used by commands that cannot de-identify. */
 export function wantsDeidentified(
   { REMOTE_APP_DEIDENTIFY: said = '' }: NodeJS.ProcessEnv,
   { deidentify }: Pick<Settings, 'deidentify'>,
@@ -66,7 +66,7 @@ interface Flagged {
   readonly profile?: string | undefined;
 }
 
-/** What flags, environment and profile say of it, in this order. */
+/** The de-identification requested by flags, environment or profile, in this order of precedence. */
 export function deidentifyChoice(
   flags: Flagged,
   { deidentify: ofProfile }: Pick<Settings, 'deidentify'>,

@@ -3,9 +3,9 @@ import { defaultOutput, defaultServer, resultName, tokenVariable } from '../../c
 import { expandHome, isOfAnotherHome } from '../../files/index.js';
 import { FlagValueError } from './usage-errors.js';
 
-/** Flags that several commands share, defined once, with their environment variables. */
+/** Flags shared by several commands, with their environment variables. */
 
-/** In seconds: 23 days, close to the longest delay of a timer. */
+/** Maximum time in seconds: 23 days, close to the longest delay of a timer. */
 const maxTime = 2_000_000;
 
 /** A time in seconds, with or without decimals. */
@@ -22,9 +22,9 @@ export const seconds = Flags.custom<number, { min?: number }>({
 });
 
 /**
- * Reads the path of a flag. A shell replaces `~/` only at the beginning of a word, so `--flag=~/x` and configuration files need
- * this.
- * @throws FlagValueError for the home directory of somebody else
+ * Reads the path given to a flag. A shell expands `~/` only at the beginning of a word, so `--flag=~/x` and configuration files
+ * need this.
+ * @throws FlagValueError for another user's home directory
  */
 export function readPath(flag: string, text: string): string {
   if (isOfAnotherHome(text))
@@ -34,7 +34,7 @@ export function readPath(flag: string, text: string): string {
 
 export const pathFlag = Flags.custom<string>({ parse: async (input, _, { name }) => readPath(name, input) });
 
-/** How to reach the server: every command that talks to one takes these. */
+/** The flags that select the server, for every command that talks to one. */
 export const connectionFlags = {
   server: Flags.string({
     helpGroup: 'SERVER',
@@ -113,7 +113,7 @@ export const outputFlags = {
   }),
 };
 
-/** Saves the extracted files of a result alone. */
+/** Saves only the extracted files of a result, not the zip. */
 export const noZipFlag = Flags.boolean({
   description: `Do not keep ${resultName} after extracting it`,
 });
@@ -131,7 +131,7 @@ const customTag = Flags.custom<string>({
 /** Selects jobs by the tag that they were submitted with. */
 export const tagFlag = customTag();
 
-/** The same for a command that takes several. */
+/** Selects jobs by several tags. */
 export const tagsFlag = customTag({ multiple: true, multipleNonGreedy: true });
 
 /** How long to wait for a result. */

@@ -4,10 +4,10 @@ import { exitCodes } from '../../contract/index.js';
 import type { CommandIo } from '../terminal/index.js';
 
 /**
- * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything in progress to end; a second SIGINT or
- * SIGTERM exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On
- * Windows, Ctrl-Break (SIGBREAK) has the same effect as the first signal. So does SIGQUIT (Ctrl-\), except that it leaves
- * a job running, while the others kill it.
+ * The first SIGINT, SIGTERM or SIGHUP (the terminal was closed) asks everything in progress to end; a second SIGINT or SIGTERM
+ * exits at once. A command without a terminal ignores SIGHUP, because Node undoes the effect of `nohup`. On Windows, Ctrl-Break
+ * (SIGBREAK) counts as a first signal. So does SIGQUIT (Ctrl-\) elsewhere, but it leaves a job running, whereas the others kill
+ * it.
  */
 export interface Interruption {
   readonly signal: AbortSignal;
@@ -31,7 +31,7 @@ function leaveAtOnce(name: NodeJS.Signals, first: unknown, io: CommandIo, json: 
 
 const everywhere = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Listens until it is stopped. @param json whether stdout gets an error as a document */
+/** Listens for signals until `stop` is called. @param json whether an error is also printed as a document on stdout */
 export function watchInterruption(io: CommandIo, json: boolean): Interruption {
   const controller = new AbortController();
   // Every request in progress listens to it, and there may be one per job.

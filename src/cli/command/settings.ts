@@ -16,7 +16,7 @@ import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 import type { CommandIo } from '../terminal/index.js';
 import { appVariable } from './flags.js';
 
-/** Values of flags and environment variables, among which oclif has already preferred the flags. */
+/** The values of flags and environment variables. oclif has already given flags precedence. */
 export interface ConnectionChoices {
   readonly server?: string | undefined;
   readonly token?: string | undefined;
@@ -36,11 +36,11 @@ export interface Settings {
   readonly token: string | undefined;
   /** The app to run, if one was named. */
   readonly app: string | undefined;
-  /** What names that app, if it is not the command line: `the profile 'default'`, or a variable. */
+  /** What named the app, if not the command line: `the profile 'default'`, or a variable. */
   readonly appNamedBy?: string | undefined;
   /** File of additional trusted certificates. */
   readonly ca: string | undefined;
-  /** How the profile says that files are de-identified. It holds for other servers as well. */
+  /** The profile's de-identification mode. It applies to other servers as well. */
   readonly deidentify: Profile['deidentify'];
 }
 
@@ -56,7 +56,7 @@ export function checkToken(text: string, source: string): string | undefined {
   return token;
 }
 
-/** The text of a file that a person has named. @param what it is, such as `The token file` @throws UsageError */
+/** Reads a file that the user named. @param what the file is, such as `The token file` @throws UsageError */
 export function readNamedFile(what: string, file: string): string {
   try {
     return readSmallFile(file);
@@ -127,13 +127,13 @@ export function resolveSettings(
             : appVariable,
         }
       : {}),
-    // The same for certificates, which are trusted in addition to the others.
+    // Certificates from the environment are harmless too: they are trusted in addition to the others.
     ca: ca || own?.ca || choices.ca || undefined,
     deidentify: profile?.deidentify,
   };
 }
 
-/** The same, with the profile read from the configuration directory. */
+/** Resolves the settings with the profile read from the configuration directory. */
 export const loadSettings = (
   choices: ConnectionChoices,
   configDir: string,
@@ -144,7 +144,10 @@ export const loadSettings = (
 const namesProxy = (env: NodeJS.ProcessEnv): boolean =>
   Object.keys(env).some((name) => /^https?_proxy$/i.test(name));
 
-/** Opens an ssh tunnel before the first request, so that typing a password does not count towards its time limit. */
+/**
+ * Opens an ssh tunnel before the first request, so that the time for typing a password does not count towards the request's time
+ * limit.
+ */
 async function openTunnel(
   server: URL,
   io: CommandIo,
@@ -163,10 +166,10 @@ async function openTunnel(
 }
 
 /**
- * How the server is reached: the trusted certificates, and the proxy or tunnel, if any. ssh is imported lazily because few
+ * Sets up how the server is reached: trusted certificates, and a proxy or tunnel if needed. ssh is imported lazily because few
  * servers need it.
  * @param timeout of a connection, in seconds
- * @throws UsageError for certificates or a proxy that cannot be used; ClientError if ssh fails
+ * @throws UsageError for unusable certificates or an unusable proxy; ClientError if ssh fails
  */
 export async function transportTo(
   settings: Settings,

@@ -3,12 +3,12 @@ import * as Flags from '@oclif/core/flags';
 import { UsageError } from '../../client/errors.js';
 import { nearest, oneLine, quoteName, unlabelled } from '../../contract/index.js';
 
-/** A flag has an invalid value. oclif adds text to `message`, so the sentence is kept separately. */
+/** A flag has an invalid value. oclif adds text to `message`, so the original sentence is stored separately. */
 export class FlagValueError extends UsageError {
   readonly sentence: string;
 
   /**
-   * @param takes the kind of value that the flag takes, such as `a whole number`
+   * @param takes the kind of value that the flag accepts, such as `a whole number`
    * @param verb `must be` if a value of that kind is out of bounds
    */
   constructor(flag: string, takes: string, given: string, verb: 'takes' | 'must be' = 'takes') {
@@ -23,7 +23,7 @@ type Range = {
   max?: number;
 };
 
-/** A whole number, as `Flags.integer` reads it, whose errors are sentences. */
+/** A whole number like `Flags.integer`, but with errors that are full sentences. */
 export const wholeNumber = Flags.custom<number, Range>({
   parse: async (input, _, { name, min, max }) => {
     if (!/^-?\d+$/.test(input)) throw new FlagValueError(name, 'a whole number', input);
@@ -34,7 +34,7 @@ export const wholeNumber = Flags.custom<number, Range>({
   },
 });
 
-/** The properties of the errors of oclif's parser, which does not export their classes. */
+/** The properties of errors from oclif's parser, which does not export their classes. */
 interface ParserError extends Error {
   readonly parse?: unknown;
   /** Arguments that are missing or unexpected. */
@@ -43,14 +43,14 @@ interface ParserError extends Error {
   readonly flags?: readonly string[];
 }
 
-/** The names of a flag, without dashes. */
+/** The names of a flag and its aliases, without dashes. */
 const namesOf = ([name, flag]: [string, Interfaces.Flag<unknown>]): string[] => [
   name,
   ...(flag.aliases ?? []),
   ...(flag.type === 'boolean' && flag.allowNo ? [`no-${name}`] : []),
 ];
 
-/** The flags that were probably meant, as the end of a sentence. */
+/** The end of a sentence: the flags that were probably meant. */
 function meant(unknown: readonly string[], known: Interfaces.FlagInput): string {
   const names = [...Object.entries(known).flatMap(namesOf), 'help', 'json'];
   const near = unknown.map((flag) => nearest(flag.replace(/^-+/, '').replace(/=.*$/s, ''), names));
@@ -58,7 +58,7 @@ function meant(unknown: readonly string[], known: Interfaces.FlagInput): string 
   return found.size === 0 ? '' : `; did you mean ${[...found].join(', ')}?`;
 }
 
-/** Rewrites one line of an error of oclif's parser. What is said of two flags leaves out their values. */
+/** Rewrites one line of a parser error from oclif. For two conflicting flags, their values are left out. */
 function ofParser(line: string, known: Interfaces.FlagInput): string {
   const [, missing] = /^Missing required flag ([\w-]+)$/.exec(line) ?? [];
   if (missing !== undefined) return `Missing: --${missing} (${known[missing]?.description})`;
@@ -83,7 +83,7 @@ export function sentenceOf(error: Error, known: Interfaces.FlagInput): string {
   if (missing.length > 0) {
     return `Missing: ${missing.map(({ name, description }) => `${name.toUpperCase()} (${description})`).join(', ')}`;
   }
-  // The last line of a parser error says how to get help, which the command says itself.
+  // Drops the parser's last line about help, because the command prints its own.
   const text =
     parse === undefined ? message : message.slice(0, message.lastIndexOf('\n')).replace(colours, '');
   const [heading, ...lines] = text.split('\n');

@@ -1,17 +1,17 @@
-/** Completion in shells: a short script for each, which asks the program what can follow when Tab is pressed. */
+/** Shell completion: a short script for each shell, which asks the program for candidates when Tab is pressed. */
 import type { Interfaces } from '@oclif/core';
 import { placeOf } from './place.js';
 import { type Connect, findValues, type Offer } from './sources.js';
 
 export { type Shell, scripts } from './scripts.js';
 
-/** What can stand at the cursor: values, or paths, which the shell completes itself. */
+/** The candidates at the cursor: values, or paths, which the shell completes itself. */
 export type Offers = readonly Offer[] | 'files' | 'directories';
 
 /**
- * What can stand at the cursor.
+ * Finds the candidates at the cursor.
  * @param words after the name of the program, up to the cursor; the last one is being typed
- * @param connect called if a server has to be asked, with the words of the flags in front of the cursor, by the flags' names
+ * @param connect called if a server must be asked, with the flags in front of the cursor
  */
 export async function findOffers(
   words: readonly string[],

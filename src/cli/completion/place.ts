@@ -2,7 +2,10 @@ import type { Command, Interfaces } from '@oclif/core';
 import { type Field, type FieldKind, flagName, operations } from '../../contract/index.js';
 import type { Offer, ValueSource } from './sources.js';
 
-/** What completes a word: a fixed list, values that have to be looked up, or paths, which the shell completes itself. */
+/**
+ * How a word is completed: from a fixed list, from values that have to be looked up, or as a path, which the shell completes
+ * itself.
+ */
 type Values = readonly Offer[] | ValueSource | 'files' | 'directories';
 
 /** The word at the cursor. */
@@ -10,7 +13,7 @@ export interface Place {
   readonly values: Values;
   /** The word so far; for `--flag=value` only the value. */
   readonly word: string;
-  /** The words of the flags in front of it, by the name of the flag. */
+  /** The flags in front of it, each with the words it was typed as. */
   readonly flags: readonly { readonly name: string; readonly words: readonly string[] }[];
 }
 
@@ -20,7 +23,7 @@ const nothing: readonly Offer[] = [];
 const help: Offer = { value: '--help', about: 'Show help' };
 const version: Offer = { value: '--version', about: 'Show the version' };
 
-/** Jobs that a command can do something with; the others take any job. */
+/** For each command, the jobs it can act on; other commands accept any job. */
 const jobsFor: Readonly<Record<string, ValueSource>> = {
   kill: 'activeJobs',
   wait: 'activeJobs',
@@ -44,13 +47,13 @@ const byArgument: Readonly<Record<string, Values>> = {
 
 const listed = (values: readonly string[]): Offer[] => values.map((value) => ({ value, about: '' }));
 
-/** The field that belongs to a flag of an operation's command. */
+/** The operation's field that belongs to a flag. */
 const fieldOf = (command: string, { name }: Flag): Field | undefined =>
   Object.values(operations)
     .find((each) => each.command === command)
     ?.fields.find((each) => flagName(each) === name);
 
-/** The field of an operation decides if there is one, because a path in it may be one of the app's own files. */
+/** An operation's field takes precedence, because a path in it may be one of the app's own files. */
 function valuesOfFlag(command: string, flag: Flag): Values {
   if (flag.type === 'option' && flag.options) return listed(flag.options);
   const field = fieldOf(command, flag);
@@ -69,7 +72,7 @@ function valuesOfArgument({ id, args }: Command.Loadable, count: number): Values
   return /^jobs?$/.test(name) ? (jobsFor[id] ?? 'jobs') : (byArgument[name] ?? nothing);
 }
 
-/** The spellings of the flags, without those that were typed and do not repeat. */
+/** The flags that can still be typed: flags that were already typed are left out unless they can be repeated. */
 function flagOffers({ id, flags }: Command.Loadable, typed: ReadonlySet<string>): Offer[] {
   const shown = Object.values(flags).filter(
     (flag) => !flag.hidden && !(typed.has(flag.name) && !(flag.type === 'option' && flag.multiple)),
@@ -84,7 +87,7 @@ function flagOffers({ id, flags }: Command.Loadable, typed: ReadonlySet<string>)
   return [...offers, help];
 }
 
-/** The first words of the commands: a topic stands for its members. */
+/** The first words of all commands; commands of a topic are offered as the topic. */
 function commandOffers({ commands, topics, bin }: Interfaces.Config): Offer[] {
   const names = commands.flatMap(({ id, aliases, hidden, summary, description = '' }): Offer[] => {
     if (hidden || aliases.includes(id)) return [];
@@ -102,7 +105,7 @@ const memberOffers = ({ commands }: Interfaces.Config, topic: string): Offer[] =
   );
 
 /**
- * What the word at the cursor can be.
+ * Finds out what can be completed at the cursor.
  * @param words after the name of the program, up to the cursor; the last one is being typed
  */
 export function placeOf(words: readonly string[], config: Interfaces.Config): Place {
@@ -118,14 +121,14 @@ export function placeOf(words: readonly string[], config: Interfaces.Config): Pl
   return placeIn(command, alone ? words.slice(1, -1) : others, word);
 }
 
-/** The same behind the name of a command. */
+/** Finds out what can be completed after the name of a command. */
 function placeIn(command: Command.Loadable, typed: readonly string[], word: string): Place {
   const flagOf = (text: string): Flag | undefined =>
     text.startsWith('--')
       ? (command.flags[text.slice(2)] ?? command.flags[text.replace(/^--no-/, '')])
       : Object.values(command.flags).find(({ char }) => char !== undefined && text === `-${char}`);
   const flags: { readonly name: string; readonly words: readonly string[] }[] = [];
-  // A flag whose value is the next word.
+  // A flag that still needs the next word as its value.
   let open: { readonly flag: Flag; readonly word: string } | null = null;
   let isEnded = false;
   let count = 0;

@@ -1,12 +1,12 @@
 /**
  * The scripts contain no command names. They pass the words up to the cursor to `completion --offers`, which prints `:files`,
- * `:directories`, or one value a line, each followed by a tab and what a shell may show beside it. The shell keeps the values
- * that start with the current word.
+ * `:directories`, or one value per line, each followed by a tab and a description that the shell may show. The shell filters out
+ * values that do not start with the current word.
  */
 
 /**
- * For bash, including version 3.2 of macOS. What a server lists is only compared and quoted: `compgen -W` would run commands
- * that are named in it.
+ * For bash, including version 3.2 on macOS. Names from a server are only compared and quoted: `compgen -W` would run commands
+ * contained in them.
  */
 const bash = (bin: string): string => `\
 # Completion of ${bin} for bash, made by '${bin} completion bash'.

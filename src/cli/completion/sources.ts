@@ -1,13 +1,13 @@
 import { apps, type Connection, jobs, listProfiles } from '../../client/connection/index.js';
 import { commandOf, isFinal, jobStates } from '../../contract/index.js';
 
-/** A value that fits at the cursor, and what a shell may show beside it. */
+/** A candidate for completion, with a description that the shell may show beside it. */
 export interface Offer {
   readonly value: string;
   readonly about: string;
 }
 
-/** At most this many values are offered, because a longer list fits no screen. */
+/** Maximum number of candidates, because a longer list fits no screen. */
 const maxOffers = 1000;
 
 /** Whether a text is one line that any shell can show. What a server lists is not trusted. */
@@ -27,7 +27,7 @@ async function jobOffers(connect: Connect, isWanted: (isOver: boolean) => boolea
     }));
 }
 
-/** The states that can follow those in front of the last comma of the word. */
+/** The job states that can still be added to a comma-separated list. */
 function stateOffers(word: string): Offer[] {
   const before = word.slice(0, word.lastIndexOf(',') + 1);
   const taken = before.split(',');
@@ -49,7 +49,7 @@ const sources = {
 /** Values that are looked up when Tab is pressed. */
 export type ValueSource = keyof typeof sources;
 
-/** The values of a source that continue a word. @param connect is called if the server has to be asked */
+/** The values from a source that start with the word. @param connect called if the server must be asked */
 export async function findValues(
   source: ValueSource,
   word: string,

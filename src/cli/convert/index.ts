@@ -8,7 +8,7 @@ export interface ConvertDocument {
   readonly converted: readonly ConvertedFile[];
 }
 
-/** Converts a file that lies there, without a server, and prints the paths of the new files unless `json` is set. */
+/** Converts a local file, without a server, and prints the paths of the new files unless `json` is set. */
 export async function convert(
   file: string,
   options: ConvertOptions,

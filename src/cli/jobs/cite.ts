@@ -15,14 +15,14 @@ import { commandOf, excerpt, quoteName, quotePath, referenceText, someOf } from 
 import { filesBelow } from '../../files/index.js';
 import { formatPairs } from '../terminal/index.js';
 
-/** What made a result, in the words of its record. */
+/** What produced a result, as its record says. */
 type Made = Pick<CaseRecord, 'app' | 'app_version' | 'operation' | 'checkpoints' | 'citation'> &
   Pick<CaseRecord, 'server_version' | 'client_version' | 'devices'> & { readonly display_name: string };
 
-/** The same for all jobs that it is true of. */
+/** What produced the results of these jobs. */
 interface Cited extends Made {
   readonly job_ids: readonly string[];
-  /** For a methods section. Its numbers are those of `citation`, counted from 1. */
+  /** A sentence for a methods section. Its reference numbers are indices into `citation`, counted from 1. */
   readonly sentence: string;
 }
 
@@ -31,7 +31,8 @@ export interface CiteDocument {
 }
 
 /**
- * What the records of results on this machine say: a record, the directory of a result, or one with many results below it.
+ * Reads what to cite from the records of results on this machine. `place` is a record, the directory of a result, or a directory
+ * with many results below it.
  * @throws UsageError if there is no record
  */
 export function citedAt(place: string): CiteDocument {
@@ -64,8 +65,8 @@ export function citedAt(place: string): CiteDocument {
 }
 
 /**
- * What the server knows of a job. The references are those that the app has now; if it has changed since the job ran, a note
- * says so.
+ * Asks the server what to cite for a job. The references are the app's current ones; if the app has changed since the job ran, a
+ * note says so.
  */
 export async function citedJob(
   connection: Connection,
@@ -96,7 +97,7 @@ export async function citedJob(
   return documentOf([{ jobId, made }]);
 }
 
-/** Jobs that the same programs ran on the same devices are one entry. */
+/** Merges jobs that ran the same programs on the same devices into one entry. */
 function documentOf(jobs: readonly { readonly jobId: string; readonly made: Made }[]): CiteDocument {
   const entries = new Map<string, Cited & { job_ids: string[] }>();
   for (const { jobId, made } of jobs) {
@@ -120,7 +121,7 @@ function sentenceOf({ app, display_name, app_version, citation, ...made }: Made)
   );
 }
 
-/** For each entry its sentence, its references, and what ran. */
+/** For each entry, its sentence, its references, and details of what ran. */
 export const citeLines = ({ cited }: CiteDocument): string[] =>
   cited.flatMap((entry, at) => [
     ...(at > 0 ? [''] : []),

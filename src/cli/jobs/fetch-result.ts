@@ -32,9 +32,9 @@ export function outputDirectory({ output, force, 'no-zip': withoutArchive }: Out
 }
 
 /**
- * Where a result goes. Checked before anything is sent, so that no job runs for a result that cannot be saved.
- * @throws UsageError if stdout would be both a zip and a JSON document, or is a terminal; or for a directory that has files or
- * cannot be written
+ * Decides where a result goes. This is checked before anything is sent, so that no job runs for a result that cannot be saved.
+ * @throws UsageError if stdout would get both a zip and a JSON document, or is a terminal; and for a directory that has files
+ *   or cannot be written
  */
 export async function readDestination(
   flags: OutputFlags,

@@ -9,19 +9,19 @@ const one = {
   description: 'Job id, as printed on submission',
 } as const;
 
-/** The job that a command is about. */
+/** The job that a command acts on. */
 export const jobArg = Args.string({ ...one, required: true });
 
-/** The same for a command that takes the last job sent from this directory if none is named. */
+/** An optional job: without one, the command uses the last job sent from this directory. */
 export const optionalJobArg = Args.string({
   ...one,
   description: `${one.description} [default: the last job sent from this directory]`,
 });
 
-/** The jobs that a command is about, if they are not selected otherwise. */
+/** The jobs that a command acts on, unless other flags select them. */
 export const optionalJobArgs = Args.string({ ...one, multiple: true, description: 'Job ids' });
 
-/** Seconds between two requests of a watch. */
+/** Seconds between two requests with `--watch`. */
 export const defaultInterval = 2;
 
 /** The flags of the commands that can repeat their output with `--watch`. */

@@ -34,7 +34,7 @@ interface JobSelection {
   readonly quiet: boolean;
   /** Whether the jobs of all owners are shown, with their owners. */
   readonly all: boolean;
-  /** How many are shown at most. */
+  /** Maximum number of jobs shown. */
   readonly limit: number | undefined;
   /** Columns of the terminal; undefined if there is none. */
   readonly columns?: number | undefined;
@@ -46,7 +46,7 @@ export interface JobsDocument {
   readonly jobs: readonly JobAnswer[];
 }
 
-/** Reads and shows the selected jobs of a server, for `jobs` with and without `--watch`. */
+/** Reads and formats the selected jobs of a server, for `jobs` with and without `--watch`. */
 export function selectedJobs(
   connection: Connection,
   colours: Colours,
@@ -56,7 +56,7 @@ export function selectedJobs(
   return {
     none,
     read: async () => {
-      // The server knows no selection of states.
+      // The server cannot filter by state.
       const listed = await jobs(connection, { all, tag, ...(states ? {} : { limit }) });
       const selected = states ? listed.filter(({ status }) => states.includes(status)) : listed;
       return { jobs: selected.slice(0, limit) };
@@ -73,7 +73,10 @@ export function selectedJobs(
 
 const status = (text: string, colours: Colours): Cell => ({ text, paint: colours.state(text) });
 
-/** How long a job ran, or has been running; null if it has not started. Includes packing if the server does not say it. */
+/**
+ * How long a job ran, or has been running; null if it has not started. Includes packing if the server does not report the run
+ * time.
+ */
 function running({ run_seconds, started_at, finished_at }: JobAnswer, now: number): string | null {
   if (run_seconds !== null) return formatDuration(run_seconds);
   const start = readTime(started_at);
@@ -83,7 +86,7 @@ function running({ run_seconds, started_at, finished_at }: JobAnswer, now: numbe
 
 const gpus = (job: JobAnswer): string | null => job.assigned_gpus?.join(',') || null;
 
-/** How the job found its app, if that stays loaded; null otherwise. */
+/** Whether a resident app was already loaded for the job; null otherwise. */
 function loading({ start }: JobAnswer): string | null {
   if (start === null) return null;
   return start === 'warm' ? 'loaded already' : 'loaded for this job';
@@ -96,13 +99,13 @@ const queue = (job: JobAnswer): string | null =>
 export const keptAfterEnd = ({ status: state, keep }: JobAnswer): string | null =>
   isFinal(state) || keep === null ? null : `for ${formatDuration(keep)} after it ends`;
 
-/** What a failed job left, and how to get it; null if it left nothing, or the server does not say. */
+/** What a failed job left behind, and the command that fetches it; null if it left nothing, or the server does not say. */
 const leftBehind = ({ job_id, left_files: left }: JobAnswer, connection: NextCommands): string | null =>
   left ? `${leftText(left)}: ${fetchLeft(connection, job_id)}` : null;
 
-/** Widest tag and name of an input in a table, in characters: two long ones would push the rest off the screen. */
+/** Maximum width of tags and input names in a table, in characters: two long ones would push the other columns off the screen. */
 const widestName = 32;
-/** Names of inputs that are shown of one job. */
+/** Maximum number of input names shown for one job. */
 const shownNames = 5;
 
 /** The first input, and how many more there are. */
@@ -122,8 +125,8 @@ function inputNames({ inputs }: JobAnswer): string | null {
 const atMost = (bytes: number | null) => (bytes === null ? null : `${formatBytes(bytes)} at most`);
 
 /**
- * One job, one fact a line. A server may leave some of them out.
- * @param now by the clock of the server, in milliseconds
+ * Describes one job, one fact per line. A server may leave some facts out.
+ * @param now by the server's clock, in milliseconds
  */
 export function describeJob(
   job: JobAnswer,
@@ -163,17 +166,17 @@ export function describeJob(
   ]);
 }
 
-/** How the table gives way on a narrow terminal. */
+/** How the table is narrowed to fit a terminal. */
 const narrowing: Narrowing = {
   names: ['APP', 'TAG', 'INPUT', 'OWNER'],
   dispensable: ['GPUS', 'SIZE', 'OPERATION', 'INPUT', 'RUN TIME', 'TAG', 'CREATED', 'APP', 'OWNER'],
 };
 
 /**
- * Jobs as a table, in the order of the server.
- * @param now by the clock of the server, in milliseconds
+ * Formats jobs as a table, in the server's order.
+ * @param now by the server's clock, in milliseconds
  * @param owners whether the owners are shown
- * @param columns of the terminal that the table has to fit
+ * @param columns of the terminal, which the table must fit
  */
 function listJobs(
   jobs: readonly JobAnswer[],
@@ -182,7 +185,7 @@ function listJobs(
   owners: boolean,
   columns?: number,
 ): string[] {
-  // A column without values is left out: tags are optional, and KonfAI's server has neither.
+  // A column without values is left out: tags are optional, and KonfAI's server reports neither of these.
   const all: readonly (readonly [heading: string, cell: (job: JobAnswer) => Cell, isShown?: boolean])[] = [
     ['JOB', (job) => job.job_id],
     ['OWNER', (job) => job.owner ?? '-', owners],

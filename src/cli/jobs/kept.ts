@@ -5,18 +5,18 @@ import { fieldWithRole, maxDuration } from '../../contract/index.js';
 import { keptUntil } from '../command/index.js';
 import { keptAfterEnd } from './job-text.js';
 
-/** Seconds to wait for the answer. The command has done its work, so a longer wait is not worth it. */
+/** Maximum wait for the answer, in seconds. The command has done its work, so waiting longer is not worth it. */
 const longestWait = 10;
 
 /** How long a server keeps a job, as `--json` prints it. */
 export interface Kept {
-  /** Seconds from its end on; null if the server does not say. */
+  /** Seconds after the job ends; null if the server does not say. */
   readonly keep: number | null;
-  /** ISO 8601, once it has ended. */
+  /** ISO 8601; null until the job has ended. */
   readonly expires_at: string | null;
 }
 
-/** A submission that nobody waits for asks to be kept for as long as the server allows, unless it says for how long. */
+/** Asks for a submission that nobody waits for to be kept as long as the server allows, unless it requests a time itself. */
 export function keptForLong<T extends Pick<Submission, 'operation' | 'fields'>>(submission: T): T {
   const { name } = fieldWithRole(submission.operation, 'keep');
   return { ...submission, fields: { [name]: maxDuration, ...submission.fields } };
@@ -29,9 +29,9 @@ function keptWords(view: JobAnswer, now: number): string | null {
 }
 
 /**
- * Reports how long the server says it keeps a job: KonfAI's server ignores the field. Never throws.
+ * Reports how long the server says it keeps a job, because KonfAI's server ignores the requested time. Never throws.
  * @param isAsked whether a time was requested, so that a missing answer is worth a note
- * @returns the server's view of the job; null if it does not answer
+ * @returns the job as the server reports it; null if the server does not answer
  */
 export async function tellKept(
   connection: Connection,

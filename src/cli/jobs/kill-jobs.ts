@@ -39,9 +39,9 @@ async function killOne(
 }
 
 /**
- * Kills these jobs, all at once. If one cannot be killed, that is reported, and the others are still killed. The command then exits with
- * the highest of their exit codes.
- * @param timeout seconds for each
+ * Kills these jobs, all at once. If one cannot be killed, that is reported, and the others are still killed. The exit code is the
+ * highest among the jobs.
+ * @param timeout seconds for each job
  */
 export async function killJobs(
   connection: Connection,
@@ -69,7 +69,7 @@ export async function killJobs(
 }
 
 /**
- * The jobs that a command line means: those that it names, or all active jobs of a tag, of an owner, or of this token.
+ * The jobs that a command line selects: the named ones, or all active jobs with a tag, of an owner, or of this token.
  * @throws UsageError unless exactly one of these is given
  */
 export async function jobsToKill(

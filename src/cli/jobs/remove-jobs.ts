@@ -18,8 +18,8 @@ export interface RemovalSummary {
 }
 
 /**
- * Whether the server says that a job is gone. A server that forgets removed jobs says that the job is unknown; this
- * counts only after a request that may have removed it.
+ * Whether the server says that a job is gone. A server that does not remember removed jobs says that the job is unknown; this
+ * counts only after a request that may have removed the job.
  */
 const isGone = (error: unknown, mayBeDone: boolean): error is HttpError =>
   isExpiredJob(error) || (mayBeDone && isUnknownJob(error) && !error.isOfProxy);
@@ -43,7 +43,7 @@ async function removeJob(
 }
 
 /**
- * The jobs that a command line means: those that it names, or those of a tag that have ended.
+ * The jobs that a command line selects: the named ones, or the ended jobs with a tag.
  * @throws UsageError unless exactly one of both is given, and for a tag without jobs
  */
 export async function jobsToRemove(
@@ -67,8 +67,8 @@ export async function jobsToRemove(
 }
 
 /**
- * Removes jobs that have ended, one after the other. If one cannot be removed, that is reported, and the next one is tried.
- * The command then exits with the highest of their exit codes.
+ * Removes jobs that have ended, one after the other. If one cannot be removed, that is reported, and the next one is tried. The
+ * exit code is the highest among the jobs.
  * @throws the reason of an interruption
  */
 export async function removeJobs(

@@ -12,7 +12,7 @@ import {
 import { quotePath } from '../../contract/index.js';
 import { errorCode, faultWithoutPath, jsonText } from '../../files/index.js';
 
-/** A command that sent a job, as `retry` repeats it. It holds no token. */
+/** A command that sent a job, saved so that `retry` can repeat it. It contains no token. */
 export interface SentCommand {
   /** The id of the command: `infer`. */
   readonly command: string;
@@ -22,10 +22,10 @@ export interface SentCommand {
   readonly words: readonly { readonly flag: string | null; readonly text: string }[];
 }
 
-/** Bytes of one command: a shell may have expanded a pattern to thousands of paths. */
+/** Maximum size of one saved command, in bytes: a shell may have expanded a pattern to thousands of paths. */
 const maxBytes = 1 << 20;
 
-/** Keeps the command that sent a job. Never throws. */
+/** Saves the command that sent a job. Never throws. */
 export function keepCommand(configDir: string, jobId: string, command: SentCommand): void {
   if (Buffer.byteLength(jsonText(command)) <= maxBytes) keepSentJob(configDir, jobId, 'command', command);
 }
@@ -40,7 +40,7 @@ function readCommand(configDir: string, jobId: string): SentCommand {
   throw new SyntaxError('another shape');
 }
 
-/** @throws UsageError for a job that was not sent from here, and for a file that cannot be read */
+/** @throws UsageError for a job that was not sent from this machine, and for a file that cannot be read */
 export function keptCommand(configDir: string, jobId: string): SentCommand {
   try {
     return readCommand(configDir, jobId);
@@ -59,7 +59,7 @@ export function keptCommand(configDir: string, jobId: string): SentCommand {
   }
 }
 
-/** The server that a kept command was sent to; undefined if the file does not name one. */
+/** The server that a saved command was sent to; undefined if the file does not name one. */
 function serverOf({ words }: SentCommand): string | undefined {
   const text = words.find(({ flag }) => flag === 'server')?.text.replace(/^--server=/, '');
   return text === undefined ? undefined : showServerUrl(readServerUrl(text));
@@ -82,8 +82,8 @@ function lastSent(configDir: string, directory: string, server: string): string 
 }
 
 /**
- * The job that a command is about: the one that was named, otherwise the last one sent from this directory, which is said.
- * @throws UsageError if none was
+ * The job that a command acts on: the named one, otherwise the last one sent from this directory, which is then reported.
+ * @throws UsageError if no job was sent from this directory
  */
 export function namedOrLast(
   named: string | undefined,

@@ -35,14 +35,14 @@ export interface WaitSummary {
 
 interface WaitForJobs {
   readonly ids: readonly string[];
-  /** Longest wait for all of them, in seconds; undefined for no limit. */
+  /** Maximum wait for all jobs together, in seconds; undefined for no limit. */
   readonly timeout: number | undefined;
   readonly output: JobsOutput;
   readonly reporter: Reporter;
 }
 
 /**
- * The jobs that a command line means: those that it names, or all of its tags, ended or not, oldest first.
+ * The jobs that a command line selects: the named ones, or all jobs with its tags, ended or not, oldest first.
  * @throws UsageError for both, and for a tag without jobs
  */
 export async function jobsToWaitFor(
@@ -64,12 +64,12 @@ export async function jobsToWaitFor(
   return found;
 }
 
-/** Longest and shortest pause between two rounds of requests, in milliseconds. */
+/** Maximum and minimum pause between two rounds of requests, in milliseconds. */
 const [longestPause, shortestPause] = [2000, 200];
 
 /**
- * Waits until these jobs have ended, and prints the line of each when it does. Asks for one after the other, to keep the load
- * on the server low. The command then exits with the highest of their exit codes.
+ * Waits until these jobs have ended, and prints a line for each one when it does. Asks for one job after the other, to keep the
+ * load on the server low. The exit code is the highest among the jobs.
  * @throws the reason of an interruption, which does not end the jobs
  */
 export async function waitForJobs(
@@ -89,7 +89,7 @@ export async function waitForJobs(
     const exit_code = error?.exit_code ?? exitCodes.done;
     over.set(id, { job_id: id, status: views.get(id)?.status ?? null, error, exit_code });
     pending.delete(id);
-    // The next output must not appear beside a spinner.
+    // Removes the spinner, so that the next output does not appear beside it.
     reporter.waiting(null);
   };
 
@@ -160,7 +160,7 @@ function progressOfAll(views: readonly (JobAnswer | undefined)[]): string {
   return `Waiting for ${views.length} jobs, of which ${running} run`;
 }
 
-/** Says that the jobs keep running, and how to wait for them again. */
+/** A sentence saying that the jobs keep running, and how to wait for them again. */
 function goingOn(connection: Connection, ids: readonly string[]): string {
   const again = connection.nextCommand(`wait ${ids.join(' ')}`);
   const [only] = ids;

@@ -2,12 +2,12 @@ import { type Connection, pause } from '../../client/connection/index.js';
 import { Interrupted, isTransient } from '../../client/errors.js';
 import { type CommandIo, forJson, LiveBlock } from '../terminal/index.js';
 
-/** Something on the server that changes. */
+/** A changing value on the server. */
 export interface Watched<T> {
   readonly read: () => Promise<T>;
-  /** The lines that a person reads. */
+  /** The value as lines for a person. */
   readonly lines: (value: T) => readonly string[];
-  /** A text that changes whenever there is something new to show. */
+  /** A string that differs whenever there is something new to show. */
   readonly change: (value: T) => string;
 }
 
@@ -17,15 +17,15 @@ interface WatchOptions {
   readonly json: boolean;
 }
 
-/** Where the values of a watch go. */
+/** Where the values of a watch are shown. */
 interface Screen<T> {
   /** False once the reader has closed the output. */
   show(value: T): Promise<boolean>;
-  /** The server is unreachable for now. */
+  /** Reports that the server is currently unreachable. */
   away(error: Error): void;
 }
 
-/** A terminal: one block, redrawn in its place. */
+/** For a terminal: one block, redrawn in place. */
 function terminalScreen<T>(io: CommandIo, watched: Watched<T>, every: number): Screen<T> {
   const { hint, warning } = io.colours(io.stdout);
   const block = new LiveBlock(io.stdout);
@@ -42,7 +42,7 @@ function terminalScreen<T>(io: CommandIo, watched: Watched<T>, every: number): S
   };
 }
 
-/** A pipe or a file: a block, or a JSON document on one line, for each change. */
+/** For a pipe or a file: for each change, a block, or a JSON document on one line. */
 function plainScreen<T>(io: CommandIo, watched: Watched<T>, json: boolean): Screen<T> {
   let last: string | null = null;
   let isAway = false;
@@ -65,8 +65,8 @@ function plainScreen<T>(io: CommandIo, watched: Watched<T>, json: boolean): Scre
 }
 
 /**
- * Shows something on the server until Ctrl-C, or until the reader closes the output; both are a normal end. If the
- * server disappears after its first answer, it is retried until it returns.
+ * Shows a value on the server until Ctrl-C, or until the reader closes the output; both count as a normal end. If the server
+ * disappears after its first answer, requests are repeated until it returns.
  */
 export async function watch<T>(
   connection: Connection,

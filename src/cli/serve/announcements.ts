@@ -4,7 +4,7 @@ import { isOwnProxy, type RunningServer, type SandboxReport } from '../../server
 import type { ServerSettings } from '../../server/settings.js';
 import type { Output, ServerLog } from './server-log.js';
 
-/** Tells the admin which cluster runs the jobs, and whether it currently accepts none. */
+/** Tells the admin which cluster runs the jobs, and if it currently accepts none. */
 function sayCluster({ version, size, problem }: NonNullable<RunningServer['cluster']>, log: ServerLog): void {
   const found =
     size && `${counted(size.nodes, 'node')}, ${size.gpus === 0 ? 'no GPU' : counted(size.gpus, 'GPU')}`;
@@ -61,7 +61,7 @@ export function warnOfOpenness(settings: ServerSettings, isAsked: boolean, log: 
   log.warn('=====================================================================');
 }
 
-/** Warns the admin about proxies that are not trusted, because every user of this machine could pass for them. */
+/** Warns the admin about untrusted proxies, because any user of this machine could pose as one. */
 export function warnOfLocalProxy({ trustedProxies, proxySecret }: ServerSettings, log: ServerLog): void {
   if (proxySecret !== null || !isOwnProxy(trustedProxies)) return;
   log.warn(
@@ -75,7 +75,7 @@ function warnOfFailed(gpus: GpuInventory, log: ServerLog): void {
   for (const gpu of gpus.failed) log.warn(`${failureInWords(gpu)}: it is left out and gets no jobs.`);
 }
 
-/** Tells the admin which GPUs there are and which do not work, or that they are not known. */
+/** Tells the admin which GPUs exist and which do not work, or that this is unknown. */
 function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   gpus.on('known', () => warnOfFailed(gpus, log));
   if (gpus.current) {
@@ -100,10 +100,10 @@ function sayGpus(gpus: GpuInventory, log: ServerLog): void {
   });
 }
 
-/** Apps that are named at the start; more are counted. */
+/** Maximum number of apps named at start-up; if there are more, only their number is shown. */
 const maxNamed = 20;
 
-/** Tells the admin which apps are served, and where their jobs are kept. */
+/** Tells the admin which apps are served, and where jobs are stored. */
 function sayWhatIsServed({ apps, dataDirectory }: RunningServer, log: ServerLog): void {
   // A server without apps can do nothing.
   if (apps.length === 0) log.say('No app is allowed: give at least one with --apps.');

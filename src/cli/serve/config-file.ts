@@ -5,7 +5,7 @@ import { nearest, quoteName } from '../../contract/index.js';
 import { readNamedFile, sentenceOf } from '../command/index.js';
 
 /**
- * The flags of a configuration file as arguments, without those that were typed.
+ * Converts the flags of a configuration file to arguments, without those that were typed.
  * @param typed names of the flags that were typed
  * @param parse as the command parses its arguments
  * @throws UsageError that names the file and the line
@@ -34,7 +34,7 @@ interface ConfiguredFlag {
   readonly name: string;
   /** As it would be typed. */
   readonly argv: readonly string[];
-  /** Where the file says it, for a message. */
+  /** File and line, for messages. */
   readonly where: string;
 }
 
@@ -44,7 +44,7 @@ function textOf(node: unknown, where: string): string {
   return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));
 }
 
-/** What would be typed for a flag. @throws UsageError if the flag does not take this kind of value */
+/** The arguments that would set a flag. @throws UsageError if the flag does not accept this kind of value */
 function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, where: string): string[] {
   if (flag.type === 'boolean') {
     const value = isScalar(node) ? node.value : undefined;
@@ -58,7 +58,7 @@ function typed(name: string, flag: Interfaces.Flag<unknown>, node: unknown, wher
 }
 
 /**
- * Reads a configuration file: YAML, whose keys are the names of flags without their dashes.
+ * Reads a configuration file: YAML with flag names, without dashes, as keys.
  * @param flags of the command
  * @throws UsageError that names the file, the line and the key
  */

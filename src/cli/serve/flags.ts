@@ -10,7 +10,7 @@ import {
 import { wholeNumber } from '../command/index.js';
 import { durationFlag, filledPathFlag, jobMemoryFlag, runTimeFlag, sizeFlag, textFlag } from './values.js';
 
-/** A flag that may be given several times, one word each time. */
+/** A flag that can be repeated, with one value each time. */
 const repeatable = Flags.custom<string>({
   multiple: true,
   multipleNonGreedy: true,
@@ -23,14 +23,14 @@ const repeatable = Flags.custom<string>({
 export const logLevels = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** What a line of JSON says besides its message. */
+/** Extra fields of a JSON log line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** A line of the server's log in JSON, without its line end. */
 export const logLine = (level: LogLevel, message: string, fields: LogFields = {}): string =>
   JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
 
-/** How a line of the server's log is written. */
+/** Formats of the server's log. */
 const logFormats = ['text', 'json'] as const;
 type LogFormat = (typeof logFormats)[number];
 
@@ -39,7 +39,7 @@ export interface LogSettings {
   readonly level: LogLevel;
 }
 
-/** The flags of `serve` that say what jobs see of the machine. */
+/** The flags of `serve` for what jobs can see of the machine. */
 const sandboxFlags = {
   sandbox: Flags.option({
     options: ['auto', 'bwrap', 'off'] as const,
@@ -78,7 +78,7 @@ const sandboxFlags = {
   }),
 };
 
-/** The flags of `serve` that say where jobs run. */
+/** The flags of `serve` for where jobs run. */
 const slurmFlags = {
   executor: Flags.option({
     options: ['local', 'slurm'] as const,
@@ -324,5 +324,5 @@ export const serveFlags = {
   })(),
 };
 
-/** As parsed. */
+/** The flags as parsed. */
 export type ServeFlags = Interfaces.InferredFlags<typeof serveFlags>;

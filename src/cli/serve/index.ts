@@ -1,4 +1,4 @@
-/** What `serve` and `check` share. The server's half of the program is imported only when it is started or checked. */
+/** Shared by `serve` and `check`. The server modules are imported only when a server is started or checked. */
 
 export { type LogSettings, logLine, type ServeFlags, serveFlags } from './flags.js';
 export { serverSettings } from './settings.js';
@@ -9,7 +9,7 @@ type ConfigFile = typeof import('./config-file.js');
 type Serving = typeof import('./serve-until-stopped.js');
 type Checks = typeof import('./show-check.js');
 
-/** The flags of a configuration file as arguments, without those that were typed. */
+/** Converts the flags of a configuration file to arguments, without those that were typed. */
 export const configuredArguments: ConfigFile['configuredArguments'] = async (...args) =>
   (await import('./config-file.js')).configuredArguments(...args);
 
@@ -17,10 +17,10 @@ export const configuredArguments: ConfigFile['configuredArguments'] = async (...
 export const serveUntilStopped: Serving['serveUntilStopped'] = async (...args) =>
   (await import('./serve-until-stopped.js')).serveUntilStopped(...args);
 
-/** Prints what a check of the settings finds, and sets the exit code. */
+/** Checks the settings, prints the findings, and sets the exit code. */
 export const showCheck: Checks['showCheck'] = async (...args) =>
   (await import('./show-check.js')).showCheck(...args);
 
-/** Checks an app directory for its author, and sets the exit code. */
+/** Checks an app directory for its author, prints the findings, and sets the exit code. */
 export const showAppCheck: Checks['showAppCheck'] = async (...args) =>
   (await import('./show-check.js')).showAppCheck(...args);

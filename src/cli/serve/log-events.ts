@@ -5,9 +5,9 @@ import type { LogLevel } from './flags.js';
 import type { ServerLog } from './server-log.js';
 
 /**
- * Lets a number of lines through in each interval, and counts the rest.
+ * Limits the number of log lines per interval, and counts the rest.
  * @param sayRefused called at the end of an interval in which lines were dropped
- * @returns a function that says whether the next line is let through
+ * @returns a function that says whether the next line may be logged
  */
 function floodGate(max: number, interval: number, sayRefused: (count: number) => void): () => boolean {
   let lines = 0;
@@ -22,7 +22,7 @@ function floodGate(max: number, interval: number, sayRefused: (count: number) =>
   };
 }
 
-/** Lines about refused requests in ten seconds, so that a client that keeps asking cannot fill the disk with log. */
+/** Limit on lines about refused requests, per ten seconds, so that a persistent client cannot fill the disk with logs. */
 const refusals = { max: 20, interval: 10_000 };
 
 const of = (owner: string | null): string => (owner === null ? '' : ` of ${owner}`);
@@ -71,7 +71,7 @@ export function logEvents(events: ServerEvents, log: Pick<ServerLog, 'note'>): v
     else about('info', 'removed', job, 'removed before its time: its result was fetched');
   });
 
-  // There may be thousands for one job.
+  // Logged at the debug level, because one job may have thousands of uploads.
   events.on('uploaded', ({ owner, bytes }) =>
     log.note('debug', `An upload${of(owner)} is complete: ${formatBytes(bytes)}`, {
       event: 'uploaded',

@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { orElse } from '../../files/index.js';
 
-/** The content of a file of the kernel; empty if there is none. */
+/** The content of a kernel file; empty if it cannot be read. */
 const read = (file: string): string => orElse(() => readFileSync(file, 'utf8').trim(), '');
 
 /** A control group and all groups above it. Each may have a quota. */
@@ -19,8 +19,8 @@ function processors(quota: string | undefined, period: string | undefined): numb
 }
 
 /**
- * The smallest processor quota of this process, in processors, as containers and systemd units set it: `cpu.max` in cgroups
- * of version 2, `cpu.cfs_quota_us` in version 1. Infinite if there is none.
+ * The smallest CPU quota that applies to this process, in processors, as set by containers and systemd units: `cpu.max` in
+ * cgroups v2, `cpu.cfs_quota_us` in v1. Infinite if there is none.
  * @param root of the file system, for tests
  */
 function processorQuota(root = '/'): number {
@@ -36,7 +36,7 @@ function processorQuota(root = '/'): number {
         });
       }
       if (!kinds.split(',').includes('cpu')) return [];
-      // In a container, the group may have its outside name; then its quota is found at the top.
+      // In a container, the group may be listed under its name outside; its quota is then found at the top.
       return withParents(group).flatMap((each) =>
         [kinds, 'cpu'].map((kind) => {
           const place = ['sys/fs/cgroup', kind, each];

@@ -11,7 +11,7 @@ import type { LogSettings } from './flags.js';
 import { logEvents } from './log-events.js';
 import { DirectOutput, leadsToJournal, replaceStream, ServerLog } from './server-log.js';
 
-/** Reloads what may change while the server runs. If that fails, a warning says so and nothing changes. */
+/** Reloads the settings that may change while the server runs. If that fails, logs a warning and changes nothing. */
 function reload(server: RunningServer, log: ServerLog): void {
   try {
     log.note('info', `SIGHUP: reloaded: ${counted(server.reload(), 'app')}. The jobs go on.`);
@@ -36,11 +36,11 @@ function warnOfNewApps(server: RunningServer, events: ServerEvents, log: ServerL
 /** A running server that writes its log. */
 export interface LoggedServer {
   readonly server: RunningServer;
-  /** Reads again what may change while the server runs. */
+  /** Reloads the settings that may change while the server runs. */
   reload(): void;
 }
 
-/** Starts the service and logs what it finds and what happens. @throws UsageError */
+/** Starts the service, and logs its findings and events. @throws UsageError */
 export async function startLogged(
   settings: ServerSettings,
   log: ServerLog,
@@ -75,8 +75,8 @@ const deadline = 8000;
 const survived = ['SIGUSR2', 'SIGXFSZ'] as const;
 
 /**
- * Handles the signals of `serve`. The first SIGINT or SIGTERM asks the server to stop within ten seconds; the second ends
- * it at once. SIGHUP makes the server read its apps and tokens again; closing the terminal sends it as well.
+ * Handles the signals of `serve`. The first SIGINT or SIGTERM asks the server to stop within ten seconds; the second ends it at
+ * once. SIGHUP makes the server reload its apps and tokens; it is also sent when the terminal is closed.
  */
 class StopSignals {
   /** Resolves with the first signal. */
@@ -107,13 +107,13 @@ class StopSignals {
     return this.#timer !== null;
   }
 
-  /** Everything is closed, so the process can exit. The deadline stays, in case something keeps it alive. */
+  /** Lets the process exit, because everything is closed. The deadline stays, in case something keeps the process alive. */
   closed(): void {
     this.#timer?.unref();
   }
 
   #arm(): void {
-    // Referenced: runners and their timers do not keep the process alive, and Node would exit before the jobs end.
+    // Not unreferenced: runners and their timers do not keep the process alive, so Node would exit before the jobs end.
     this.#timer = setTimeout(() => {
       const open = [...new Set(process.getActiveResourcesInfo())].join(', ');
       this.say(`Stopping took too long; exiting now. Still open: ${open || 'nothing'}.`);
@@ -127,10 +127,10 @@ class StopSignals {
 const notifyLimit = 5000;
 
 /**
- * Tells systemd that the service is ready or stops, if the unit says `Type=notify`. sd_notify(3) needs a datagram socket with
- * a path, which Node lacks, so systemd's own program does it; the unit needs `NotifyAccess=all` for that.
+ * Tells systemd that the service is ready or stopping, if the unit has `Type=notify`. sd_notify(3) needs a Unix datagram socket,
+ * which Node lacks, so this runs systemd's own program; for that, the unit needs `NotifyAccess=all`.
  * @param state an assignment of sd_notify(3)
- * @param environment of the server; without `NOTIFY_SOCKET` nothing is done
+ * @param environment of the server; without `NOTIFY_SOCKET`, nothing is done
  */
 async function notifyServiceManager(
   state: 'READY=1' | 'STOPPING=1',
@@ -148,7 +148,7 @@ async function notifyServiceManager(
 }
 
 interface ServeOptions {
-  /** Authentication was turned off by a flag. */
+  /** Whether a flag turned authentication off. */
   readonly isOpenAsked: boolean;
   readonly logged: LogSettings;
 }

@@ -4,14 +4,14 @@ import { errorCode, isOutOfInodes } from '../../files/index.js';
 import { Colours } from '../terminal/index.js';
 import { type LogFields, type LogLevel, type LogSettings, logLevels, logLine } from './flags.js';
 
-/** Size of one write, in bytes: a pipe takes this many at once or none of them. */
+/** Size of one write, in bytes: a pipe accepts this many all at once or not at all. */
 const pieceLength = 4096;
 
 const { O_APPEND, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
-/** Where lines for the admin go. */
+/** Where log lines go. */
 export interface Output {
-  /** @returns whether all of it could be written */
+  /** @returns whether the whole text was written */
   write(text: string): boolean;
 }
 
@@ -28,7 +28,7 @@ export class DirectOutput implements Output {
 
   constructor(private readonly descriptor: number) {}
 
-  /** @returns whether all of it could be written */
+  /** @returns whether the whole text was written */
   write(text: string): boolean {
     const bytes = Buffer.from(this.#isMidLine ? `\n${text}` : text);
     let written = 0;
@@ -47,9 +47,9 @@ export class DirectOutput implements Output {
   }
 
   /**
-   * Opens a pipe or a terminal again with O_NONBLOCK. The flag belongs to the open file description, and the one that this
-   * process was started with is shared with others. A file needs no such flag; a socket cannot be opened again, but Node
-   * has set the flag on it (`replaceStream`).
+   * Reopens a pipe or a terminal with O_NONBLOCK. The flag belongs to the open file description, and other processes share the
+   * one that this process inherited. A file does not need the flag. A socket cannot be reopened, but Node has already set the
+   * flag on it (`replaceStream`).
    */
   #open(): number {
     const stat = fstatSync(this.descriptor);
@@ -65,16 +65,16 @@ export class DirectOutput implements Output {
 }
 
 /**
- * Makes one of Node's standard streams harmless in a process that writes to the descriptor directly: other code that still
- * writes to the stream can no longer end the process with an unhandled error. Creating the stream makes Node set a pipe or
- * socket to non-blocking.
+ * Makes one of Node's standard streams harmless in a process that writes to the descriptor directly: code that still writes to
+ * the stream can no longer end the process with an unhandled error. Creating the stream makes Node set a pipe or socket to
+ * non-blocking.
  */
 export function replaceStream(stream: NodeJS.WriteStream): void {
   stream.removeAllListeners('error');
   stream.on('error', () => {});
 }
 
-/** Milliseconds between two attempts to write how many lines were lost. */
+/** Milliseconds between two attempts to report the number of lost lines. */
 const retryInterval = 1000;
 
 /** Indents all lines of a stack but the first, so that none of them looks like a line of the log. */
@@ -82,10 +82,13 @@ const onLines = (text: string): string => text.split('\n').map(oneLine).join('\n
 
 const now = (): string => new Date().toISOString();
 
-/** How the journal of systemd spells levels at the beginning of a line (sd-daemon(3)). */
+/** The systemd journal's level prefixes (sd-daemon(3)). */
 const journalLevels = { error: '<3>', warn: '<4>', info: '<6>', debug: '<7>' } as const;
 
-/** Whether a descriptor leads to the journal of systemd, which says so in a variable (systemd.exec(5)). */
+/**
+ * Whether a descriptor leads to the systemd journal.
+ * @param stream the variable in which systemd names the journal's stream (systemd.exec(5))
+ */
 export function leadsToJournal(descriptor: number, stream: string | undefined): boolean {
   if (!stream) return false;
   const { dev, ino } = fstatSync(descriptor);
@@ -104,13 +107,13 @@ export class ServerLog {
   constructor(
     private readonly output: Output,
     private readonly settings: LogSettings = { format: 'text', level: 'info' },
-    /** Whether the journal reads it, which has times and levels of its own. */
+    /** Whether the log goes to the systemd journal, which adds its own times and levels. */
     private readonly isJournal = false,
   ) {
     this.#colours = new Colours(process.stderr, process.env);
   }
 
-  /** Writes one line about the start or the end of the server. In text format it has no time. */
+  /** Writes a line about the start or end of the server; in text format, without the time. */
   say(line: string): void {
     this.#write('info', line, {}, () => oneLine(line));
   }
@@ -123,7 +126,7 @@ export class ServerLog {
   /** Writes an error, with the time and the stack. */
   report(problem: string, cause: unknown): void {
     const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-    // The system has the same words for a disk that is full.
+    // The system reports a full disk with the same words.
     const words = isOutOfInodes(cause)
       ? `no inodes (files) are left on its disk: remove files there\n${text}`
       : text;
@@ -161,7 +164,7 @@ export class ServerLog {
     return this.#isJson ? logLine('info', line) : line;
   }
 
-  /** What is written for a text, each line of it with its level where the journal reads it. */
+  /** The text as it is written; for the journal, with the level in front of each line. */
   #lines(level: LogLevel, text: string): string {
     const lines = this.isJournal ? text.split('\n').map((line) => journalLevels[level] + line) : [text];
     return `${lines.join('\n')}\n`;

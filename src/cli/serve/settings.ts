@@ -31,10 +31,10 @@ function checkSecrecy(file: string, what: string): void {
   }
 }
 
-/** How to make a token, for advice in messages. */
+/** Advice on making a token, for messages. */
 const example = "such as that of 'openssl rand -hex 32'";
 
-/** A token, or another secret that is sent in a header. @throws UsageError */
+/** Reads a token, or another secret that is sent in a header. @throws UsageError */
 function secretOf(file: string, what = 'The token file'): string {
   const text = readNamedFile(what, file);
   checkSecrecy(file, what);
@@ -55,7 +55,7 @@ function tokenIn(environment: NodeJS.ProcessEnv, variable: string): string | nul
 /**
  * The server's own token, which permits everything. A file takes precedence over the environment.
  * @returns null if there is none
- * @throws UsageError for a file that others can read, and for a text that is not a token
+ * @throws UsageError for a file that others can read, and for an invalid token
  */
 function serverToken(
   { auth, 'token-file': file, 'token-env': variable }: ServeFlags,
@@ -76,8 +76,8 @@ function tokensFile({ tokens, auth }: ServeFlags): string | null {
 }
 
 /**
- * A program and its arguments, separated by spaces, unless the whole text is an existing path. Paths become absolute, because
- * each job has its own working directory.
+ * Splits a program and its arguments at spaces, unless the whole text is an existing path. Paths become absolute, because each
+ * job has its own working directory.
  */
 function words(given: string): string[] {
   const command = expandHome(given);
@@ -85,7 +85,7 @@ function words(given: string): string[] {
   return [program.includes('/') ? path.resolve(program) : program, ...more];
 }
 
-/** The value of a flag; null if it is not given. */
+/** Converts the value of a flag; null if the flag is not given. */
 const ifGiven = <T>(
   flags: ServeFlags,
   name: keyof ServeFlags & string,
@@ -93,8 +93,8 @@ const ifGiven = <T>(
 ): T | null => (flags[name] === undefined ? null : read(name, String(flags[name])));
 
 /**
- * Turns the flags of `serve` into settings in base units.
- * @param program its version, its directory, and the data directory without `--data-dir`
+ * Converts the flags of `serve` to settings in base units.
+ * @param program its version, its directory, and the default data directory
  * @throws FlagValueError naming the flag
  */
 export function serverSettings(

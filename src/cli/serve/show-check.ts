@@ -11,7 +11,7 @@ const marks = { ok: 'ok', note: 'note', problem: 'PROBLEM' } as const;
 
 const isProblem = ({ kind }: Finding): boolean => kind === 'problem';
 
-/** Prints each finding on a line as it comes, then the number of problems. Returns the findings. */
+/** Prints each finding on its own line as it arrives, then the number of problems. Returns the findings. */
 async function show(findings: AsyncIterable<Finding>, io: CommandIo, isQuiet = false): Promise<Finding[]> {
   const all: Finding[] = [];
   const write = (line: string) => (isQuiet ? undefined : io.writeOut(`${line}\n`));
@@ -25,7 +25,7 @@ async function show(findings: AsyncIterable<Finding>, io: CommandIo, isQuiet = f
   return all;
 }
 
-/** Prints what a check of the settings finds, and sets the exit code. */
+/** Checks the settings, prints the findings, and sets the exit code. */
 export async function showCheck(settings: ServerSettings, io: CommandIo): Promise<void> {
   const findings = await show(checkServer(settings), io);
   if (findings.some(isProblem)) io.exitCode = exitCodes.usage;
@@ -34,13 +34,13 @@ export async function showCheck(settings: ServerSettings, io: CommandIo): Promis
 /** What a check of an app directory found, as `--json` prints it. */
 export interface AppCheck {
   readonly directory: string;
-  /** True if there is no problem, even if there are notes. */
+  /** Whether there are no problems; notes do not count. */
   readonly ok: boolean;
   readonly findings: readonly Finding[];
 }
 
 /**
- * Checks an app directory for its author, and sets the exit code.
+ * Checks an app directory for its author, prints the findings, and sets the exit code.
  * @param isQuiet whether the findings are only returned
  * @throws UsageError if it is not a directory
  */

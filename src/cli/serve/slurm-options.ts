@@ -14,10 +14,10 @@ const reserved = [
   ...['version', 'wait', 'wrap'],
 ];
 
-/** Flags whose values are passed to Slurm. They are meaningless on a single machine. */
+/** Flags whose values are passed to Slurm. They have no effect on a single machine. */
 const named = ['partition', 'account', 'qos', 'time', 'constraint'] as const;
 
-/** @throws FlagValueError for a word that is not an option, or that the service sets itself */
+/** @throws FlagValueError for a word that is not an option of sbatch, UsageError for an option that the service sets itself */
 function checkWord(word: string): void {
   const name = /^--([a-z][a-z-]*)(?:=.|$)/.exec(word)?.[1];
   if (name === undefined) {
@@ -28,7 +28,7 @@ function checkWord(word: string): void {
   }
 }
 
-/** Flags that have no meaning if jobs run on a cluster, and why. */
+/** Flags that have no effect if jobs run on a cluster, and why. */
 const localFlags: readonly (readonly [isGiven: (flags: ServeFlags) => boolean, why: string])[] = [
   [
     (flags) => flags.sandbox === 'bwrap',

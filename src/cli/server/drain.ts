@@ -13,15 +13,15 @@ import { counted, type DrainState, exitCodes } from '../../contract/index.js';
 const waitInterval = 1000;
 
 interface DrainChoices {
-  /** These GPUs instead of the whole server. */
+  /** Drains only these GPUs instead of the whole server. */
   readonly gpu?: string | undefined;
-  /** New jobs are accepted again. */
+  /** Accepts new jobs again. */
   readonly undo: boolean;
   /** Waits until no job is active. */
   readonly wait: boolean;
 }
 
-/** A sentence about the GPUs that new jobs do not get. */
+/** A sentence about the GPUs that get no new jobs. */
 export const describeDrainedGpus = ({ gpus = [] }: DrainState): string =>
   gpus.length === 0 ? 'No GPU is drained.' : `No new job gets GPU ${gpus.join(', ')}.`;
 
@@ -42,7 +42,7 @@ export async function drain(
   reporter: Reporter,
 ): Promise<DrainState> {
   const draining = !undo;
-  // A server that does not know the parameter would drain as a whole.
+  // An older server would ignore the parameter and drain as a whole.
   if (gpu !== undefined && (await drainState(connection)).gpus === undefined)
     throw new UsageError(
       `${connection.server} cannot drain single GPUs; its remote-app is older than this command`,

@@ -3,7 +3,7 @@ import { type Connection, health } from '../../client/connection/index.js';
 import type { Reporter } from '../../client/reporter.js';
 import { formatPairs } from '../terminal/index.js';
 
-/** A gateway that is open, as its clients are told of it. */
+/** An open gateway, as described to its clients. */
 export interface Forwarding {
   readonly host: string;
   readonly port: number;
@@ -13,7 +13,7 @@ export interface Forwarding {
   readonly server: string;
 }
 
-/** What a person reads of it: the values to copy. */
+/** The values to copy into a client, as lines. */
 export const describeForwarding = ({ host, port, token }: Forwarding): string[] =>
   formatPairs([
     ['host', host],
@@ -21,12 +21,12 @@ export const describeForwarding = ({ host, port, token }: Forwarding): string[] 
     ['token', token],
   ]);
 
-/** What a gateway does for a person who wants what leaves to be de-identified. */
+/** Note for a user who asks for de-identification, which a gateway cannot do. */
 const withoutFiles =
   "Your profile or REMOTE_APP_DEIDENTIFY asks for --deidentify, which this command cannot do: it passes no files on, and 'remote-app " +
   "infer' sends them. If everything may leave as it is, start it with --no-deidentify.";
 
-/** What to set where, for whoever reads along. */
+/** Notes on which settings to make in which program. */
 const adviceOn = ({ host, port, server }: Forwarding, passesFiles: boolean): string[] => [
   ...(passesFiles ? [] : [withoutFiles]),
   `Requests go on to ${server}, with its token, until Ctrl-C. The token above is for this run and this machine alone.`,
@@ -35,10 +35,10 @@ const adviceOn = ({ host, port, server }: Forwarding, passesFiles: boolean): str
   `If a proxy is set (HTTP_PROXY), start them with NO_PROXY=${host},localhost,::1`,
 ];
 
-/** Seconds for the first look at the server. */
+/** Time limit of the first request to the server, in seconds. */
 const firstLook = 5;
 
-/** Says once what keeps requests from being answered, and once that they are again. */
+/** Reports a problem that keeps requests from being answered, and its end, once each. */
 function outageTeller({ server }: Connection, reporter: Reporter): (problem: Error | null) => void {
   let told = '';
   return (problem) => {
@@ -51,10 +51,10 @@ function outageTeller({ server }: Connection, reporter: Reporter): (problem: Err
 }
 
 /**
- * Lets programs of this machine reach the server through a gateway, until the signal is aborted.
+ * Lets programs on this machine reach the server through a gateway, until the signal is aborted.
  * @param passesFiles false to refuse every request that may carry a file
- * @param announce prints where the gateway is, once it is open
- * @param signal of the person's interruption, which is the usual end
+ * @param announce prints the address of the gateway, once it is open
+ * @param signal aborted when the user interrupts the command, which is its usual end
  * @throws UsageError for a port that cannot be used
  */
 export async function forwardUntil(
@@ -78,7 +78,7 @@ export async function forwardUntil(
     const forwarding = { host, port: gateway.port, token, server: connection.server };
     await announce(forwarding);
     for (const line of adviceOn(forwarding, passesFiles)) reporter.note(line);
-    // A wrong address or token shows at once, and not only in the other program.
+    // Shows a wrong address or token right away, instead of only in the other program.
     health(connection, firstLook).catch((error: Error) => signal.aborted || onAnswer(error));
     if (!signal.aborted) await once(signal, 'abort');
   } finally {

@@ -89,7 +89,7 @@ function noToken(server: string, io: CommandIo): ClientError {
   return new ClientError(message, exitCodes.notAuthorised);
 }
 
-/** What a profile said before of what leaves; undefined for a new one, and for one that cannot be read. */
+/** The profile's previous de-identification mode; undefined for a new profile, and for one that cannot be read. */
 function deidentifyBefore(configDir: string, name: string): Profile['deidentify'] {
   try {
     return readProfile(configDir, name)?.deidentify;
@@ -126,7 +126,7 @@ export async function logIn(
   });
   if (flags.app) await checkListed(connection, flags.app, typed.has('app') ? undefined : appVariable);
   const name = flags.profile || defaultProfile;
-  // A new token must not make anything leave that did not leave before.
+  // Logging in again must not turn off de-identification.
   const deidentify = flags.deidentify ?? deidentifyBefore(configDir, name);
   const profile = {
     server,
@@ -146,7 +146,7 @@ export interface Logout {
 }
 
 /**
- * Removes the token from a profile, whose address and app stay.
+ * Removes the token from a profile, but keeps its address and app.
  * @throws UsageError for a profile that does not exist
  */
 export function logOut(name: string | undefined, configDir: string): Logout {

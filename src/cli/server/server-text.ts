@@ -13,7 +13,7 @@ export type { Machine };
 
 const hasMemory = (gpu: Gpu): gpu is Gpu & MemoryUse => gpu.total_gb !== undefined;
 
-/** Who uses a GPU. The server names the jobs of all owners to an admin only. */
+/** Who uses a GPU. Only an admin sees the jobs of all owners. */
 function useOf({ free, job, jobs = [job ?? {}], out }: Gpu): string {
   if (free) return out ?? 'free';
   const inWords = ({ job_id, owner }: DeviceJob) =>
@@ -51,7 +51,7 @@ export const lastUse = (iso: string | null | undefined, now = Date.now()): strin
 
 const hours = (value: number): string => value.toFixed(2);
 
-/** The columns with figures: which figure each shows, and how it is formatted. */
+/** The numeric columns: heading, property and format. */
 const figures = [
   ['JOBS', 'jobs', String],
   ['GPU HOURS', 'gpu_hours', hours],

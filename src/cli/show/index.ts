@@ -1,7 +1,9 @@
-/** Looking at scans and at what came back of them, without a server. */
+/** Viewing scans and their results, without a server. */
 export type { ShowDocument } from './show-cases.js';
 
-/** Imported when it is used, to keep start-up fast; whole, because the program may be upgraded while a job runs. */
+/**
+ * Imported on use, to keep start-up fast. The module is loaded completely, because the program may be upgraded while a job runs.
+ */
 export async function loadShowCases() {
   const { loadPictures } = await import('../../imaging/index.js');
   await loadPictures();

@@ -17,7 +17,7 @@ import { type CommandIo, canvasOfTerminal, columnsOf, formatTable, wrapped } fro
 /** The document that `remote-app show --json` prints. */
 export interface ShowDocument {
   readonly cases: readonly ShownCase[];
-  /** The contact sheet and the page; null if none was asked for. */
+  /** File of the contact sheet; null if not requested. The same for `html`, the page. */
   readonly png: string | null;
   readonly html: string | null;
   /** Volumes that are not shown, each with the reason. */
@@ -30,11 +30,11 @@ export interface ShowOptions extends Pick<Showing, 'labels' | 'frame' | 'slices'
   readonly png: string | null;
   /** The file of the page; null for none. */
   readonly html: string | null;
-  /** Whether the page carries the volumes themselves. */
+  /** Whether the page contains the volumes themselves. */
   readonly volumes: boolean;
-  /** Whether files that are there already are replaced. */
+  /** Whether existing files are replaced. */
   readonly force: boolean;
-  /** Whether nothing but a document is printed. */
+  /** Whether only a JSON document is printed. */
   readonly json: boolean;
   readonly reporter: Reporter;
 }
@@ -45,7 +45,7 @@ const toStdout = '-';
 /** How many cases are drawn on a terminal. */
 const maxDrawn = 5;
 
-/** Refuses what cannot be written, before anything is read. */
+/** Refuses output that cannot be written, before anything is read. */
 function checkDestination({ png, html, force, json, io }: ShowOptions): void {
   if (html !== null) checkFree('html', html, force);
   if (png === null) return;
@@ -95,7 +95,7 @@ async function draw({ shown, layers, swatches }: CaseDrawing, io: CommandIo): Pr
     if (lines.length > 0) await io.writeOut(`${lines.map((each) => hint(each)).join('\n')}\n`);
   }
   if (shown.labels.length === 0) return;
-  // A swatch has no text of its own to be cut.
+  // The swatch is painted over an empty cell, so that there is no text to cut off.
   const rows = shown.labels.map((label, at) => [
     { text: '', paint: () => swatches[at] ?? '' },
     ...rowOf(label),
@@ -104,9 +104,9 @@ async function draw({ shown, layers, swatches }: CaseDrawing, io: CommandIo): Pr
 }
 
 /**
- * Shows scans and what came back of them: as a contact sheet, on a terminal, or as a table.
- * @returns what `--json` prints
- * @throws UsageError for what cannot be shown
+ * Shows scans and their results: as a contact sheet, on a terminal, or as a table.
+ * @returns the document that `--json` prints
+ * @throws UsageError for anything that cannot be shown
  */
 export async function showCases(paths: readonly string[], options: ShowOptions): Promise<ShowDocument> {
   const { reporter, png, html, volumes, json, io, ...how } = options;
@@ -149,8 +149,9 @@ export async function showCases(paths: readonly string[], options: ShowOptions):
 }
 
 /**
- * Tells the notes of the cases.
- * @param recorded those that name a scan which was found by a record: many of them are told in one line
+ * Prints the notes of the cases.
+ * @param recorded notes about a scan that was found by its record; if there are several, one line with their number replaces
+ *   them
  */
 function tellNotes(cases: readonly ShownCase[], recorded: ReadonlySet<string>, reporter: Reporter): void {
   const isOne = recorded.size < 2;
@@ -159,7 +160,7 @@ function tellNotes(cases: readonly ShownCase[], recorded: ReadonlySet<string>, r
     for (const note of notes) if (isOne || !recorded.has(note)) reporter.note(`${name}: ${note}`);
 }
 
-/** What labels mean to an app. Without its answer, labels are shown by their values. */
+/** The app's names for label values. Without an answer from the server, labels are shown by value. */
 export async function namesOfApp(
   ask: () => Promise<AppAnswer>,
   reporter: Reporter,
@@ -175,10 +176,10 @@ export async function namesOfApp(
 }
 
 /**
- * Draws what was sent and the result of it on the terminal. The result is saved by now, so that an error is only noted.
+ * Draws the submitted scans and their result on the terminal. The result is already saved, so an error is only noted.
  * @param sent paths of files and directories
- * @param result the directory that it was saved in
- * @param output the directory that results go to, beside which earlier ones may lie
+ * @param result the directory in which the result was saved
+ * @param output the directory that results go to; earlier results may be next to it
  * @param ask asks the server about the app
  */
 export async function showResult(

@@ -20,10 +20,10 @@ export const seriesFlags = {
   }),
 };
 
-/** Most series that an error names. */
+/** Maximum number of series that an error lists. */
 const mostShown = 10;
 
-/** Chooses the series that words name. */
+/** Selects series by the words of the flag. */
 async function selected(series: readonly Series[], words: readonly string[]): Promise<readonly Series[]> {
   const { describeSeries, selectSeries } = await import('../../imaging/index.js');
   const { chosen, unused } = selectSeries(series, words);

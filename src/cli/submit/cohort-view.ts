@@ -14,14 +14,14 @@ import {
   wrapped,
 } from '../terminal/index.js';
 
-/** A watcher that the command closes at its end. */
+/** A watcher that the command closes when it ends. */
 export interface CohortView extends CohortWatcher {
   readonly reporter: Reporter;
-  /** @param isSummed whether a summary follows, which says the same as the block */
+  /** @param isSummed whether a summary follows that repeats the content of the block */
   close(isSummed?: boolean): void;
 }
 
-/** A case in the documents of `--json`. It is `waiting` in the document at the end if the command ended before its turn. */
+/** A case in the documents of `--json`. In the final document, it is `waiting` if the command ended before its turn. */
 export interface CaseDocument extends Omit<CaseState, 'name' | 'jobId' | 'isNew'> {
   readonly case: string;
   readonly job_id: string | null;
@@ -35,23 +35,23 @@ export const caseDocument = ({ name, jobId, isNew, ...about }: CaseState): CaseD
   ...about,
 });
 
-/** Milliseconds between two pictures of the block. */
+/** Milliseconds between two redraws of the block. */
 const redrawEvery = 200;
-/** Failures that the block shows, the last ones. */
+/** Maximum number of failures that the block shows; the latest ones are kept. */
 const shownFailures = 5;
-/** Most columns for a case's name in the block. */
+/** Maximum width of a case's name in the block, in columns. */
 const nameWidth = 40;
 
-/** The states of a case that is worked on. */
+/** The states of a case that is in progress. */
 const inProgress: readonly CaseStatus[] = ['reading', 'sending', 'running', 'fetching'];
 
-/** What is known of a case in progress, besides its state. */
+/** The progress of a case, besides its state. */
 class CaseProgress implements Reporter {
   /** The last line of the app. */
   #line = '';
   #transfer = '';
   wait: string | null = null;
-  /** Whether what it waits for concerns the whole command. */
+  /** Whether `wait` concerns the whole command. */
   isNews = false;
 
   async line(text: string): Promise<boolean> {
@@ -78,14 +78,14 @@ class CaseProgress implements Reporter {
     this.#transfer = total > 0 ? `${phase} ${Math.floor((done / total) * 100)}%` : phase;
   }
 
-  /** At most this many columns; empty if there is nothing to say. */
+  /** A text of at most this many columns; empty if there is nothing to say. */
   drawing(columns: number): string {
     const text = this.wait ?? this.#transfer;
     return oneLine(text || this.#line).slice(0, Math.max(0, columns));
   }
 }
 
-/** What more than one case waits for, such as a server that is away, and what will keep every case waiting. */
+/** Waits that several cases share, such as an unreachable server, and waits that concern the whole command. */
 function sharedWaits(cases: readonly (CaseProgress | undefined)[]): Set<string> {
   const waits = cases.flatMap((each) => each?.wait ?? []);
   const news = cases.flatMap((each) => (each?.isNews ? (each.wait ?? []) : []));
@@ -98,7 +98,7 @@ class Tally {
   #startedAt = 0;
   /** How many cases this command has computed. */
   #ended = 0;
-  /** How many cases were in progress at once at most. */
+  /** Highest number of cases in progress at the same time. */
   #maxInProgress = 1;
 
   begin(states: readonly CaseState[]): void {
@@ -117,7 +117,7 @@ class Tally {
     return [...this.#states.values()].filter(({ status }) => statuses.includes(status));
   }
 
-  /** The time left, at the rate so far. Null until as many cases have ended as run at once: these tend to end together. */
+  /** The estimated time left. Null until as many cases have ended as run at once, because these tend to end together. */
   get #timeLeft(): string | null {
     const remaining = this.#states.size - this.with('done', 'failed').length;
     if (remaining === 0 || this.#ended < this.#maxInProgress) return null;
@@ -134,7 +134,7 @@ class Tally {
   }
 }
 
-/** A terminal: one block that is redrawn in its place. */
+/** For a terminal: one block that is redrawn in place. */
 class TerminalView implements CohortView {
   readonly #block: LiveBlock;
   readonly #colours: Colours;
@@ -201,7 +201,7 @@ class TerminalView implements CohortView {
   }
 }
 
-/** A pipe or a file: a line for each case that ends. With `--json` stdout has the document, and the lines go to stderr. */
+/** For a pipe or a file: a line for each case that ends. With `--json`, stdout gets the document and the lines go to stderr. */
 function plainLines(
   io: CommandIo,
   reporter: Reporter,
@@ -225,7 +225,7 @@ function plainLines(
   };
 }
 
-/** A case whose progress is not drawn: what concerns the whole command is told once, whichever case it comes with. */
+/** A case whose progress is not drawn. A wait that concerns the whole command is reported once, whichever case it comes from. */
 class UndrawnCase extends CaseProgress {
   constructor(
     private readonly all: Reporter,
@@ -242,13 +242,13 @@ class UndrawnCase extends CaseProgress {
   }
 }
 
-/** For a program: a document on stdout for each change of a case, on a line. */
+/** For a program: a document on one line of stdout for each change of a case. */
 function jsonLines(io: CommandIo): Pick<CohortWatcher, 'began' | 'changed'> {
   const changed = (state: CaseState) => void io.writeOut(`${forJson(JSON.stringify(caseDocument(state)))}\n`);
   return { began: (states) => states.forEach(changed), changed };
 }
 
-/** How a cohort is shown: at a terminal in one block, elsewhere with a line for each case, or as documents for each change. */
+/** Opens the view of a cohort: a block on a terminal, otherwise a line for each case, or a document for each change. */
 export async function openCohortView(io: CommandIo, json: boolean, watches: boolean): Promise<CohortView> {
   const reporter = await openReporter(io, { stdoutIsTaken: json, all: false });
   if (io.isInteractive() && !watches) return new TerminalView(io, reporter);

@@ -21,21 +21,23 @@ import { type CommandIo, formatTable, openReporter } from '../terminal/index.js'
 import { type SelectionFlags, selectionOf } from './choose-files.js';
 import { seriesChoice } from './choose-series.js';
 
-/** How many files have something, by its name. */
+/** Number of files by attribute. */
 type Counts = Record<string, number>;
 
-/** What the documents of `--dry-run --json` have in common. */
+/** The common part of the documents of `--dry-run --json`. */
 interface SharedDocument {
-  /** Null where files would be sent as they are. */
+  /** Null if files would be sent unchanged. */
   readonly deidentify: Mode | null;
-  /** How many files keep each of these attributes, and how many lose each; empty where files would be sent as they are. */
+  /**
+   * Attributes that are kept, and attributes that are removed, with the number of files; empty if files would be sent unchanged.
+   */
   readonly kept: Readonly<Counts>;
   readonly removed: Readonly<Counts>;
-  /** The values that are sent as they were typed, by their fields. */
+  /** Field values that are sent exactly as typed. */
   readonly typed: Readonly<Record<string, unknown>>;
 }
 
-/** The document of `--dry-run --json`; with `--each`, it is divided into cases. */
+/** The document of `--dry-run --json`; with `--each`, it is grouped by case. */
 export type DryRunDocument = SharedDocument &
   (
     | { readonly files: readonly PlannedFile[] }
@@ -54,7 +56,7 @@ interface InputVolume {
   readonly name: string;
   /** The file, or the directory that holds the volume. */
   readonly path: string;
-  /** `DICOM`, `NIfTI`; null for a format that is not known. */
+  /** `DICOM`, `NIfTI`; null for an unknown format. */
   readonly format: string | null;
   readonly files: number;
   readonly bytes: number;
@@ -63,7 +65,7 @@ interface InputVolume {
     readonly number: number | null;
     readonly description: string;
     readonly modality: string;
-    /** PatientID or PatientName where series of several patients are listed; null otherwise, and without either. */
+    /** PatientID or PatientName if series of several patients are listed; otherwise, or if both are missing, null. */
     readonly patient: string | null;
     readonly images: number;
     /** Columns, rows, and images or frames. */
@@ -77,11 +79,11 @@ interface InputVolume {
 export interface InputsDocument
   extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays' | 'followed' | 'objects'> {
   readonly volumes: readonly InputVolume[];
-  /** What cannot be sent. Nothing is sent of paths that have such a file. */
+  /** Files that cannot be sent. If there are any, nothing from these paths is sent. */
   readonly refused: readonly { readonly path: string; readonly reason: string }[];
 }
 
-/** Which files to look at, and how to show what was found. */
+/** Which files to look for, and how to show them. */
 interface Looking {
   readonly series: readonly string[] | undefined;
   /** Files in this directory are not sent. */
@@ -122,7 +124,7 @@ function viewOf(volume: Volume, hasPatients: boolean): InputVolume[] {
   return [{ ...view, series: { number, description, modality, patient, images, size, plane, remarks } }];
 }
 
-/** What a column shows for a volume without a value. */
+/** Shown in place of a missing value. */
 const nothing = '-';
 
 const headings = 'CASE NAME FORMAT PATIENT SERIES DESCRIPTION SIZE PLANE FILES BYTES PATH'.split(' ');
@@ -167,7 +169,7 @@ const howSent = {
   names: 'Only the names are neutral: everything inside the files would leave as it is',
 };
 
-/** Says below the table how the files would be sent. */
+/** Prints notes below the table: how the files would be sent. */
 function noteSending(
   { deidentify, kept, removed, typed }: SharedDocument,
   { operation }: Pick<Submission, 'operation'>,
@@ -183,7 +185,7 @@ function noteSending(
   if (flags.length > 0) reporter.note(`Sent as typed: ${flags.map((flag) => `--${flag}`).join(', ')}`);
 }
 
-/** The rows of what would be sent of a case: a row for each volume, or one for a data set. */
+/** The table rows for a case that would be sent: one per volume, or one for a data set. */
 function rowsOfPlan(
   { volumes }: FoundFiles,
   planned: readonly PlannedFile[],
@@ -205,8 +207,8 @@ function rowsOfPlan(
 }
 
 /**
- * Shows what a submission would send, and prints it as a table. Asks no server.
- * @param how.isEach whether each case would be sent by itself
+ * Finds what a submission would send, and prints it as a table. Sends no request to the server.
+ * @param how.isEach whether each case would be sent separately
  * @throws UsageError for what cannot be sent or paired
  */
 export async function dryRun(
@@ -266,8 +268,8 @@ export async function dryRun(
 }
 
 /**
- * Shows what `infer` would send of these paths, and what cannot be sent. Asks no server.
- * @throws UsageError where the paths have nothing else than one thing that cannot be sent
+ * Shows what `infer` would send of these paths, and what cannot be sent. Sends no request to the server.
+ * @throws UsageError if the paths contain nothing but one item that cannot be sent
  */
 export async function showInputs(
   paths: readonly string[],

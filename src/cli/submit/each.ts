@@ -29,7 +29,7 @@ export function outputOfEach(flags: Pick<ParsedSubmit['flags'], 'output' | 'forc
   return path.resolve(flags.output ?? defaultOutput);
 }
 
-/** The summary at the end: counts, the failures, where the table is. */
+/** The final summary: counts, failures, and the path of the table. */
 function summaryLines({ cases, table, orphaned, notes }: CohortSummary): string[] {
   const of = (status: CaseStatus) => cases.filter((each) => each.status === status);
   const [done, failed] = [of('done'), of('failed')];
@@ -61,7 +61,7 @@ function documentOf({ output, table, cases }: CohortSummary): EachDocument {
   return { output, table, cases: ended.map(caseDocument) };
 }
 
-/** Runs one job for each case, and says how it goes. The command exits with 1 unless every case is done. */
+/** Runs one job for each case, and reports progress. The command exits with 1 unless every case is done. */
 export async function runEach(
   connection: Connection,
   submission: Submission,

@@ -6,7 +6,7 @@ import { keptCommand, type SentCommand } from '../jobs/index.js';
 import type { Word } from './path-order.js';
 
 /**
- * A command line that can be repeated, including the settings from the environment or a profile.
+ * A command line that can be repeated; settings from the environment or a profile are included.
  * @param configured flags whose values may have come from the environment or a profile
  * @param booleans names of the flags that take no value
  */
@@ -29,7 +29,7 @@ export function commandWords(
   return [...known, ...given];
 }
 
-/** Flags of `retry` that replace other flags as well. */
+/** For flags of `retry`, the other flags of the original command that they replace as well. */
 const replaces: Readonly<Record<string, readonly string[]>> = {
   detach: ['output', 'force', 'wait'],
   output: ['detach'],
@@ -43,14 +43,14 @@ function typedWords(words: readonly Word[], booleans: ReadonlySet<string>, outpu
   return words.flatMap(({ flag, input }) => {
     if (flag === undefined || flag === 'json') return [];
     if (booleans.has(flag)) return [{ flag, text: `--${flag}` }];
-    // The command runs in another directory.
+    // Made absolute because the command runs in another directory.
     const value = flag === 'output' && output !== '-' ? path.resolve(input) : input;
     return [{ flag, text: `--${flag}=${value}` }];
   });
 }
 
 /**
- * Goes to the directory in which a job was submitted, and says what was typed there.
+ * Changes to the directory in which a job was submitted, and returns the command that was typed there.
  * @param typed the command line of `retry`, whose flags replace those of the job's command
  * @throws UsageError if this machine does not know the job's command, or the directory is gone
  */

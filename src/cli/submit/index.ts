@@ -1,4 +1,4 @@
-/** What the commands that submit a job share: their flags, and the way from a command line to a job. */
+/** Shared by the commands that submit a job: their flags, and everything from parsing a command line to running a job. */
 
 export type { InputsDocument } from './dry-run.js';
 export { commandAgain } from './earlier-commands.js';
@@ -12,5 +12,5 @@ export {
   volumeArgs,
 } from './submit-flags.js';
 
-/** Shows what would be sent. Imported when it is used, to keep start-up fast. */
+/** Shows what would be sent. Imported on use, to keep start-up fast. */
 export const loadShowInputs = () => import('./dry-run.js');

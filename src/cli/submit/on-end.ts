@@ -2,20 +2,23 @@ import { exitCodes, oneLine } from '../../contract/index.js';
 import { runProgram } from '../../programs/index.js';
 import type { CommandIo } from '../terminal/index.js';
 
-/** Milliseconds that the command may take. */
+/** Maximum run time of the command, in milliseconds. */
 const longest = 30_000;
 
-/** What the command of `--on-end` gets on stdin, as JSON. It may be sent anywhere: it names no file and has no secret. */
+/**
+ * The document that the command of `--on-end` gets on stdin. It may be forwarded anywhere, so it contains no file names and no
+ * secrets.
+ */
 export interface EndedCommand {
   /** As it is typed, such as `infer`. */
   readonly command: string;
   readonly exit_code: number;
   readonly seconds: number;
-  /** Null if the command ended before it was chosen. */
+  /** Null if the command ended before an app was chosen. */
   app: string | null;
   /** Null with `--each`, and if no job was accepted. */
   job_id: string | null;
-  /** How many there are; null without `--each`, and after an interruption or an error that ended the whole command. */
+  /** Numbers of cases; null without `--each`, and after an interruption or an error that ended the whole command. */
   cases: { readonly done: number; readonly failed: number; readonly left: number } | null;
 }
 
@@ -25,8 +28,8 @@ function statusOf(exitCode: number): 'done' | 'failed' | 'interrupted' {
 }
 
 /**
- * Runs a command of the person in a shell, with its output on stderr, and ends what it has left. Never rejects.
- * @returns why it failed; null if it did not
+ * Runs the user's command in a shell, with its output on stderr, and ends processes that it leaves behind. Never rejects.
+ * @returns why the command failed; null if it succeeded
  */
 export async function runOnEnd(
   command: string,

@@ -26,7 +26,10 @@ function patternOf(paths: readonly string[]): string {
   return oneLine(directories.size === 1 ? path.join(...directories, name) : name);
 }
 
-/** @param strays the paths after the flag's value: expanded from a pattern by the shell, or typed by a person */
+/**
+ * The error for a flag with one path, followed by more paths.
+ * @param strays the paths after the flag's value, either expanded from a pattern by the shell or typed by the user
+ */
 function refuseNext({ field, value }: FileFlag, strays: readonly [string, ...string[]]): UsageError {
   const flag = flagOf(field);
   const more = strays.length > 1 ? ` and ${strays.length - 1} more follow` : ' follows';
@@ -43,7 +46,7 @@ function firstPath(list: string): string {
   const there = commas.reverse().find((at) => exists(list.slice(0, at)));
   if (there !== undefined) return list.slice(0, there);
   const start = list.length - splitPattern(list).rest.length;
-  // A comma in braces is a part of a pattern.
+  // A comma in braces is part of a pattern.
   const end = list.replaceAll(/\{[^{}]*\}/g, (braces) => ' '.repeat(braces.length)).indexOf(',', start);
   return end < 0 ? list : list.slice(0, end);
 }
@@ -74,7 +77,7 @@ const mayBeOfOnePattern = (one: string, other: string): boolean =>
   endingOf(one) === endingOf(other) &&
   [one, other].every((each) => splitPaths(each).length === 1);
 
-/** Whether the path after a flag is the input that the command line needs, as in `--gt ./labels ./preds`. */
+/** Whether the path after a flag is the missing input, as in `--gt ./labels ./preds`. */
 const isTheInput = ({ field, value }: FileFlag, strays: readonly string[], words: readonly Word[]): boolean =>
   field.role !== 'paths' &&
   strays.length === 1 &&
@@ -82,9 +85,9 @@ const isTheInput = ({ field, value }: FileFlag, strays: readonly string[], words
   words.filter(({ type, flag }) => type === 'arg' || flag === 'inputs').length === 1;
 
 /**
- * Refuses paths without a flag that look like the rest of a pattern. A shell expands `-i scans/*.nii.gz` to
- * `-i a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes only the first: the others would become another group before it.
- * @throws UsageError with the spellings of what may have been meant
+ * Refuses paths without a flag that look like the rest of an expanded pattern. A shell expands `-i scans/*.nii.gz` to `-i
+ * a.nii.gz b.nii.gz c.nii.gz`, where `-i` takes only the first: the others would become a group of their own, in front of it.
+ * @throws UsageError with the commands that may have been meant
  */
 export function checkPathOrder(fields: readonly Field[], words: readonly Word[]): void {
   for (const [index, { type, input: value, flag }] of words.entries()) {

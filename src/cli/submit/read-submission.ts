@@ -16,9 +16,9 @@ import { checkPathOrder, splitPaths, type Word } from './path-order.js';
 /** A command line as oclif has parsed it. */
 interface ParsedFlags {
   readonly flags: Readonly<Record<string, unknown>>;
-  /** Positional arguments, in their order. */
+  /** Positional arguments, in order. */
   readonly paths: readonly string[];
-  /** Flags and paths, in their order. */
+  /** Flags and paths, in order. */
   readonly words: readonly Word[];
 }
 
@@ -47,13 +47,13 @@ function fieldValue(field: Field, given: unknown): FieldValue | undefined {
   return items.length > 0 ? items : undefined;
 }
 
-/** The text of a value in a form. */
+/** A value as the text of a form field. */
 const wire = (value: FieldValue): string => (Array.isArray(value) ? value.join(',') : String(value));
 
-/** The shell does not expand a `~/` after a comma. */
+/** Expands `~/`, because a shell does not expand it after a comma. */
 const expanded = (paths: readonly string[]): string[] => paths.map((each) => expandHome(each));
 
-/** The groups of a `files` field: the positional paths are the first group, and each flag is another one. */
+/** The groups of a `files` field: the positional paths form the first group, and each flag forms another. */
 function groupsOf(field: Field, parsed: ParsedFlags): PathGroups {
   const given = parsed.flags[flagName(field)];
   const flags = Array.isArray(given)

@@ -29,7 +29,7 @@ import { commandWords } from './earlier-commands.js';
 import type { EndedCommand } from './on-end.js';
 import { conversionOf, type ParsedSubmit } from './submit-flags.js';
 
-/** What a submission returns: a finished job, with `--detach` an accepted one, and with `--each` what became of the cases. */
+/** The outcome of a submission: a finished job, with `--detach` an accepted one, and with `--each` the outcomes of the cases. */
 export type Submitted = ((FinishedJob | AcceptedJob) & Kept) | EachDocument | DryRunDocument;
 
 /** A job that is about to be sent. */
@@ -41,7 +41,7 @@ interface JobToStart {
   readonly command: SentCommand;
 }
 
-/** The directory of results: what is there is not sent along. */
+/** The directory for results; files already in it are not sent. */
 const resultsDirectory = (flags: ParsedSubmit['flags']): string =>
   outputDirectory(isToStdout(flags) ? { force: false } : flags).directory;
 
@@ -50,7 +50,7 @@ export abstract class SubmitCommand extends ClientCommand {
   /** Runs the command of `--on-end`. */
   #onEnd: ((ended: EndedCommand) => Promise<string | null>) | undefined;
   readonly #startedAt = monotonicTime();
-  /** What is known so far of what that command is told. */
+  /** What is known so far for the document of that command. */
   readonly #ended: Pick<EndedCommand, 'app' | 'job_id' | 'cases'> = { app: null, job_id: null, cases: null };
 
   protected override async finally(error: Error | undefined): Promise<void> {
@@ -67,7 +67,8 @@ export abstract class SubmitCommand extends ClientCommand {
   }
 
   /**
-   * Loads now what `--show` and `--on-end` need at the end, which may be hours away: by then the program may have been upgraded.
+   * Loads everything that `--show` and `--on-end` need at the end. The end may be hours away, and the program may have been
+   * upgraded by then.
    */
   async #loadForEnd({ 'on-end': command, show }: ParsedSubmit['flags']): Promise<void> {
     if (show) await loadShowCases();
@@ -82,7 +83,7 @@ export abstract class SubmitCommand extends ClientCommand {
     const settings = await this.settings(flags);
     const deidentify = deidentifyChoice(flags, settings, this.typed, this.config.configDir);
     const { readSubmission } = await import('./read-submission.js');
-    // Checked first, because finding a mistake in a flag needs no server.
+    // Checked first, because a mistake in a flag can be found without a server.
     const read = await readSubmission(name, { flags, paths: args.paths ?? [], words: raw });
     const submission = { ...read, allFiles: flags['all-files'], selection: selectionOf(flags) };
     if (flags['dry-run']) return this.#dryRun(submission, flags, deidentify);
@@ -95,7 +96,7 @@ export abstract class SubmitCommand extends ClientCommand {
       server: settings.server,
       profile: flags.profile || undefined,
       app,
-      // What the environment and the profile say now must not be forgotten later.
+      // `retry` must use the mode that the environment and the profile select now.
       ...(deidentify.mode === null ? {} : { deidentify: deidentify.mode }),
     });
     const job = { connection, submission: { ...submission, app }, flags, options, command };
@@ -147,7 +148,7 @@ export abstract class SubmitCommand extends ClientCommand {
     keepCommand(this.config.configDir, jobId, command);
   }
 
-  /** Runs a job to its end and brings its result to this machine. */
+  /** Runs a job until it ends, and fetches its result to this machine. */
   async #runJob(
     { connection, submission, flags, options, command }: JobToStart,
     destination: Destination,

@@ -44,7 +44,7 @@ const placeholders: Readonly<Record<FieldKind, string>> = {
   duration: 'TIME',
 };
 
-/** Whether people use a field's flag often: these head the help, in the order in which they are named here. */
+/** Fields whose flags are used often. They come first in the help, in this order. */
 const often = ['inputs', 'gt', 'mask', 'dataset', 'gpu', 'cpu', 'config_overrides'];
 
 /** The section of the help text that lists a field's flag. */
@@ -60,8 +60,8 @@ function aliases(field: Field): string[] {
 }
 
 /**
- * The flag of one field. Its value stays text here: contract/values.ts parses it, as on the server. A repeatable flag takes
- * one value per occurrence, so it never swallows a path that comes after it.
+ * The flag for a field. Its value stays text here, because contract/values.ts parses it, as on the server. A repeatable flag
+ * takes one value per occurrence, so it never swallows a path that follows it.
  */
 function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unknown> {
   const known = field.default === undefined ? '' : ` [default: ${field.default}]`;
@@ -83,7 +83,7 @@ function fieldFlag(field: Field, fields: readonly Field[]): Interfaces.Flag<unkn
   ) as Interfaces.Flag<unknown>;
 }
 
-/** The flags of an operation: one for each field in the operations table that a person sets, and no other; those that people use often come first. */
+/** The flags for an operation's fields. Fields that users cannot set get no flag; frequently used ones come first. */
 function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unknown>> {
   const fields = operationOf(name).fields.filter(isTyped);
   const known = often.flatMap((each) => fields.filter((field) => field.name === each));
@@ -92,7 +92,7 @@ function operationFlags(name: OperationName): Record<string, Interfaces.Flag<unk
   );
 }
 
-/** Moves a less common flag to a later section of the help. */
+/** Moves a less common flag to the JOB section of the help. */
 const less = <T extends object>(flag: T): T => ({ ...flag, helpGroup: 'JOB' });
 
 /** Flags that select which files in a directory are sent. */
@@ -106,7 +106,7 @@ export const sendingFlags = {
   ...selectionFlags,
 };
 
-/** What every submission takes besides the fields of its operation. */
+/** The flags of every submission, besides the fields of its operation. */
 export const runFlags = {
   ...outputFlags,
   force: less(outputFlags.force),
@@ -172,7 +172,7 @@ const conversionFlags = {
 
 type ConversionFlags = Partial<Interfaces.InferredFlags<typeof conversionFlags>>;
 
-/** What was asked for with these flags. */
+/** The conversion requested by these flags; undefined without `--as`. */
 export const conversionOf = ({ as = [], strict }: ConversionFlags): ConversionRequest | undefined =>
   as.length === 0 ? undefined : { formats: [...new Set(as)], isStrict: strict ?? false };
 
@@ -251,7 +251,7 @@ export interface ParsedSubmit {
     Partial<EachFlags> &
     Readonly<Record<string, unknown>>;
   readonly args: { readonly paths?: readonly string[] | undefined };
-  /** Flags and arguments, in their order. */
+  /** Flags and arguments, in order. */
   readonly raw: readonly Word[];
 }
 

@@ -1,12 +1,12 @@
 import type { Canvas } from '../../client/case/index.js';
 import { type CommandIo, hasColour } from './command-io.js';
 
-/** Characters in a row, and rows, of a terminal that does not say it. */
+/** Columns and rows of a terminal that does not report its size. */
 const [usualColumns, usualRows] = [80, 24];
 
 /**
- * How a terminal says that it shows 16 million colours or 256. Node's own `getColorDepth` recognises neither kitty over ssh, where
- * COLORTERM is not passed on, nor true colour in tmux.
+ * Whether a terminal shows 16 million colours, 256, or neither. Node's own `getColorDepth` recognises neither kitty over ssh,
+ * where COLORTERM is not passed on, nor true colour in tmux.
  */
 function colourLook(env: NodeJS.ProcessEnv): 'true colour' | '256 colours' | 'characters' {
   const { COLORTERM = '', FORCE_COLOR, TERM = '' } = env;

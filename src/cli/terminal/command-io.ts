@@ -9,7 +9,7 @@ import { type ExitCode, exitCodes, type JobState } from '../../contract/index.js
 import { errorCode, faultWithoutPath } from '../../files/index.js';
 import { forJson, forTerminal } from './terminal-text.js';
 
-/** A stream for output. One that is a terminal has a size in characters. */
+/** An output stream. A terminal also has a size in characters. */
 export interface OutputStream extends Writable {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -24,7 +24,7 @@ export interface InputStream extends Readable {
 
 type Paint = (text: string) => string;
 
-/** Whether a stream gets colours: a terminal does, unless the environment says otherwise. */
+/** Whether output to a stream is coloured: on a terminal it is, unless the environment says otherwise. */
 export function hasColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   const { FORCE_COLOR, NO_COLOR, CI, TERM } = env;
   if (FORCE_COLOR) return !['0', 'false'].includes(FORCE_COLOR);
@@ -46,7 +46,7 @@ export class Colours {
     this.#states = { queued: dim, waiting: dim, running: cyan, done: green, error: red, killed: yellow };
   }
 
-  /** A job's state; a server may know others, which have no colour. */
+  /** A job's state. A server may send unknown states, which have no colour. */
   state(name: string): Paint {
     return Object.hasOwn(this.#states, name) ? this.#states[name as JobState] : (text) => text;
   }
@@ -68,8 +68,8 @@ export interface ErrorDocument {
 const isClosed = (error: unknown): boolean => ['EPIPE', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
 
 /**
- * The descriptor of a stream that is a file or a device; null for any other. Node drops the rest of a write to a file if a full
- * disk took only part of it.
+ * The descriptor of a stream to a file or a device; null for any other stream. It is needed because Node drops the rest of a
+ * write to a file if a full disk accepted only part of it.
  */
 function fileOf(stream: OutputStream): number | null {
   if (!('fd' in stream) || typeof stream.fd !== 'number' || stream.isTTY) return null;
@@ -81,9 +81,9 @@ function fileOf(stream: OutputStream): number | null {
 const textFor = (stream: OutputStream, text: string): string => (stream.isTTY ? forTerminal(text) : text);
 
 /**
- * The streams, environment and exit code of one command: those of the process, or those of a test. All output of
- * a command goes through here. A terminal gets no control sequences except colours; a pipe or a file gets the text as it is. A
- * reader that closes its pipe is not an error.
+ * The streams, environment and exit code of one command, taken from the process or from a test. All output of a command goes
+ * through here. A terminal gets no control sequences except colours; a pipe or a file gets the text unchanged. A reader that
+ * closes its pipe is not an error.
  */
 export class CommandIo {
   readonly stdin: InputStream;
@@ -105,14 +105,14 @@ export class CommandIo {
     for (const stream of [stdout, stderr]) stream.removeAllListeners('error').on('error', () => {});
   }
 
-  /** Ends with the highest exit code so far. */
+  /** Sets the exit code to the highest one so far. */
   exitWithWorst(exitCode: number): void {
     this.exitCode = Math.max(this.exitCode, exitCode);
   }
 
   /**
-   * Writes to stdout and waits until it takes more.
-   * @returns false if the reader has left
+   * Writes to stdout, and waits until it accepts more.
+   * @returns false if the reader is gone
    * @throws OutputError if stdout cannot be written
    */
   writeOut(text: string): Promise<boolean> {
@@ -120,8 +120,8 @@ export class CommandIo {
   }
 
   /**
-   * Writes to stdout what this program has made itself, such as a picture, without cleaning it.
-   * @returns false if the reader has left
+   * Writes content produced by this program, such as a picture, to stdout without cleaning it.
+   * @returns false if the reader is gone
    * @throws OutputError if stdout cannot be written
    */
   async writeOutAsIs(content: string | Uint8Array): Promise<boolean> {
@@ -137,7 +137,7 @@ export class CommandIo {
     return !this.#outClosed;
   }
 
-  /** A stream to stdout whose end leaves stdout open. It fails once the reader has left. */
+  /** A stream that writes to stdout, but does not close it. It fails once the reader is gone. */
   outStream(): Writable {
     // Each write reports its own error.
     const ignored = () => {};
@@ -161,13 +161,13 @@ export class CommandIo {
     return new Colours(stream, this.env);
   }
 
-  /** Whether a stream is a terminal that a person watches, and bars can be drawn. */
+  /** Whether a stream is a terminal on which bars can be drawn. */
   isInteractive({ isTTY, columns = 0 }: OutputStream = this.stderr): boolean {
     // A line cannot be redrawn on a terminal without a width (from `docker run -t`): counting its rows would never end.
     return Boolean(isTTY) && columns > 0 && !this.env.CI && this.env.TERM !== 'dumb';
   }
 
-  /** Writes what went wrong to stderr, and below it what to do about it. */
+  /** Prints an error to stderr, and below it hints for a remedy. */
   tellError(sentence: string, hints: readonly string[]): void {
     const { error: red, hint: dim } = this.colours();
     this.writeErr(`${red('Error:')} ${sentence}\n`);
@@ -198,7 +198,7 @@ export function ioOf({ options }: Config): CommandIo {
   return 'io' in options && options.io instanceof CommandIo ? options.io : new CommandIo(process);
 }
 
-/** Writes to a pipe, a terminal or a socket; resolves when it has taken the content. */
+/** Writes to a pipe, a terminal or a socket; resolves once the content was accepted. */
 const written = (stream: Writable, content: string | Uint8Array): Promise<void> =>
   new Promise((resolve, reject) => {
     stream.write(content, (error) => (error ? reject(error) : resolve()));
@@ -214,7 +214,7 @@ export function leaveClosedTerminals(): void {
       // Closing a device that is not a terminal, such as /dev/null, loses nothing.
       if (fstatSync(fd).isCharacterDevice() && !isatty(fd)) closeSync(fd);
     } catch {
-      // It is closed already.
+      // The descriptor is already closed.
     }
   }
 }

@@ -8,10 +8,7 @@ type Drawing = (columns: number) => string;
 /** Columns that are left free: two for the blanks that ora puts in front, and the last one, where a terminal may wrap. */
 const margin = 3;
 
-/**
- * Keeps a text in its row even if the terminal was made narrower a moment ago and has not reported its new width yet, as in
- * tmux.
- */
+/** Keeps a text on one row even if the terminal has just become narrower and has not reported its new width yet, as in tmux. */
 const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
 
 /**
@@ -45,18 +42,18 @@ export class DrawnLine {
     });
     this.#glyphs = this.#ora.spinner.frames;
     this.#interval = this.#ora.interval;
-    // The whole line is a suffix, which is created anew for each frame.
+    // The whole line is a suffix, which is computed for each frame.
     this.#ora.spinner = { interval: this.#interval, frames: [''] };
     this.stream.on('resize', this.#onResize);
     process.on('exit', this.#onExit);
   }
 
-  /** A character that changes with time, to show that something is happening. */
+  /** An animated character, to show that something is happening. */
   get glyph(): string {
     return this.#glyphs[Math.floor(monotonicTime() / this.#interval) % this.#glyphs.length] ?? '';
   }
 
-  /** Shows this from now on, in place of what was there. */
+  /** Replaces what is shown. */
   draw(drawing: Drawing): void {
     if (this.#isClosed) return;
     this.#drawing = drawing;
@@ -68,7 +65,7 @@ export class DrawnLine {
     this.#hide();
   }
 
-  /** Removes the line for some milliseconds, while another program at the end of a pipe writes to the terminal. */
+  /** Hides the line for some milliseconds, while another program at the end of a pipe writes to the terminal. */
   pause(milliseconds: number): void {
     this.#hide();
     clearTimeout(this.#pause);
@@ -87,7 +84,7 @@ export class DrawnLine {
   }
 
   #hide(): void {
-    // ora would write to the terminal even if it draws nothing.
+    // ora writes control sequences even if nothing is drawn.
     if (this.#ora.isSpinning) this.#ora.stop();
   }
 
@@ -97,8 +94,8 @@ export class DrawnLine {
   }
 
   /**
-   * Also deletes the rows into which a narrower terminal has wrapped the line. Does not start at the first column: in the
-   * first row, tmux would treat that as clearing the screen and save its content.
+   * Redraws the line after a resize. Also deletes the rows that the line took after wrapping. Does not start at the first column:
+   * in the first row, tmux would treat that as clearing the screen, and save its content.
    */
   #redrawAll(): void {
     if (this.#ora.isSpinning) this.stream.write('\r\u001b[K\u001b[C\u001b[J\r');

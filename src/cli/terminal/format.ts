@@ -7,16 +7,16 @@ import { cutMiddle } from './cut-text.js';
 export const formatMemory = (use: { used_gb: number; total_gb: number }): string =>
   `${use.used_gb.toFixed(1)} of ${use.total_gb.toFixed(1)} GB`;
 
-/** Longest value next to a name, in characters. */
+/** Maximum length of a value next to a name, in characters. */
 const maxValueLength = 4000;
 
-/** What is between two columns of a table. */
+/** Separator between two columns of a table. */
 const gap = '  ';
 
-/** Widest cell of a table, in characters: one long name would widen every row. */
+/** Maximum width of a table cell, in characters: one long name would widen every row. */
 const widest = 80;
 
-/** A text, or a text with its colour. Colours within a text from outside are not shown. */
+/** A text, optionally with a colour. Colours inside text from outside are not shown. */
 export type Cell = string | { readonly text: string; readonly paint: (text: string) => string };
 
 /** A cell on one line, cut and painted. */
@@ -28,7 +28,7 @@ function shown(cell: Cell, maxLength: number): string {
 const padded = (text: string, width: number): string => text + ' '.repeat(width - stringWidth(text));
 
 /**
- * Rows under a heading, columns aligned. Cells may come from outside: each is put on one line, and cut.
+ * Formats rows below a heading, with aligned columns. Cells may come from outside, so each is put on one line, and cut.
  * @returns lines without trailing blanks
  */
 export function formatTable(heading: readonly string[], rows: readonly (readonly Cell[])[]): string[] {
@@ -44,15 +44,15 @@ export function formatTable(heading: readonly string[], rows: readonly (readonly
   );
 }
 
-/** How a table gives way on a narrow terminal. */
+/** How a table is narrowed to fit a terminal. */
 export interface Narrowing {
-  /** Columns with names of any length, which are cut before a column goes. */
+  /** Columns with names of any length. They are cut before other columns are dropped. */
   readonly names: readonly string[];
-  /** Columns that it does without, the least important one first. */
+  /** Columns that can be dropped, least important first. */
   readonly dispensable: readonly string[];
 }
 
-/** Columns of the screen that a name keeps. */
+/** Minimum width of a cut name, in columns. */
 const narrowestName = 10;
 interface Table {
   readonly heading: readonly string[];
@@ -66,7 +66,7 @@ function without({ heading, rows }: Table, column: number): Table {
   return { heading: others(heading), rows: rows.map(others) };
 }
 
-/** The widths of the columns, the widest names of which are cut until the table fits; null if it does not fit. */
+/** The column widths at which the table fits, with the widest names cut; null if it cannot fit. */
 function widthsWithin({ heading, rows }: Table, names: readonly string[], columns: number): number[] | null {
   const widths = heading.map((title, column) =>
     rows.reduce((width, row) => Math.max(width, stringWidth(textOf(row[column] ?? ''))), title.length),
@@ -83,8 +83,8 @@ function widthsWithin({ heading, rows }: Table, names: readonly string[], column
 }
 
 /**
- * A table that fits a terminal: names are cut in their middle, and the least important columns are left out.
- * @param columns of the terminal; undefined if it is none: then nothing is cut
+ * Fits a table to a terminal: names are cut in the middle, and the least important columns are dropped.
+ * @param columns of the terminal; undefined if the output is not a terminal, in which case nothing is cut
  */
 export function fitted(table: Table, narrowing: Narrowing, columns: number | undefined): Table {
   if (columns === undefined) return table;
@@ -102,11 +102,11 @@ export function fitted(table: Table, narrowing: Narrowing, columns: number | und
     : fitted(without(table, table.heading.indexOf(least)), narrowing, columns);
 }
 
-/** Columns to which a stream's lines are wrapped; undefined if it is not a terminal. */
+/** The width to which lines are wrapped; undefined if the stream is not a terminal. */
 export const columnsOf = ({ isTTY, columns = 0 }: OutputStream): number | undefined =>
   isTTY && columns > 0 ? columns : undefined;
 
-/** Fewest columns for a text that is wrapped beside a name; on a narrower terminal it is left to wrap by itself. */
+/** Minimum number of columns for wrapping. Below that, wrapping is left to the terminal. */
 const narrowest = 20;
 
 /**
@@ -132,9 +132,9 @@ export function wrapped(line: string, columns = Number.POSITIVE_INFINITY, indent
 }
 
 /**
- * Names and values, one pair per line, with values aligned. Pairs without a value are left out. Values may come from
- * outside, so each is put on one line, or wrapped next to its name.
- * @param columns of the terminal, where values without colours are to be wrapped
+ * Names and values, one pair per line, with values aligned. Pairs without a value are left out. Values may come from outside, so
+ * each is put on one line, or wrapped next to its name.
+ * @param columns of the terminal, if values without colours are wrapped
  */
 export function formatPairs(pairs: readonly (readonly [string, Cell | null])[], columns?: number): string[] {
   const known = pairs.filter((pair): pair is readonly [string, Cell] => pair[1] !== null && pair[1] !== '');

@@ -1,4 +1,4 @@
-/** What a person or a script sees on stdout and stderr: text, tables, times, errors, progress. */
+/** Everything that is shown on stdout and stderr: text, tables, times, errors, progress. */
 
 import type { Reporter } from '../../client/reporter.js';
 import type { CommandIo } from './command-io.js';
@@ -22,12 +22,12 @@ export { forJson } from './terminal-text.js';
 export { JsonLogReporter } from './text-reporter.js';
 export { distanceTo, formatDistance, formatDuration, formatTime, readTime } from './time-text.js';
 
-/** A reporter that a command closes at its end. */
+/** A reporter that the command closes when it ends. */
 export interface OpenReporter extends Reporter, Disposable {
   close(): void;
 }
 
-/** Bars and spinners on a terminal, plain lines elsewhere. */
+/** Opens the reporter: bars and spinners on a terminal, plain lines elsewhere. */
 export async function openReporter(io: CommandIo, options: ReporterOptions): Promise<OpenReporter> {
   if (!io.isInteractive()) return new TextReporter(io, options);
   const { TerminalReporter } = await import('./terminal-reporter.js');

@@ -11,14 +11,14 @@ const clearRest = `${esc}K`;
 const clearBelow = `${esc}J`;
 const up = (rows: number): string => (rows > 0 ? `\r${esc}${rows}A` : '\r');
 
-/** Lines shown at one place of a terminal and redrawn there. Only changes are written. */
+/** Lines that are redrawn in place on a terminal. Only changes are written. */
 export class LiveBlock {
   #lines: readonly string[] = [];
   #columns = 0;
 
   constructor(private readonly stream: OutputStream) {}
 
-  /** Shows these lines instead of the previous ones. The last row counts those that do not fit on the screen. */
+  /** Replaces the lines shown. The last row says how many do not fit on the screen. */
   draw(lines: readonly string[]): void {
     const { columns = 0, rows } = this.stream;
     const available = Math.max(2, (rows || 24) - 1);
@@ -39,7 +39,7 @@ export class LiveBlock {
     this.#columns = columns;
   }
 
-  /** The rows that the lines take now: a narrower terminal has wrapped them. */
+  /** The rows that the lines currently take: a terminal that has become narrower has wrapped them. */
   #rows(columns: number): number {
     if (columns >= this.#columns) return this.#lines.length;
     const rowsOf = (line: string) => Math.ceil(Math.min(stringWidth(line), this.#columns) / columns) || 1;

@@ -1,19 +1,19 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** Whether a terminal shows nothing of a text. */
+/** Whether a text is invisible on a terminal. */
 const isBlank = (text: string): boolean => stripVTControlCharacters(text).trim() === '';
 
-/** A bar's text without its figures and its drawing. */
+/** A bar's text without figures and graphics. */
 const wordsOf = (text: string): string =>
   stripVTControlCharacters(text)
     .replaceAll(/\P{L}+/gu, ' ')
     .trim();
 
-/** Whether a text is another state of a bar, judging by its words. */
+/** Whether a text is another state of the same bar, judging by its words. */
 const isSameBar = (state: string | null, text: string): boolean =>
   state !== null && wordsOf(state) === wordsOf(text);
 
-/** Moves the cursor up, as the bars of nested loops do between their rows. */
+/** Cursor-up sequences, with which nested loops move between the rows of their bars. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a control sequence is what is searched for
 const cursorUp = /\u001b\[\d{0,2}A/g;
 
@@ -36,7 +36,7 @@ export class LogRows {
     return this.#state;
   }
 
-  /** Takes a line of the log; returns the rows that will not change any more. */
+  /** Adds a line of the log; returns the rows that will not change any more. */
   push(line: string, isRedraw: boolean): string[] {
     const text = line.replaceAll(cursorUp, '');
     if (isRedraw) {
@@ -46,10 +46,10 @@ export class LogRows {
     const state = this.#state;
     const isLastState = text !== '' && (this.#returnsFirst || isSameBar(state, text));
     this.#clear();
-    // It took a bar away in another row.
+    // The line erased a bar in another row.
     if (text !== line && isBlank(text)) return [];
     if (state === null || isLastState) return [text];
-    // Only a line feed ends the row.
+    // An empty line is only the line feed that ends the row.
     return text === '' ? [state] : [state, text];
   }
 
@@ -62,7 +62,7 @@ export class LogRows {
 
   #redraw(text: string): void {
     if (text === '') this.#returnsFirst = this.#state === null;
-    // Blanks over a bar, or a sequence that deletes: the program took the bar away.
+    // Blanks over a bar, or an erase sequence: the program removed the bar.
     else if (isBlank(text)) this.#clear();
     else this.#state = text;
   }

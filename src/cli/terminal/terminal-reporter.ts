@@ -18,14 +18,16 @@ const barState = /\b\d{1,3}(\.\d+)?\s?%(\|[^|]*\|)?\s*\d[\d.]*[kMGTP]?\s?\//;
 /** Milliseconds given to a program at the end of a pipe for writing a line to the terminal. */
 const pipeTime = 150;
 
-/** Reports to a person at a terminal: a bar for bytes, a spinner for waits, and the last state of an app's bar, on one drawn line. */
+/**
+ * Reports on a terminal: a bar for transfers, a spinner for waits, and the latest state of an app's bar, all on one drawn line.
+ */
 export class TerminalReporter extends TextReporter {
   readonly #drawn: DrawnLine;
   readonly #running: (text: string) => string;
   /** What the drawn line shows. */
   #shows: 'wait' | 'transfer' | 'row' | null = null;
   readonly #logIsHere: boolean;
-  /** When what is waited for began to run; null while it does not. */
+  /** When the job or step being waited for started running; null while it is not running. */
   #startedAt: number | null = null;
 
   constructor(io: CommandIo, options: ReporterOptions) {
@@ -37,7 +39,7 @@ export class TerminalReporter extends TextReporter {
 
   override async line(text: string, isRedraw: boolean): Promise<boolean> {
     const isOfService = text.startsWith(servicePrefix);
-    // A job's place in the queue is on the drawn line already.
+    // The drawn line already shows the job's place in the queue.
     if (isRedraw && this.#logIsHere && !this.options.all && isOfService) return true;
     const isBar = !this.options.all && this.#logIsHere && !isOfService && barState.test(text);
     const printed = super.line(text, isRedraw || isBar);
@@ -74,7 +76,7 @@ export class TerminalReporter extends TextReporter {
     return ` (${formatDuration((monotonicTime() - this.#startedAt) / 1000, true)} so far)`;
   }
 
-  /** The line, and how long the job has been running if that fits. */
+  /** The line, followed by the run time if that fits. */
   #withElapsed(line: string, columns: number): string {
     const time = this.#elapsed;
     return stringWidth(line) + time.length <= columns ? line + time : line;

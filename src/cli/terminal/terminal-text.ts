@@ -5,7 +5,7 @@ import { escaped } from '../../contract/index.js';
  * title, or move the cursor over earlier lines. A log needs only colours.
  */
 
-/** `ESC [` with its parameters and its last character, which is `m` for colours (SGR). */
+/** `ESC [` with parameters and a final character, which is `m` for colours (SGR). */
 const csi = '\\u001b\\[[0-?]*[ -/]*[@-~]';
 /** OSC, DCS, SOS, PM and APC with their text, up to BEL or ST. */
 const withText = '\\u001b[\\]PX^_][^\\u0007\\u001b\\u009c]*(?:\\u0007|\\u001b\\\\|\\u009c)';
@@ -52,9 +52,9 @@ export const forJson = (document: string): string =>
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
 
-/** Longest text on a drawn line, in characters: it is redrawn many times a second. */
+/** Maximum length of a drawn line, in characters: it is redrawn many times a second. */
 const maxCaption = 500;
 
-/** One short line without colours. */
+/** Makes a text one short line without colours. */
 export const caption = (text: string): string =>
   safeLine(text.slice(0, maxCaption).replaceAll('\n', ' '), false);

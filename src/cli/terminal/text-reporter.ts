@@ -6,11 +6,13 @@ import { LogRows } from './log-rows.js';
 import { forJson } from './terminal-text.js';
 import { formatDuration } from './time-text.js';
 
-/** Milliseconds over which the rate is measured, so that bytes taken by the system's buffers at first soon stop counting. */
+/**
+ * Milliseconds over which the rate is measured: short enough that the bytes first absorbed by system buffers soon stop counting.
+ */
 const rateWindow = 10_000;
 /** Shortest time between two measurements, in milliseconds. */
 const step = 250;
-/** Milliseconds after which a transfer is long enough for a summary at its end. */
+/** Milliseconds after which a transfer is long enough for a final summary. */
 const long = 3000;
 
 const pastOf = {
@@ -23,14 +25,14 @@ const pastOf = {
   Extracting: 'Extracted',
 } as const satisfies Record<TransferPhase, string>;
 
-/** What is counted in phases that move no bytes. */
+/** Unit of progress in phases that transfer no bytes. */
 const counts = { Reading: 'file', Drawing: 'case' } as const;
 
-/** Widest and narrowest bar, in columns. */
+/** Maximum and minimum width of a bar, in columns. */
 const widestBar = 24;
 const narrowestBar = 8;
 
-/** One transfer of a known number of bytes: its progress, its rate, and how both are shown. Times are in milliseconds. */
+/** One transfer of known size: its progress, its rate, and how both are displayed. Times are in milliseconds. */
 export class Transfer {
   #done = 0;
   #samples: { readonly at: number; readonly done: number }[];
@@ -39,7 +41,7 @@ export class Transfer {
     readonly phase: TransferPhase,
     readonly total: number,
     private readonly began: number,
-    /** What was there before. */
+    /** Amount that was already there at the start. */
     private readonly first = 0,
   ) {
     this.#samples = [{ at: began, done: first }];
@@ -66,7 +68,7 @@ export class Transfer {
     this.#samples = this.#samples.slice(Math.max(0, first - 1));
   }
 
-  /** Recent bytes per second. */
+  /** Recent rate, in bytes per second. */
   rate(now: number): number {
     const [first = { at: this.began, done: this.first }] = this.#samples;
     return ((this.#done - first.done) / Math.max(now - first.at, 1)) * 1000;
@@ -76,7 +78,7 @@ export class Transfer {
     return this.phase in counts;
   }
 
-  /** How much has been transferred, as a person reads it: bytes, or files whose headers were read. */
+  /** An amount in readable form: bytes, or a number of files or cases. */
   #amount(count: number): string {
     const what = counts[this.phase as keyof typeof counts];
     return what ? counted(Math.round(count), what) : formatBytes(count);
@@ -93,7 +95,7 @@ export class Transfer {
       return fits;
     };
     const ifFits = (text: string): string => (take(text.length) ? text : '');
-    // The most important first.
+    // Fitted in order of importance.
     const eta = left === null ? '' : ifFits(` ETA ${left}`);
     const moved = ifFits(` ${this.#moved}`);
     const hasBar = take(narrowestBar + '[] '.length);
@@ -102,7 +104,7 @@ export class Transfer {
     return `${this.phase} ${bar}${percent}${speed.join('')}${moved}${eta}`;
   }
 
-  /** A line of a log. */
+  /** Progress as a line of a log. */
   words(now: number): string {
     const left = this.#left(now);
     const figures = [
@@ -132,15 +134,15 @@ export class Transfer {
     return `${done} of ${this.#amount(this.total)}`;
   }
 
-  /** What is transferred in a second; nothing for less than one file or case. */
+  /** The speed; empty for less than one file or case per second. */
   #speed(rate: number): string[] {
     return this.#isCounted && rate < 1 ? [] : [`${this.#amount(Math.round(rate))}/s`];
   }
 
-  /** The time that is left; null while it cannot be estimated. */
+  /** The remaining time; null while it cannot be estimated. */
   #left(now: number): string | null {
     const rate = this.rate(now);
-    // Of bytes, less than one in a second is none.
+    // For bytes, less than one per second counts as no progress.
     if ((this.#isCounted ? rate <= 0 : rate < 1) || now - this.began < step) return null;
     return formatDuration((this.total - this.#done) / rate, true);
   }
@@ -153,19 +155,19 @@ export interface ReporterOptions {
   readonly all: boolean;
 }
 
-/** Percents of a transfer from one line to the next. */
+/** Percentage between two progress lines. */
 const percents = 10;
 
 /**
- * Reports to pipes and files: log lines on stdout (on stderr if stdout is a JSON document or a zip), hints on stderr, and there
- * a line every ten percent of a transfer that takes long. Of a progress bar in the log only the last state is printed.
+ * Reports to pipes and files. Log lines go to stdout (to stderr if stdout is a JSON document or a zip), hints to stderr, and so
+ * does a line for every ten percent of a long transfer. For progress bars in the log, only the last state is printed.
  */
 export class TextReporter implements Reporter {
   readonly #colours: Colours;
   protected readonly rows = new LogRows();
   /** The transfer in progress. */
   protected transfer: Transfer | null = null;
-  /** How many steps of `percents` the transfer had passed at its last report. */
+  /** Number of `percents` steps that the transfer had passed at its last report. */
   #passed = 0;
 
   constructor(

@@ -1,4 +1,7 @@
-/** Times and durations as a person reads them; `--json` has them as the server sent them. Pure: the caller says what time it is. */
+/**
+ * Times and durations in readable form; `--json` prints them as the server sent them. Pure functions: the caller passes the
+ * current time.
+ */
 
 const minute = 60;
 const hour = 60 * minute;
@@ -15,9 +18,8 @@ const amount = (count: number, unit: string): string =>
   `${count} ${unit === 'day' && count !== 1 ? 'days' : unit}`;
 
 /**
- * A number of seconds in its largest unit, such as `3 min`, and in the next smaller one if that adds much: `2 h 5 min`, `1 day
- * 4 h`.
- * @param fine also seconds beside minutes, as a countdown needs them: `5 min 12 s`
+ * Formats seconds in the largest unit, such as `3 min`, and adds the next smaller one if that matters: `2 h 5 min`, `1 day 4 h`.
+ * @param fine also shows seconds after minutes, as for a countdown: `5 min 12 s`
  */
 export function formatDuration(seconds: number, fine = false): string {
   // Rounded first, so that there is never a 60th second or minute.
@@ -32,15 +34,18 @@ export function formatDuration(seconds: number, fine = false): string {
   return parts.slice(0, 2).join(' ') || amount(0, 's');
 }
 
-/** A number of seconds in its largest unit only. */
+/** Formats seconds in the largest unit only. */
 function roughly(seconds: number): string {
-  // Otherwise a time that was 7 days a moment ago would become 6 days.
+  // A small tolerance, because a time that was 7 days a moment ago would otherwise become 6 days.
   const rounded = (size: number) => Math.floor(seconds / size + 0.02);
   const [size, unit] = units.find(([size]) => rounded(size) >= 1) ?? [1, 's'];
   return amount(rounded(size), unit);
 }
 
-/** How far a time is from now: `2 min ago`, `in 6 days`. Clocks of two machines differ a little: that is `just now`. */
+/**
+ * The distance of a time from now: `2 min ago`, `in 6 days`. A small difference is `just now`, because the clocks of two machines
+ * differ slightly.
+ */
 export function formatDistance(time: number, now: number): string {
   const seconds = Math.round((time - now) / 1000);
   if (Math.abs(seconds) < 5) return 'just now';
@@ -56,13 +61,16 @@ function formatLocal(time: number): string {
   return `${date.getFullYear()}-${month}-${dayOfMonth} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
-/** A time that a server sent, in this time zone, with more about it in brackets. A text that is not a time stays as it is. */
+/**
+ * Formats a time from a server in this time zone, with more about it in brackets. A text that is not a time is returned
+ * unchanged.
+ */
 export function formatTime(iso: string | null, besides: (time: number) => string): string | null {
   const at = readTime(iso);
   return at === null ? iso : `${formatLocal(at)} (${besides(at)})`;
 }
 
-/** How far a time that a server sent is from now. A text that is not a time stays as it is. */
+/** The distance of a time from a server to now. A text that is not a time is returned unchanged. */
 export function distanceTo(iso: string | null, now: number): string {
   const at = readTime(iso);
   return at === null ? (iso ?? '') : formatDistance(at, now);

@@ -7,9 +7,9 @@ import { parseSize, readDuration } from '../../contract/index.js';
 import { BaseCommand, FlagValueError, pathFlag } from '../command/index.js';
 
 /**
- * Parses a flag that takes a word in place of a value, which then is null.
- * @param takes what else it takes, for its error
- * @param read undefined for a text that it does not take
+ * Parses a flag that accepts a word in place of a value; the word is read as null.
+ * @param takes other accepted values, for the error
+ * @param read undefined for an invalid text
  */
 const orWord =
   <T>(word: string, takes: string, read: (text: string) => T | undefined) =>
@@ -32,7 +32,7 @@ const sizeFlag = Flags.custom<number | null>({
   parse: orWord('none', 'a size such as 50GiB', parseSize),
 });
 
-/** The limits of an owner. */
+/** Flags for the limits of an owner. */
 export const limitFlags = {
   'max-jobs': numberFlag({
     description: "Maximum number of jobs at once; further jobs wait; 'none' for no limit",
@@ -47,7 +47,7 @@ function readApps(text: string): readonly string[] | undefined {
   return ids.includes('') ? undefined : [...new Set(ids)];
 }
 
-/** The apps of a token. */
+/** Flag for the apps that a token may use. */
 export const appsFlag = Flags.custom<readonly string[] | null>({
   helpValue: 'APP,APP',
   description:
@@ -57,7 +57,7 @@ export const appsFlag = Flags.custom<readonly string[] | null>({
 
 type Parsed = { readonly [Name in keyof typeof limitFlags]?: number | null | undefined };
 
-/** The given limits, as they are written to the file. */
+/** The limits given by flags, in the format of the token file. */
 export function limitsOf(flags: Parsed): LimitTable {
   const given = {
     max_jobs: flags['max-jobs'],
@@ -99,7 +99,7 @@ export const nameArg = Args.string({
 const edits = () => import('../../access/index.js');
 export type Edits = Awaited<ReturnType<typeof edits>>;
 
-/** Turns the content of the file into its new content. */
+/** Computes the new content of the file from the old. */
 type Change = (before: TokenDocument, modules: Edits) => TokenDocument;
 
 /** The content of the file after a change, and the entry of the token in question. */
@@ -113,7 +113,7 @@ const changedTo = (after: TokenDocument, name: string | undefined, { placeOf }: 
   entry: name === undefined ? undefined : after.tokens[placeOf(after, name)],
 });
 
-/** The file that the commands are about. */
+/** The token file. */
 export const tokensFlag = pathFlag({
   required: true,
   helpValue: 'FILE',
@@ -132,13 +132,11 @@ export async function withTokenFile<T>(use: (modules: Edits) => T): Promise<T> {
   }
 }
 
-/**
- * The base of the commands that change the token file. They need no server: a running one notices the change by itself.
- */
+/** Base of the commands that change the token file. They do not contact a server: a running one notices the change itself. */
 export abstract class TokenCommand extends BaseCommand {
   static override baseFlags = { tokens: tokensFlag } satisfies Interfaces.FlagInput;
 
-  /** Changes the file. Returns its new content, and the entry of a token. */
+  /** Changes the file. Returns its new content, and the entry of the named token. */
   protected edit(file: string, name: string | undefined, change: Change): Promise<Changed> {
     return withTokenFile((modules) => {
       let after = modules.noTokens;
@@ -150,7 +148,7 @@ export abstract class TokenCommand extends BaseCommand {
     });
   }
 
-  /** Returns what `edit` would, without changing the file, which must exist. */
+  /** Returns the same as `edit`, without changing the file, which must exist. */
   protected preview(file: string, name: string | undefined, change: Change): Promise<Changed> {
     return withTokenFile((modules) => changedTo(change(modules.readTokens(file), modules), name, modules));
   }
@@ -163,8 +161,8 @@ export abstract class TokenCommand extends BaseCommand {
   }
 
   /**
-   * Makes a new token and prints it once, alone on stdout, so that it can be piped.
-   * @param change makes the new content of the file, with that token
+   * Creates a new token and prints it once, with nothing else on stdout, so that it can be piped.
+   * @param change computes the new content of the file, including the token
    */
   protected async giveToken(
     file: string,

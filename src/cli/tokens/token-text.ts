@@ -24,7 +24,7 @@ const limited: Readonly<Record<LimitName, string>> = {
   max_upload: 'uploads',
 };
 
-/** Limits on one line; those that are lifted say so. */
+/** The limits on one line; removed limits are mentioned as such. */
 export const limitLine = (limits: LimitTable): string =>
   limitNames
     .flatMap((name) => {
@@ -40,7 +40,7 @@ export const allowedLine = ({ limits, apps }: Pick<TokenEntry, 'limits' | 'apps'
     .filter(Boolean)
     .join('; ');
 
-/** What an admin's token is told by the server. */
+/** What the server reports to an admin. */
 export interface ToldByServer {
   /** The usage of all owners. */
   readonly usage: readonly UsageRow[];
@@ -52,14 +52,17 @@ export interface ToldByServer {
   } | null;
 }
 
-/** A limit that a token has not itself. */
+/** A limit that does not come from the token itself. */
 interface InheritedLimit {
   readonly most: number;
   readonly of: 'role' | 'server';
 }
 type InheritedLimits = Readonly<{ [Name in LimitName]?: InheritedLimit }>;
 
-/** What holds for a token beside its own limits: those of its role, and those of the server where they are narrower or alone. */
+/**
+ * The limits that apply to a token besides its own: those of its role, and those of the server if they are lower or the only
+ * ones.
+ */
 function inheritedBy(
   { role, limits }: TokenEntry,
   roles: TokenDocument['roles'],
@@ -93,7 +96,7 @@ const headingOf = (name: LimitName): string => name.toUpperCase().replace('_', '
 /** Limits that are bytes; the others are counts. */
 const ofBytes: readonly LimitName[] = ['max_kept', 'max_upload'];
 
-/** A limit as the table has it: what a token inherits says from whom. */
+/** A limit as shown in the table; an inherited one is followed by its origin. */
 function limitCell({ limits, inherited }: ListedToken, name: LimitName): string {
   const text = ofBytes.includes(name) ? formatBytes : String;
   const from = inherited[name];
@@ -108,8 +111,8 @@ export interface ListedToken extends Omit<TokenEntry, 'hash'> {
   readonly state: 'active' | 'expired' | 'revoked';
   readonly inherited: InheritedLimits;
   /**
-   * When a job of its owner last ended (ISO 8601); now while one is active, null if there was none. Absent if no server
-   * reported it.
+   * When a job of its owner last ended (ISO 8601); the current time while a job is active, null if there was none. Absent if no
+   * server reported it.
    */
   readonly last_used?: string | null;
   /** Bytes that the jobs of its owner keep on the server. */
@@ -117,8 +120,8 @@ export interface ListedToken extends Omit<TokenEntry, 'hash'> {
 }
 
 /**
- * The part of an entry that is shown.
- * @param told by the server; null if none was asked, or it did not answer
+ * The fields of an entry that are shown.
+ * @param told what the server reported; null if no server was asked, or it did not answer
  */
 export function listedToken(
   token: TokenEntry,

@@ -23,30 +23,30 @@ import {
   writeRecord,
 } from './record.js';
 
-/** What is added to a result before it has its place. */
+/** What is added to a result before it is moved to its place. */
 export interface Addition extends Pick<JobOptions, 'imaging' | 'conversion'> {
   readonly originals: OriginalNames;
   /** The log, if this command has followed it. */
   readonly followed?: FollowedLog;
   /** What was sent, which a conversion may need. */
   readonly found?: FoundFiles;
-  /** Whether it is an error if the record cannot be written, and not only a note. */
+  /** Whether failing to write the record is an error instead of a note. */
   readonly needsRecord?: boolean;
 }
 
-/** Seconds that a question for the record may take. Without an answer the record says less. */
+/** Maximum time for a request about facts for the record, in seconds. Without an answer, the record contains less. */
 export const recordWait = 10;
 
 /** What a server says of itself. */
 export interface ServerFacts {
   readonly address: string;
-  /** Of remote-app there; null if it does not say: KonfAI's does not. */
+  /** Version of remote-app on the server; null if the server does not report it, like KonfAI's. */
   readonly version: string | null;
   /** Names of its GPUs, by their ids. */
   readonly devices: ReadonlyMap<number, string>;
 }
 
-/** Null or empty where it does not answer. Never rejects. */
+/** Asks a server about itself. Fields are null or empty if it does not answer. Never rejects. */
 export async function serverFacts(connection: Connection): Promise<ServerFacts> {
   const [limits, list] = await Promise.all([
     askLimits(connection, recordWait).catch(() => null),
@@ -59,11 +59,11 @@ export async function serverFacts(connection: Connection): Promise<ServerFacts> 
   };
 }
 
-/** Names of the GPUs of a job, or their ids where the server does not give names. */
+/** Names of a job's GPUs, or their ids if the server does not name them. */
 export const devicesOf = (job: JobAnswer | null, { devices }: ServerFacts): string[] =>
   (job?.assigned_gpus ?? []).map((id) => devices.get(id) ?? String(id));
 
-/** What is known of a case whose job has ended, before its result is looked at. */
+/** What is known about a case whose job has ended, without its result. */
 export interface EndedCase {
   readonly sent: SentCase;
   readonly job: JobAnswer | null;
@@ -77,11 +77,12 @@ function secondsOf({ run_seconds, started_at, finished_at }: JobAnswer): number 
 }
 
 /**
- * The record of a job, as far as it does not depend on the files of its result. Its key has the version of the app that the job ran.
- * @param log the name of the file with its log; null if there is none
+ * The part of a job's record that does not depend on the files of its result. The key uses the version of the app that the job
+ * ran.
+ * @param log the name of the log file; null if there is none
  */
 export function makeRecord({ sent, job, server }: EndedCase, jobId: string, log: string | null): CaseRecord {
-  // Null if the server says that the version is unknown; a server may have no versions at all.
+  // The version is null if the server says that it is unknown, and undefined if the server has no versions.
   const version = job?.version === undefined ? sent.app_version : job.version;
   const [generator, ...programs] = sent.GeneratedBy;
   const computed = {
@@ -115,10 +116,10 @@ export function makeRecord({ sent, job, server }: EndedCase, jobId: string, log:
 }
 
 /**
- * Completes a result in its private directory: adds the log of its job, restores the names that the person knows, converts the
- * volumes, and writes the record.
- * @param ended what the record will say; null for no record and no conversion
- * @returns what became of the conversion; null if there was none
+ * Completes a result in its private directory: adds the job's log, restores the original file names, converts the volumes, and
+ * writes the record.
+ * @param ended contents of the record; null for no record and no conversion
+ * @returns the outcome of the conversion; null if there was none
  * @throws the system's error
  */
 export async function completeResult(

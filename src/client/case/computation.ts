@@ -5,10 +5,10 @@ import type { DeidentifiedNote } from '../outgoing.js';
 import type { Submission } from '../submission.js';
 import type { Computation, RecordedInput } from './record.js';
 
-/** Roles of fields that say where and how a job runs, and not what it computes. */
+/** Roles of fields that determine where and how a job runs, but not what it computes. */
 const rolesOutsideKey = ['keep', 'timeLimit', 'retryAlone', 'tag', 'deidentified', 'gpus', 'workers'];
 
-/** The values of all fields that change a result, in the order of their names; null for one without a value and a default. */
+/** The values of all fields that affect a result, sorted by name; null for a field with neither a value nor a default. */
 function settingsOf({ operation, fields, options }: Submission): Record<string, FieldValue | null> {
   const used = operation.fields.filter(
     ({ name, kind, role }) =>
@@ -22,7 +22,7 @@ function settingsOf({ operation, fields, options }: Submission): Record<string, 
   return Object.fromEntries(values.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The one unit that the app states for all its images. Null if it states none, or if they differ: a record has room for one. */
+/** The unit that the app states for its images. Null if it states none or several, because a record has room for one. */
 function unitOf(volumes: (AppAnswer & { available: true })['inputs'] = {}): string | null {
   const images = Object.values(volumes).filter((each) => each.volume_type === 'VOLUME');
   const [first, ...others] = new Set(images.map((each) => each.unit));
@@ -30,7 +30,7 @@ function unitOf(volumes: (AppAnswer & { available: true })['inputs'] = {}): stri
 }
 
 /**
- * What a submission computes, and with what.
+ * Describes what a submission computes, and with which versions and settings.
  * @param view the app's description; null if the server gives none
  * @param clientVersion of this program
  */
@@ -70,11 +70,11 @@ export function computationOf(
 
 const sha256 = (value: unknown): string => createHash('sha256').update(JSON.stringify(value)).digest('hex');
 
-/** The hash of what was sent: contents and names, and how they are grouped. */
+/** A hash of what was sent: contents, names and grouping. */
 export const digestOf = (inputs: readonly RecordedInput[]): string =>
   sha256(inputs.map(({ field, group, name, sha256 }) => [field, group, name, sha256]));
 
-/** The key of a case: the same for equal inputs, app, version and settings. @param digest of its inputs */
+/** The key of a case: equal for equal inputs, app, version and settings. @param digest of its inputs */
 export const keyOf = (
   { operation, app, app_version, checkpoints, options, deidentified }: Computation,
   digest: string,

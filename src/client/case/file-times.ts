@@ -4,10 +4,15 @@ import path from 'node:path';
 import { orElse } from '../../files/index.js';
 import { type FoundFiles, filesOfUnit } from '../found-files.js';
 
-/** Milliseconds for which files must have been left alone before their times are trusted: clocks of disks and machines differ. */
+/**
+ * Milliseconds for which files must not have changed before their times are trusted, because the clocks of disks and machines
+ * differ.
+ */
 const quietTime = 120_000;
 
-/** Milliseconds within which a file can be written twice and keep its times, on file systems that count whole seconds. */
+/**
+ * Milliseconds within which a file can be written twice without a change of its times, on file systems that store whole seconds.
+ */
 const oneTick = 2000;
 
 /** File systems that maintain change times and inodes, by statfs(2): ext, XFS, Btrfs, F2FS, ZFS. Not tmpfs, FUSE or NFS. */
@@ -36,21 +41,21 @@ const pathsOf = (found: FoundFiles): string[] =>
 /** A hash of the times of the inputs of a case: the same as long as nobody writes to them. @throws the system's error */
 export const stampOfInputs = (found: FoundFiles): string => timesOf(pathsOf(found)).stamp;
 
-/** The same; null if a file is missing, which is reported when it is read. */
+/** The stamp of a case's inputs; null if a file is missing, which is reported when it is read. */
 export const stampIfThere = (found: FoundFiles): string | null => orElse(() => stampOfInputs(found), null);
 
-/** The stamp that a record gets for these files; null if one was written so recently that its times prove nothing. */
+/** The stamp that a record stores for these files; null if a file was written so recently that its times prove nothing. */
 export function stampToRecord(paths: readonly string[], leftAlone = oneTick): string | null {
   const { stamp, newest } = timesOf(paths);
   return Date.now() - newest >= leftAlone ? stamp : null;
 }
 
-/** The same for the inputs of a case. @throws the system's error */
+/** The stamp that a record stores for the inputs of a case. @throws the system's error */
 export const inputStampToRecord = (found: FoundFiles): string | null => stampToRecord(pathsOf(found));
 
 /**
- * Whether files are what they were when a record was written, by their times alone. False if that can't be told: where they were
- * changed minutes ago, or lie on a file system that does not maintain these times.
+ * Whether files are unchanged since a record was written, judging only by their times. False if that is uncertain: if they
+ * changed minutes ago, or are on a file system that does not maintain these times.
  * @param stamp of the record
  */
 export function areUntouched(paths: readonly string[], stamp: string | null): boolean {
@@ -65,6 +70,6 @@ export function areUntouched(paths: readonly string[], stamp: string | null): bo
   }
 }
 
-/** The same for the inputs of a case. */
+/** Whether the inputs of a case are unchanged, judging only by their times. */
 export const areInputsUntouched = (found: FoundFiles, stamp: string | null): boolean =>
   areUntouched(pathsOf(found), stamp);

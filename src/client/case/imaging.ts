@@ -9,26 +9,26 @@ import type { CaseRecord, Conversion } from './record.js';
 /** Chooses among the series of one directory; null means all of them. */
 export type ChooseSeries = (series: readonly Series[]) => Promise<readonly Series[] | null>;
 
-/** How files are found. */
+/** Options for finding files. */
 export interface Finding {
-  /** Where results go, which is not sent along with a directory that contains it. Null if there are no results. */
+  /** Where results go. They are not sent along with a directory that contains them. Null if there are no results. */
   readonly output: {
     readonly directory: string;
-    /** Whether results replace files of the same names: none of these may be an input. */
+    /** Whether results replace existing files of the same names; these must not be inputs. */
     readonly mayReplace: boolean;
   } | null;
   /** Chooses among the series of a directory; without it all of them are sent. */
   readonly chooseSeries?: ChooseSeries | undefined;
-  /** The description of the app; null if the server gives none. Asked for only where the files leave a question. */
+  /** Describes the app; null if the server gives no description. Called only if the files alone do not settle a question. */
   readonly describeApp?: () => Promise<AppAnswer | null>;
   /**
-   * Whether each case is sent by itself: files of one name in two cases then do not get into each other's way, and a file
-   * that cannot be sent has its `fault`.
+   * Whether each case is sent separately. Files of the same name in two cases then do not conflict, and a file that cannot be
+   * sent gets a `fault`.
    */
   readonly isEach?: boolean;
   /** With `isEach`, whether cases that lack a file of a group are left out. */
   readonly skipsIncomplete?: boolean;
-  /** Whether what cannot be sent is listed in `refused` instead of being an error. */
+  /** Whether files that cannot be sent are listed in `refused` instead of causing an error. */
   readonly listsRefused?: boolean;
   /** Whether the volumes are shown in a table, so that the notes need not list them. */
   readonly isListed?: boolean;
@@ -36,7 +36,7 @@ export interface Finding {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a person asked for with --as. */
+/** The conversion requested with --as. */
 export interface ConversionRequest {
   readonly formats: readonly ResultFormat[];
   /** Whether label maps on other grids than their scans are refused. */
@@ -55,11 +55,11 @@ export interface Preparing {
 
 /** How the files of a command are prepared for sending (de-identified or not). */
 export interface Preparation {
-  /** Null if files are sent as they are. */
+  /** Null if files are sent unchanged. */
   readonly note: DeidentifiedNote | null;
   /**
-   * @param first the number of the first case in its neutral name
-   * @returns null if files are sent as they are
+   * @param first the number of the first case, for its neutral name
+   * @returns null if files are sent unchanged
    * @throws ClientError for a data set, which cannot be de-identified
    */
   outgoing(found: FoundFiles, first?: number): Outgoing | null;
@@ -70,7 +70,7 @@ export interface Converting {
   readonly request: ConversionRequest;
   /** What was sent. */
   readonly found: FoundFiles;
-  /** Of the result, without its files. */
+  /** The record of the result, without its files. */
   readonly record: CaseRecord;
 }
 
@@ -84,7 +84,7 @@ export interface Canvas {
   readonly rows: number;
 }
 
-/** A label of a segmentation, counted in the whole volume. */
+/** A label of a segmentation, measured over the whole volume. */
 export interface ShownLabel {
   readonly value: number;
   readonly name: string;
@@ -96,17 +96,17 @@ export interface ShownLabel {
 export const millilitresText = (millilitres: number): string =>
   `${millilitres >= 100 ? Math.round(millilitres) : Number(millilitres.toPrecision(3))} ml`;
 
-/** A scan and what came back of it. Paths are as they were typed or found. */
+/** A scan and its results. Paths are as typed or found. */
 export interface ShownCase {
   readonly name: string;
-  /** In the table beside its result: `done`, `failed`; null without a table. */
+  /** Its status in the table beside the result: `done`, `failed`; null without a table. */
   readonly status: string | null;
   readonly scan: string | null;
   /** The first segmentation. */
   readonly mask: string | null;
   /** Continuous volumes that were made from the scan, such as an uncertainty. */
   readonly maps: readonly string[];
-  /** Those of `mask`. */
+  /** The labels of `mask`. */
   readonly labels: readonly ShownLabel[];
   /** All segmentations, `mask` first. */
   readonly layers: readonly {
@@ -114,7 +114,7 @@ export interface ShownCase {
     readonly path: string;
     readonly labels: readonly ShownLabel[];
   }[];
-  /** What a person should know: which scan was found, which was chosen of several, and why a case failed. */
+  /** What the user should know: which scan was found, which of several was chosen, and why a case failed. */
   readonly notes: readonly string[];
 }
 
@@ -131,40 +131,40 @@ export interface CaseDrawing {
   readonly swatches: readonly string[];
 }
 
-/** How cases are shown. */
+/** Options for showing cases. */
 export interface Showing {
   /** Names of labels, or a JSON file with them. They take precedence over the names in records. */
   readonly labels: CaseRecord['labels'] | string;
-  /** Which volume of a file that holds several, counted from 1. */
+  /** Which volume to show if a file holds several, counted from 1. */
   readonly frame: number;
-  /** Slices of each plane on a sheet or a page; null for the usual number. */
+  /** Number of slices of each plane on a sheet or a page; null for the default. */
   readonly slices: number | null;
-  /** Where results go: earlier ones are not shown. By default all are. */
+  /** The directory for results; earlier results in it are not shown. By default, all are shown. */
   readonly output?: string;
   /** The contact sheet; null for none. Without a file, its bytes are returned. */
   readonly sheet: { readonly file: string | null } | null;
   /** The page to write; null for none. */
   readonly page: { readonly file: string; readonly hasVolumes: boolean } | null;
-  /** Where the first cases are drawn; null where cases are drawn on no terminal. */
+  /** Where the first cases are drawn; null if cases are not drawn on a terminal. */
   readonly terminal: {
     readonly canvas: Canvas;
     readonly maxCases: number;
     readonly draw: (drawing: CaseDrawing) => Promise<void>;
   } | null;
-  /** Aborted when a person ends the command: no other case is read, and no incomplete file is left. */
+  /** Aborted when the user ends the command. No further case is read, and no incomplete file is left. */
   readonly signal: AbortSignal;
 }
 
-/** What was shown. */
+/** The outcome of showing cases. */
 export interface Shown {
   readonly cases: readonly ShownCase[];
-  /** The contact sheet, a PNG; null if none was asked for, and if it was written to a file. */
+  /** The contact sheet as a PNG; null if none was requested, or if it was written to a file. */
   readonly sheet: Uint8Array | null;
   /** Volumes that are not shown, each with the reason. */
   readonly problems: readonly string[];
-  /** The notes that name a scan which was found through a record. */
+  /** Notes about scans that were found through a record. */
   readonly foundByRecord: ReadonlySet<string>;
-  /** How many cases a terminal has no room for. */
+  /** Number of cases that were not drawn on the terminal for lack of room. */
   readonly more: number;
 }
 
@@ -179,20 +179,20 @@ export interface Imaging {
     finding: Finding,
   ): Promise<FoundFiles>;
   /**
-   * Decides how the files of cases are sent, and checks that results can be converted as asked. Loads what `convert` needs: the
-   * program may be upgraded while the job runs.
-   * @throws UsageError for results that cannot be converted so, and where the server takes only de-identified files and the
-   * person refuses that
+   * Decides how the files of cases are sent, and checks that results can be converted as requested. Loads what `convert` needs,
+   * because the program may be upgraded while the job runs.
+   * @throws UsageError for results that cannot be converted this way, and if the server requires de-identified files but the
+   *   user refuses
    */
   prepare(cases: readonly FoundFiles[], preparing: Preparing, reporter: Reporter): Promise<Preparation>;
-  /** Restores the names of the files of a result, and those in files of text. @throws the system's error */
+  /** Restores the original names of a result's files, also inside text files. @throws the system's error */
   restoreNames(directory: string, originals: OriginalNames, reporter: Reporter): Promise<void>;
-  /** Converts the volumes of a result. @throws the system's error for what cannot be written */
+  /** Converts the volumes of a result. @throws the system's error if a file cannot be written */
   convert(directory: string, converting: Converting, reporter: Reporter): Promise<Conversion>;
   /**
-   * Finds which scans and results belong together, draws them, and counts their labels.
+   * Finds which scans and results belong together, draws them, and measures their labels.
    * @param paths files and directories in any order
-   * @throws UsageError for paths without a volume, and for what cannot be drawn; the reason of the signal
+   * @throws UsageError for paths without a volume, and for volumes that cannot be drawn; the reason of the signal
    */
   show(paths: readonly string[], showing: Showing, reporter: Reporter): Promise<Shown>;
 }

@@ -1,4 +1,4 @@
-/** One case: from files on this machine to its result on this machine, with the record of what made it. */
+/** One case: from files on this machine to its result on this machine, with a record of how it was made. */
 
 export { completeResult, devicesOf, type ServerFacts, serverFacts } from './complete-result.js';
 export { computationOf, digestOf, keyOf } from './computation.js';

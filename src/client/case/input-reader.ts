@@ -10,8 +10,8 @@ import { keepSentCase } from './kept-facts.js';
 import { hashInputs, type SentCase } from './record.js';
 
 /**
- * Reads the inputs of a case for its record while its job runs, so that nobody waits for it. If they have changed since they were
- * sent, no record is written, and a note says so.
+ * Reads and hashes the inputs of a case for its record while its job runs, so that this takes no extra time. If the inputs have
+ * changed since they were sent, no record is written, and a note says so.
  */
 export class InputReader implements Disposable {
   readonly #reading = new AbortController();
@@ -26,7 +26,7 @@ export class InputReader implements Disposable {
     this.#stamp = stampIfThere(work.found);
   }
 
-  /** Called when its job is accepted. A data set has no record: its result is a checkpoint. */
+  /** Called when the job is accepted. A data set gets no record, because its result is a checkpoint. */
   start(jobId: string): void {
     if (this.work.found.dataSet) return;
     const { configDir } = this.options.deidentify;
@@ -58,7 +58,10 @@ export class InputReader implements Disposable {
     return { ...computation, inputs, inputs_remarks: remarksOn(found) };
   }
 
-  /** What is known once the inputs are read; null where no record is written, with a note if they have changed. */
+  /**
+   * What the record says about the case, once the inputs are read. Null if no record is written, with a note if the inputs have
+   * changed.
+   */
   async sent(): Promise<SentCase | null> {
     if (!this.#sent) return null;
     const sent = await this.#sent;

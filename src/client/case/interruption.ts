@@ -1,8 +1,7 @@
 import type { Connection } from '../connection/index.js';
 
 /**
- * Waits for something that a job does. If the command is interrupted in the meantime, `onInterrupt` decides what happens to the
- * job.
+ * Waits for a step of a job. If the command is interrupted in the meantime, `onInterrupt` decides what happens to the job.
  * @param onInterrupt gets the reason of the interruption, and returns the error to throw
  */
 export async function unlessInterrupted<T>(

@@ -4,13 +4,13 @@ import type { OriginalNames } from '../outgoing.js';
 import { forgetSentJob, keepSentJob, readSentJob } from '../sent-jobs.js';
 import { type SentCase, sentCase } from './record.js';
 
-/** Largest file about a job, in bytes: of a case with 100,000 slices. */
+/** Maximum size of a file about a job, in bytes: enough for a case with 100,000 slices. */
 const maxBytes = 64 << 20;
 
 const keptCase = z.object({ server: z.string(), sent: sentCase });
 const keptNames = z.object({ server: z.string(), originals: z.record(z.string(), z.string()) });
 
-/** What a file says of a job of this server; null if there is nothing that can be read. */
+/** Reads what a file says about a job of this server; null if it is about another server, or cannot be read. */
 function ofServer<Kept extends { server: string }>(
   schema: z.ZodMiniType<Kept>,
   read: () => unknown,
@@ -21,27 +21,24 @@ function ofServer<Kept extends { server: string }>(
 }
 
 /**
- * Keeps what the record of a job of a server will say of its case, for a command that fetches the result later. Never throws:
- * without it, that result has no record.
+ * Saves what the record of a job will say about its case, for a command that fetches the result later. Never throws: without it,
+ * that result has no record.
  */
 export const keepSentCase = (configDir: string, jobId: string, server: string, sent: SentCase): void =>
   keepSentJob(configDir, jobId, 'inputs', { server, sent });
 
-/** That case; null where nothing was kept of this job of this server, or it cannot be read. */
+/** Reads the saved case; null if none was saved for this job of this server, or it cannot be read. */
 export const readSentCase = (configDir: string, jobId: string, server: string): SentCase | null =>
   ofServer(keptCase, () => readSentJob(configDir, jobId, 'inputs', maxBytes), server)?.sent ?? null;
 
-/** Forgets what was kept of a job whose result has its record. Never throws. */
+/** Deletes the saved case once the record of the result is written. Never throws. */
 export const forgetSentCase = (configDir: string, jobId: string): void =>
   forgetSentJob(configDir, jobId, 'inputs');
 
-/**
- * Keeps the names that a person knows of the files of a job of a server. Never throws: without them, its log and its result have
- * neutral ones.
- */
+/** Saves the original names of a job's files. Never throws: without them, the log and the result keep the neutral names. */
 export const keepNames = (configDir: string, jobId: string, server: string, originals: OriginalNames): void =>
   keepSentJob(configDir, jobId, 'names', { server, originals });
 
-/** Those names; none where nothing was kept of this job of this server, or it cannot be read. */
+/** Reads the original names; empty if none were saved for this job of this server, or they cannot be read. */
 export const readNames = (configDir: string, jobId: string, server: string): OriginalNames =>
   ofServer(keptNames, () => readSentJob(configDir, jobId, 'names', maxBytes), server)?.originals ?? {};

@@ -3,20 +3,20 @@ import { carriesNumbers, isObject, maxNumbersBytes, parseReport, quoteName } fro
 import { differingParts, readSmallFile, withoutEnding } from '../../files/index.js';
 import type { CaseRecord } from './record.js';
 
-/** Most numbers of one case. */
+/** Maximum number of numbers for one case. */
 const maxNumbers = 1000;
 
-/** Names that say nothing without that of their report. */
+/** Names that mean nothing without the name of their report. */
 const isStatistic = /^(mean|median|min|max|std|sum|count|threshold|components|passes)$/;
 
 type Tree = Readonly<Record<string, unknown>>;
 
-/** What labels are called, by their values, as the app says it. */
+/** Label names by value, as the app states them. */
 type LabelNames = Readonly<Record<string, { readonly name: string }>>;
 
 const asWord = (text: string): string => text.trim().toLowerCase().replaceAll(/\s+/g, '_');
 
-/** The labels of a report under the names that it, or the app, gives them: `brain`, and `label_1` for one without a name. */
+/** The labels of a report, by the names from the report or the app: `brain`, or `label_1` for a label without a name. */
 function namedLabels(labels: Tree, names: LabelNames): Tree {
   const wanted = Object.entries(labels).map(([value, each]) => {
     const own = isObject(each) && typeof each.name === 'string' ? each.name : names[value]?.name;
@@ -32,7 +32,7 @@ function namedLabels(labels: Tree, names: LabelNames): Tree {
   );
 }
 
-/** The numbers of a tree, named by the keys that lead to them, and labels by their names: `volume_ml`, `brain.dice`. */
+/** The numbers in a tree, named by the keys that lead to them, and by label names: `volume_ml`, `brain.dice`. */
 function* numbersIn(value: unknown, prefix: string, names: LabelNames): Generator<readonly [string, number]> {
   if (typeof value === 'number') {
     if (Number.isFinite(value)) yield [prefix, value];
@@ -46,7 +46,7 @@ function* numbersIn(value: unknown, prefix: string, names: LabelNames): Generato
   }
 }
 
-/** The values of KonfAI's report: by metric, then by case, of which there is one. */
+/** The values of KonfAI's report by metric; the level for the case is removed if there is only one case. */
 function withoutCaseNames(metrics: Tree): Tree {
   return Object.fromEntries(
     Object.entries(metrics).map(([metric, byCase]) => {
@@ -56,13 +56,13 @@ function withoutCaseNames(metrics: Tree): Tree {
   );
 }
 
-/** What a report calls one of its files, without the ending: `sub-01_mask` of `sub-01_mask.nii.gz`. */
+/** A report's name for one of its files, without the ending: `sub-01_mask` for `sub-01_mask.nii.gz`. */
 const fileOf = (each: unknown, at: number): string =>
   isObject(each) && typeof each.case === 'string' ? withoutEnding(each.case).toLowerCase() : String(at + 1);
 
 /**
- * The part of a report that is about the case. The rest is how it was computed, or a mean over the cases, of which there is one.
- * Where it is about several files of the case, each has what tells its name from those of the others.
+ * The part of a report about the case. The rest describes how it was computed, or is a mean over the cases, of which there is
+ * only one. If the report covers several files of the case, each is named by the part of its name that differs from the others.
  */
 function ofCase(report: unknown): unknown {
   if (!isObject(report)) return null;
@@ -76,9 +76,9 @@ function ofCase(report: unknown): unknown {
 }
 
 /**
- * The numbers that a result carries, for the columns of a table, and what of them cannot be read, in sentences without a full stop. Where two reports name one number, the later one's has the
- * report's path before it.
- * @param labels what the app calls its labels
+ * The numbers in a result, for the columns of a table, and what could not be read, as sentences without a full stop. If two
+ * reports use the same name for a number, the later one is prefixed with the path of its report.
+ * @param labels the app's label names
  */
 export function numbersOf(
   directory: string,

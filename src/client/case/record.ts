@@ -6,21 +6,21 @@ import { type FoundFiles, filesOfUnit } from '../found-files.js';
 import { recordName } from '../output-names.js';
 import { resultFormats } from '../result-formats.js';
 
-/** Largest record that is read, in bytes: one of a case with 100,000 slices. */
+/** Maximum size of a record, in bytes: enough for a case with 100,000 slices. */
 const maxBytes = 64 << 20;
 
 const text = z.string();
 const textOrNull = z.nullable(text);
 
 const file = z.object({
-  /** Of an input, as the app got it; of an output, its path in the result's directory, with slashes. */
+  /** Name of an input as the app gets it; path of an output in the result's directory, with slashes. */
   name: text,
   /** Bytes. */
   size: z.int().check(z.minimum(0)),
   sha256: text.check(z.regex(/^[0-9a-f]{64}$/)),
 });
 
-/** An input: a file, or each file of a series or a store. */
+/** An input: a file, or one of the files of a series or a store. */
 const recordedInput = z.extend(file, {
   /** `inputs`, `gt` or `mask`. */
   field: text,
@@ -40,14 +40,14 @@ const schema = z.object({
       CodeURL: z.optional(text),
     }),
   ),
-  /** What the result depends on, as a hash; the same for equal cases. */
+  /** A hash of everything that the result depends on; equal for equal cases. */
   key: text,
   operation: text,
   app: text,
-  /** Null if the server does not say: KonfAI's does not. */
+  /** Null if the server does not report it; KonfAI's server does not. */
   app_version: textOrNull,
   checkpoints: z.array(text),
-  /** By field: those that were given, and the defaults of the others. */
+  /** Options by field: the given values, and defaults for the others. */
   options: z.record(text, z.unknown()),
   inputs: z.array(recordedInput),
   /** What the client noticed in the inputs, such as a missing slice, in sentences. */
@@ -55,17 +55,23 @@ const schema = z.object({
   outputs: z.array(file),
   /** The name of its case; null for the result of a command without --each. */
   case: textOrNull,
-  /** How the inputs were de-identified before they were sent; null if they were sent as they are. `inputs` are the files on this machine. */
+  /**
+   * How the inputs were de-identified before they were sent; null if they were sent unchanged. `inputs` describes the original
+   * files on this machine.
+   */
   deidentified: z.nullable(z.object({ mode: z.enum(['full', 'names']), allowed: z.array(text) })),
-  /** Outputs of earlier results that a person had changed, beside this result: the name of each, the one it had, and the key of its result. */
+  /**
+   * Outputs of earlier results that the user had edited, and that are kept beside this result: the current name, the original
+   * name, and the key of the earlier result.
+   */
   edited: z.array(z.object({ name: text, from: text, key: text })),
-  /** Hashes of the times of the files when they were last hashed (file-times.ts); null where these say nothing. */
+  /** Hashes of the file times when the files were last hashed (file-times.ts); null if the times prove nothing. */
   stamps: z.object({ inputs: textOrNull, outputs: textOrNull }),
   /** The file beside the outputs with the log of the job; null if there is none. */
   log: textOrNull,
-  /** The numbers that the result carries, by column of `cases.csv`. */
+  /** The numbers in the result, by column of `cases.csv`. */
   numbers: z.record(text, z.number()),
-  /** What was asked for with --as, the outputs that were written so, and what was not, in sentences. */
+  /** The formats requested with --as, the outputs that were written, and what could not be converted, as sentences. */
   conversion: z.nullable(
     z.object({
       as: z.array(z.enum(resultFormats)),
@@ -73,9 +79,9 @@ const schema = z.object({
       problems: z.array(text),
     }),
   ),
-  /** What of the numbers could not be read, in sentences. */
+  /** Which numbers could not be read, as sentences. */
   numbers_unread: z.array(text),
-  /** What the app calls its labels, by their values. */
+  /** The app's label names, by value. */
   labels: z.record(
     text,
     z.object({
@@ -85,13 +91,13 @@ const schema = z.object({
       values: z.optional(z.array(z.number())),
     }),
   ),
-  /** What to cite of the app, as it said when the job ran. */
+  /** What to cite for the app, as stated when the job ran. */
   citation: z._default(z.array(z.object({ text, doi: z.optional(text), licence: z.optional(text) })), []),
-  /** What the app calls the unit of the intensities of its inputs, and of its outputs; null where it names none, or several. */
+  /** The app's unit for the intensities of its inputs and outputs; null if it states none, or several. */
   units: z.object({ inputs: unit, outputs: unit }),
   job_id: text,
   server: text,
-  /** Null if the server does not say: KonfAI's does not. */
+  /** Null if the server does not report it; KonfAI's server does not. */
   server_version: textOrNull,
   client_version: text,
   /** Names of the GPUs, or their ids where the server does not give names; empty for a job on the CPU. */
@@ -103,14 +109,14 @@ const schema = z.object({
   seconds: z.nullable(z.number()),
 });
 
-/** What made a result: written beside its files as `remote-app-record.json`. */
+/** How a result was made; stored beside its files as `remote-app-record.json`. */
 export type CaseRecord = z.infer<typeof schema>;
 export type RecordedFile = z.infer<typeof file>;
 export type RecordedInput = z.infer<typeof recordedInput>;
-/** What became of the formats that were asked for. */
+/** The outcome of converting to the requested formats. */
 export type Conversion = NonNullable<CaseRecord['conversion']>;
 
-/** What a record says of a case that was sent, before its job has ended. */
+/** The part of a record that is known before the job has ended. */
 export const sentCase = z.pick(schema, {
   ...{ GeneratedBy: true, operation: true, app: true, app_version: true, checkpoints: true, options: true },
   ...{ inputs: true, inputs_remarks: true, deidentified: true, labels: true, citation: true, units: true },
@@ -118,10 +124,10 @@ export const sentCase = z.pick(schema, {
 });
 
 export type SentCase = z.infer<typeof sentCase>;
-/** The part of it that all cases of a command share. */
+/** The part that all cases of a command share. */
 export type Computation = Omit<SentCase, 'inputs' | 'inputs_remarks'>;
 
-/** Whether a name leads to a file of the directory, and nowhere else. */
+/** Whether a name refers to a file inside the directory. */
 const isInside = (name: string): boolean => name.split('/').every((part) => isSafeName(part));
 
 /** The record in a directory of a result; null if there is none, or it cannot be read. */
@@ -137,11 +143,13 @@ export function readRecord(directory: string, name: string = recordName): CaseRe
   }
 }
 
-/** Writes a record among the files of a result, which get their place later, all at once. @throws the system's error */
+/**
+ * Writes a record among the files of a result, before all of them are moved to their place at once. @throws the system's error
+ */
 export const writeRecord = (directory: string, record: CaseRecord, name: string = recordName): void =>
   writeFileSync(path.join(directory, name), jsonText(record));
 
-/** A record whose outputs have got other names. @param renamed the new name of an output, or of a directory of several */
+/** The record after its outputs were renamed. @param renamed returns the new name of an output, or of a directory of several */
 export const withNames = (record: CaseRecord, renamed: (name: string) => string): CaseRecord => ({
   ...record,
   outputs: record.outputs.map((each) => ({ ...each, name: renamed(each.name) })),
@@ -155,7 +163,7 @@ export const withNames = (record: CaseRecord, renamed: (name: string) => string)
   },
 });
 
-/** Gives a directory of the app's that has the name of the record another one. @throws the system's error */
+/** Renames a directory of the app's that has the name of the record. @throws the system's error */
 export function freeRecordName(directory: string): void {
   const target = path.join(directory, recordName);
   if (!lstatSync(target, { throwIfNoEntry: false })?.isDirectory()) return;
@@ -163,7 +171,7 @@ export function freeRecordName(directory: string): void {
   renameSync(target, path.join(directory, free));
 }
 
-/** The inputs of what is sent, with the hashes of their contents. @throws the system's error of a file that cannot be read */
+/** The inputs of a submission, with hashes of their contents. @throws the system's error if a file cannot be read */
 export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promise<RecordedInput[]> {
   const inputs: RecordedInput[] = [];
   for (const { field, groups } of found.volumes) {
@@ -176,7 +184,7 @@ export async function hashInputs(found: FoundFiles, signal?: AbortSignal): Promi
   return inputs;
 }
 
-/** The files of a result, in the order of their names, without the record itself and the log. */
+/** The files of a result, sorted by name, without the record and the log. */
 export async function hashOutputs(
   directory: string,
   signal?: AbortSignal,

@@ -47,7 +47,7 @@ class SentJob implements Disposable {
   }
 }
 
-/** What a command prints of a job that it has sent. */
+/** What a command prints about a job that it has sent. */
 export type AcceptedJob = JobEnvelope & SentFiles;
 
 /** A job that is done and whose result is on this machine. */
@@ -56,15 +56,15 @@ export type FinishedJob = {
   readonly status: 'done';
   readonly app: string;
   readonly operation: Operation['segment'];
-  /** What was converted, and what was not; null if nobody asked for it. */
+  /** What was converted, and what was not; null if no conversion was requested. */
   readonly conversion: Conversion | null;
 } & SentFiles &
   (SavedArchive | StreamedArchive);
 
 /**
- * Submits a job. If the server did not acknowledge every option, or the command is interrupted, the job is killed.
- * @param destination where its result will go; null if nobody waits for it
- * @param onAccepted called as soon as the server has accepted it
+ * Submits a job. Kills it if the server did not acknowledge every option, or the command is interrupted.
+ * @param destination where the result will go; null if nobody waits for it
+ * @param onAccepted called as soon as the server has accepted the job
  */
 export async function sendJob(
   connection: Connection,
@@ -85,13 +85,13 @@ export async function sendJob(
     checkAcknowledged(connection, submission, envelope, options),
   );
   const { outgoing } = work;
-  // For commands that show its log, or fetch its result, later.
+  // For later commands that show the log or fetch the result.
   if (outgoing) keepNames(options.deidentify.configDir, jobId, connection.server, outgoing.originals);
   inputs.start(jobId);
   return new SentJob(work, envelope, inputs);
 }
 
-/** Follows a job to its end and brings its result where it belongs. An interruption kills the job, unless it is done already. */
+/** Follows a job until it ends, and saves its result. An interruption kills the job unless it is already done. */
 export async function finishJob(
   connection: Connection,
   { id, work, inputs, sent }: SentJob,
@@ -122,7 +122,8 @@ export async function finishJob(
 }
 
 /**
- * The one case of a command. Finds the files first, so that a wrong path is reported before the server is asked for its limits.
+ * The case of a command that sends only one. Finds the files first, so that a wrong path is reported before the server is asked
+ * for its limits.
  * @param mayReplace whether results replace files of the same names: inputs among them are refused
  */
 async function onlyCase(
@@ -151,7 +152,7 @@ async function onlyCase(
   return { submission, found, terms, outgoing };
 }
 
-/** Says under which names files leave. */
+/** Lists the neutral names under which files are sent. */
 function tellNames({ volumes }: FoundFiles, outgoing: Outgoing, reporter: Reporter): void {
   const units = volumes.flatMap(({ groups }) => groups.flat());
   const shown = units.map((unit) => `${unit.path} -> ${outgoing.nameOf(unit)}`);
@@ -182,8 +183,8 @@ async function checkAcknowledged(
 }
 
 /**
- * Fetches the result of a job, completes it, and moves all of it to its place. Nothing is added to a stream.
- * @param addition its `sent` is what the record says of the case; it resolves to null for no record
+ * Fetches and completes the result of a job, and moves all of it to its place. Nothing is added to a streamed archive.
+ * @param addition its `sent` resolves to what the record says about the case; null for no record
  */
 export async function receiveResult(
   connection: Connection,
@@ -207,7 +208,7 @@ export async function receiveResult(
   }
 }
 
-/** What the server says of a job that has ended, for its record. */
+/** What the server says about a job that has ended, for the record. */
 async function factsOf(connection: Connection, jobId: string): Promise<Omit<EndedCase, 'sent'>> {
   const [view, server] = await Promise.all([
     job(connection, jobId, recordWait).catch(() => null),
@@ -216,14 +217,17 @@ async function factsOf(connection: Connection, jobId: string): Promise<Omit<Ende
   return { job: view, server };
 }
 
-/** What a person can do about a job whose kill was not confirmed. */
+/** Advice about a job whose kill was not confirmed. */
 const mayStillRun = (connection: Connection, jobId: string): string =>
   `remote job ${jobId} may still run: '${connection.nextCommand(`kill ${jobId}`)}' ends it`;
 
-/** Seconds to wait for the list of what a killed job left: the command should end soon. */
+/** Maximum wait for the number of files that a killed job left, in seconds: the command should end soon. */
 const maxWait = 5;
 
-/** What a killed job left and how to get it, to continue a sentence; empty if it left nothing, or the server does not say. */
+/**
+ * The continuation of a sentence: what a killed job left, and how to fetch it; empty if it left nothing, or the server does not
+ * say.
+ */
 async function leftFilesOf(connection: Connection, jobId: string): Promise<string> {
   const signal = AbortSignal.timeout(maxWait * 1000);
   const view = await job(connection, jobId, maxWait, signal).catch(() => null);
@@ -235,7 +239,7 @@ async function leftFilesOf(connection: Connection, jobId: string): Promise<strin
 const goesOn = (connection: Connection, jobId: string): string =>
   `remote job ${jobId} goes on: '${connection.nextCommand(`logs ${jobId}`)}' follows it, '${connection.nextCommand(`result ${jobId}`)}' fetches its result`;
 
-/** Kills a job that is no longer wanted. Never throws: returns what became of it, as a sentence and as details. */
+/** Kills a job that is no longer wanted. Never throws: returns the outcome as a sentence and as details. */
 async function killAndSay(
   connection: Connection,
   jobId: string,

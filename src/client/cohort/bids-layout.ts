@@ -20,13 +20,13 @@ import type { FoundCase } from '../found-files.js';
 import { bidsRecordEnding, isBidsResult, recordName } from '../output-names.js';
 import { type CasePlace, type PlacedRecord, recordsOfDirectories } from './case-place.js';
 
-/** How results lie in their directory: each case in one of its own, or as derivatives of BIDS. */
+/** How results are laid out: each case in its own directory, or as BIDS derivatives. */
 export type LayoutName = 'cases' | 'bids';
 
-/** How deep below the data set its files are: `sub-`, `ses-`, the kind of data. */
+/** Maximum depth of files in the data set: `sub-`, `ses-`, data type. */
 const levels = 3;
 
-/** Letters and digits alone, as BIDS takes them: `segLiver` of `seg_liver`. */
+/** A label with only letters and digits, as BIDS requires: `segLiver` for `seg_liver`. */
 const asLabel = (text: string): string =>
   text
     .split(/[^\p{L}\p{N}]+/u)
@@ -36,10 +36,10 @@ const asLabel = (text: string): string =>
 
 const isEntity = (part: string): boolean => /^[A-Za-z]+-[\p{L}\p{N}+]+$/u.test(part);
 
-/** Endings of what results are converted to, of which the first part belongs to the format. */
+/** Endings of converted results that consist of two parts, where the first is part of the format. */
 const convertedEnding = /\.(?:(?:seg|labelmap|rtstruct)\.dcm|seg\.nrrd)$/i;
 
-/** What an output is called after the prefix of its case: `mask.nii.gz` of `sub-01_T1w_mask.nii.gz`. */
+/** An output's name without the prefix of its case: `mask.nii.gz` for `sub-01_T1w_mask.nii.gz`. */
 function wordOf(unit: string, stems: readonly string[]): string {
   const base = path.posix.basename(unit);
   const volume = withoutEnding(base);
@@ -50,7 +50,7 @@ function wordOf(unit: string, stems: readonly string[]): string {
   return (asLabel(stem.slice(before.length)) || 'result') + ending;
 }
 
-/** The records of the results that lie among each other. Links are not followed. */
+/** The records of results that share directories. Links are not followed. */
 export function* recordsOfBids(root: string, depth = levels): Generator<PlacedRecord> {
   for (const entry of namesIn(root)) {
     const target = path.join(root, entry);
@@ -65,7 +65,7 @@ export function* recordsOfBids(root: string, depth = levels): Generator<PlacedRe
   }
 }
 
-/** Gives the files of a complete result the names that they have among derivatives. @throws the system's error */
+/** Renames the files of a complete result as BIDS derivatives. @throws the system's error */
 export function renameForBids({ prefix, record: recordFile }: CasePlace, complete: string): void {
   const record = readRecord(complete);
   if (!record)
@@ -81,13 +81,13 @@ export function renameForBids({ prefix, record: recordFile }: CasePlace, complet
   }
   for (const [first = '', ...others] of groups.values()) {
     const top = first.split('/')[0] ?? '';
-    // A directory with one file is a wrapping.
+    // A directory with one file is only a wrapper.
     const unit = others.length === 0 && !/\.zarr$/i.test(top) ? first : top;
     const wanted = prefix + wordOf(unit, stems);
     const free = freeName(wanted, new Map(), (each) => taken.has(foldedName(each)));
     taken.add(foldedName(free));
     renameSync(path.join(complete, unit), path.join(complete, free));
-    // The directory itself is what a series of several files is called by.
+    // A series of several files is referred to by its directory.
     names.set(top, free);
     for (const output of [first, ...others]) names.set(output, free + output.slice(unit.length));
   }
@@ -107,7 +107,7 @@ function descriptionIn(root: string): Readonly<Record<string, unknown>> | null {
   }
 }
 
-/** The names of what made a data set. */
+/** The names of the programs that made a data set. */
 const makersOf = ({ GeneratedBy }: Record<string, unknown>): unknown[] =>
   Array.isArray(GeneratedBy) ? GeneratedBy.map((each) => each?.Name) : [];
 
@@ -124,7 +124,7 @@ export function checkLayout(root: string, layout: LayoutName): void {
     );
 }
 
-/** A directory of results as a data set of derivatives, which one app has made. */
+/** A results directory as a BIDS derivatives data set, made by one app. */
 export class BidsLayout {
   constructor(
     private readonly root: string,
@@ -132,8 +132,9 @@ export class BidsLayout {
   ) {}
 
   /**
-   * Where the result of a case goes among derivatives: its entities, then in `desc-` that of the scan, the app, and the suffix of the
-   * scan, so that no other scan of the person has the same place. A name may have only one `desc-`.
+   * The place of a case's result among derivatives: its entities, followed by one `desc-` that combines the scan's own
+   * description, the app, and the scan's suffix, so that no other scan of the subject gets the same place. A name may have only
+   * one `desc-`.
    */
   placeOf({ subject, session, files }: FoundCase): CasePlace {
     const file = path.resolve(files.volumes[0]?.groups[0]?.[0]?.path ?? '');
@@ -150,7 +151,7 @@ export class BidsLayout {
     return { directory, prefix, record: `${prefix}${bidsRecordEnding.slice(1)}` };
   }
 
-  /** @throws UsageError for the directory of another data set than the derivatives of this app */
+  /** @throws UsageError for a directory that holds a data set other than the derivatives of this app */
   checkDirectory(): void {
     const there = descriptionIn(this.root);
     const makers = there ? makersOf(there) : [];

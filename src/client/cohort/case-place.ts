@@ -6,14 +6,14 @@ import { type CaseRecord, readRecord } from '../case/index.js';
 import { UsageError } from '../errors.js';
 import { recordName } from '../output-names.js';
 
-/** The directory, beside those of the cases, with what is only of use to the next command. */
+/** The directory for data that is only of use to the next command, beside those of the cases. */
 export const ownDirectory = '.remote-app';
 
-/** Where the files of a result are: in a directory of their own or, as derivatives of BIDS, beside those of other cases. */
+/** Where the files of a result are: in their own directory or, as BIDS derivatives, beside those of other cases. */
 export interface CasePlace {
-  /** The directory with them. */
+  /** The directory that contains the files. */
   readonly directory: string;
-  /** What all their names begin with; empty if the directory has no other files. */
+  /** Common prefix of the file names; empty if the directory holds no other files. */
   readonly prefix: string;
   /** The name of the record there. */
   readonly record: string;
@@ -26,13 +26,13 @@ export const directoryPlace = (root: string, name: string): CasePlace => ({
   record: recordName,
 });
 
-/** Sorts records last: a result without one is not whole. */
+/** Sorts records last, because a result without a record is incomplete. */
 export const recordsLast =
   ({ record }: CasePlace) =>
   (a: string, b: string): number =>
     Number(a === record) - Number(b === record);
 
-/** What is moved when a result is moved: its directory, or each of its files. */
+/** What has to be moved to move a result: its directory, or each of its files. */
 export function piecesOf(place: CasePlace): { readonly parent: string; readonly names: readonly string[] } {
   const { directory, prefix } = place;
   if (prefix === '') {
@@ -43,13 +43,13 @@ export function piecesOf(place: CasePlace): { readonly parent: string; readonly 
   return { parent: directory, names: names.sort(recordsLast(place)) };
 }
 
-/** Whether there is anything in a place. */
+/** Whether a place is taken: its directory, or a file with its prefix, exists. */
 export const isTaken = (place: CasePlace): boolean => piecesOf(place).names.length > 0;
 
 export const isLink = (target: string): boolean =>
   lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
-/** A record, the name of its case, and where it is. */
+/** A record, with the name and the place of its case. */
 export interface PlacedRecord {
   readonly name: string;
   readonly record: CaseRecord;
@@ -71,7 +71,7 @@ export function* recordsOfDirectories(root: string, below = ''): Generator<Place
   }
 }
 
-/** The directories from that of the results, which is left out, down to a place. */
+/** The directories from the results directory (excluded) down to a place. */
 const directoriesTo = (root: string, { directory }: CasePlace): string[] => {
   const parts = path.relative(root, directory).split(path.sep);
   return parts.map((_, at) => path.join(root, ...parts.slice(0, at + 1)));
@@ -81,11 +81,14 @@ const directoriesTo = (root: string, { directory }: CasePlace): string[] => {
 export const linkTo = (root: string, place: CasePlace): string | null =>
   directoriesTo(root, place).find(isLink) ?? null;
 
-/** The error for a link where something would be written. */
+/** The error for a link in a path to be written. */
 export const throughLink = (link: string): UsageError =>
   new UsageError(`${quotePath(link)} is a link, and results are not written through links; remove it`);
 
-/** @throws UsageError if a result would be written through a link, mixed with another, or over files that no record knows */
+/**
+ * @throws UsageError if a result would be written through a link, mixed with another result, or over files that belong to no
+ *   record
+ */
 export function checkPlace(root: string, place: CasePlace, isForced: boolean): void {
   const link = linkTo(root, place);
   if (link !== null) throw throughLink(link);

@@ -43,19 +43,19 @@ import type { JobCases, KnownJobs } from './known-jobs.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
 import type { CaseTable, CohortWatcher } from './table.js';
 
-/** How often a case is sent again because its server lost its job, or killed it when it was stopped. */
+/** How many times a case is sent again because its server lost the job, or killed it when the server was stopped. */
 const maxRepeats = 5;
-/** Seconds for a question about a job. */
+/** Maximum time for a request about a job, in seconds. */
 const maxWait = 30;
 
-/** How a cohort is run. Its reporter gets what concerns all cases. */
+/** Options of a cohort. The reporter gets what concerns all cases. */
 export interface CohortOptions extends JobOptions {
   readonly layout: LayoutName;
-  /** How many jobs run at once at most. */
+  /** Maximum number of jobs that run at once. */
   readonly maxJobs: number;
-  /** Whether all cases are computed again, also where files are that no record knows. */
+  /** Whether all cases are computed again, even where there are files that belong to no record. */
   readonly isForced: boolean;
-  /** Whether results of another version of the app stay. */
+  /** Whether results from another version of the app are kept. */
   readonly keepsVersion: boolean;
   /** Whether cases that lack a file of a group are left out. */
   readonly skipsIncomplete: boolean;
@@ -68,11 +68,11 @@ export interface CohortOptions extends JobOptions {
 export interface PreparedCase {
   readonly foundCase: FoundCase;
   readonly place: CasePlace;
-  /** How its files are de-identified; null if they are sent as they are. */
+  /** How its files are de-identified; null if they are sent unchanged. */
   readonly outgoing: Outgoing | null;
   readonly inputs: RecordedInput[];
   readonly key: string;
-  /** Of the inputs when they were read. */
+  /** Stamp of the inputs when they were read. */
   readonly stamp: string;
   /** The stamp for the record; null if a file was written too recently. */
   readonly recordedStamp: string | null;
@@ -89,16 +89,19 @@ export interface RunContext {
   readonly table: CaseTable;
   readonly known: KnownJobs;
   readonly jobCases: JobCases;
-  /** Aborted when no further job is to begin. */
+  /** Aborted when no further job may be started. */
   readonly stop: AbortSignal;
   readonly server: () => Promise<ServerFacts>;
-  /** Called with the versions of the app that a job may have run, before its result is fetched. */
+  /** Called before a result is fetched, with the versions of the app that its job may have run. */
   readonly checkVersions: (versions: readonly (string | null | undefined)[]) => void;
-  /** The version of the app now. */
+  /** The current version of the app. */
   readonly currentVersion: () => Promise<string | null | undefined>;
 }
 
-/** Whether a server, and no proxy, answers that it takes no job now: it is busy, being drained, or has to be restarted after an upgrade. */
+/**
+ * Whether the server itself, not a proxy, answers that it currently accepts no jobs: it is busy, being drained, or must be
+ * restarted after an upgrade.
+ */
 const takesNoJobNow = (cause: unknown): boolean =>
   cause instanceof HttpError &&
   !cause.isOfProxy &&
@@ -112,7 +115,7 @@ const isJobGone = (error: unknown): boolean =>
 const isKilledWithServer = (error: unknown): boolean =>
   error instanceof JobFailed && error.state === 'killed' && error.details.reason === killErrors.stop;
 
-/** Computes one case: sends it, or goes on with the job that an earlier command sent, and brings the result to its place. */
+/** Computes one case: sends it, or continues with the job of an earlier command, and puts the result in its place. */
 export class CaseRun {
   constructor(
     private readonly context: RunContext,
@@ -123,8 +126,9 @@ export class CaseRun {
   ) {}
 
   /**
-   * Sends the case up to `maxRepeats` times more, with a number after its key, if its job is lost or outdated. What becomes of the
-   * last job is what becomes of the case. An interruption kills the job, unless it is done already; another failure leaves it.
+   * Computes the case. If its job is lost or outdated, sends the case again, up to `maxRepeats` times, with a number appended to
+   * its key; the last job decides the outcome. An interruption kills the job unless it is already done; other failures leave it
+   * running.
    */
   async run(): Promise<CaseRecord | null> {
     const { connection, known, stop } = this.context;
@@ -163,9 +167,9 @@ export class CaseRun {
       connection.signal,
     );
     const numbered = attempt === 1 ? key : `${key}-${attempt}`;
-    // With a key that it knows, the server would answer with the job of an earlier command.
+    // For a known key, the server would answer with the job of an earlier command.
     const ofAttempt = options.isForced ? randomUUID() : numbered;
-    // The key is made of the contents and names of the files: whoever has them could recognise it.
+    // The key is derived from file contents and names, so anybody who has the files could recognise it.
     const envelope = await this.#submit(staged, outgoing ? outgoing.keyFor(ofAttempt) : ofAttempt);
     const { job_id: jobId } = envelope;
     jobCases.claim(jobId, name, key);
@@ -185,7 +189,7 @@ export class CaseRun {
     return jobId;
   }
 
-  /** Submits what is staged. A server that takes no job now is waited for without a limit. */
+  /** Submits the staged files. Waits without a time limit while the server accepts no jobs. */
   async #submit(staged: Staged, key: string): ReturnType<typeof submit> {
     const { connection, submission, terms, stop } = this.context;
     const { reporter } = this;
@@ -196,7 +200,8 @@ export class CaseRun {
         const cause = causeOf(error);
         if (!takesNoJobNow(cause) || stop.aborted) throw error;
         const { message } = error as Error;
-        // A full server takes it when another job has ended; otherwise somebody may have to do something.
+        // A busy server accepts the job once another has ended; otherwise an admin may have to act, which concerns the whole
+        // command.
         if (isBusy(cause)) reporter.waiting(`Waiting for a place: ${message}`);
         else reporter.waiting(`Waiting until the server takes jobs again: ${message}`, true);
         await pause(backoff(round, 1000, 15_000), connection.signal);
@@ -206,9 +211,9 @@ export class CaseRun {
   }
 
   /**
-   * Whether a job will bring no result: the server has lost it, somebody killed the job of an earlier command, or the server answered
-   * with an old job of the same key that failed. A job of an earlier command that failed by itself is not outdated: nobody has been
-   * told of its failure yet.
+   * Whether a job will never bring a result: the server lost it, somebody killed the job of an earlier command, or the server
+   * answered with an old, failed job of the same key. A job of an earlier command that failed on its own is not outdated, because
+   * its failure has not been reported yet.
    * @param sentAt by the server's clock; undefined for the job of an earlier command
    */
   async #isOutdated(jobId: string, sentAt: number | undefined): Promise<boolean> {
@@ -273,7 +278,7 @@ export class CaseRun {
     }
   }
 
-  /** Asks about a job. A server that is away is waited for. */
+  /** Asks for the state of a job. Waits while the server is unreachable. */
   #ask(jobId: string): Promise<JobAnswer> {
     const { connection } = this.context;
     const patience = connection.patience(this.reporter);

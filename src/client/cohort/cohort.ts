@@ -32,7 +32,7 @@ import { JobCases, KnownJobs } from './known-jobs.js';
 import type { ResultsDirectory } from './results-directory.js';
 import { type CaseState, CaseTable, stateOfResult } from './table.js';
 
-/** How many results are fetched at most while as many jobs as allowed run. */
+/** Maximum number of results that are fetched while the maximum number of jobs runs. */
 const maxFetching = 4;
 
 /** The outcome of a cohort. */
@@ -43,11 +43,11 @@ export interface CohortSummary {
   readonly cases: readonly CaseState[];
   /** Names of the rows whose input was not found. */
   readonly orphaned: readonly string[];
-  /** Anything else worth knowing about the table, in sentences without a full stop. */
+  /** Other notes about the table, as sentences without a full stop. */
   readonly notes: readonly string[];
 }
 
-/** What a queue of cases needs. */
+/** The inputs of a cohort run. */
 interface CohortWork
   extends Pick<
     RunContext,
@@ -55,13 +55,13 @@ interface CohortWork
   > {
   readonly cases: readonly FoundCase[];
   readonly placeOf: (foundCase: FoundCase) => CasePlace;
-  /** All results that are there. */
+  /** The records of all existing results. */
   readonly records: readonly PlacedRecord[];
-  /** The rows of those that are no cases of this command. */
+  /** The table rows that belong to no case of this command. */
   readonly others: readonly CaseState[];
   /** How the files are prepared for sending (de-identified or not). */
   readonly preparation: Preparation;
-  /** The numbers of the cases in their neutral names. */
+  /** The cases' numbers for their neutral names. */
   readonly numbers: ReadonlyMap<string, number>;
 }
 
@@ -70,9 +70,9 @@ export class Cohort {
   readonly #table: CaseTable;
   readonly #known: KnownJobs;
   readonly #context: RunContext;
-  /** Aborted when no other case is begun any more. */
+  /** Aborted when no further case may be started. */
   readonly #stop = new AbortController();
-  /** What the command throws once it has stopped. */
+  /** The error that the command throws once it has stopped. */
   #fault: { readonly error: unknown } | undefined;
   /** Jobs that ran when the command was interrupted. */
   #runningJobs = 0;
@@ -124,7 +124,10 @@ export class Cohort {
     return { output: path.resolve(options.output), table, cases: states, orphaned, notes };
   }
 
-  /** Whether a case is done, as the times of its files tell without reading them. */
+  /**
+   * Reuses the result of a case if the file times show, without reading the files, that it is up to date. @returns whether the
+   * case is done
+   */
   async #reuseByTimes(foundCase: FoundCase): Promise<boolean> {
     const record = this.work.results.readRecord(this.work.placeOf(foundCase));
     if (!record || !areInputsUntouched(foundCase.files, record.stamps.inputs)) return false;
@@ -132,8 +135,10 @@ export class Cohort {
   }
 
   /**
-   * Whether a result is that of a case: it has the same key, and all its outputs. What a person has changed of it stays.
+   * Reuses a result if it belongs to the case: it has the same key, and all its outputs exist. Outputs that the user has edited
+   * are kept.
    * @param digest of the inputs
+   * @returns whether the case is done
    */
   async #reuseIfDone(foundCase: FoundCase, record: CaseRecord, digest: string): Promise<boolean> {
     const { options, computation, results, placeOf } = this.work;
@@ -142,7 +147,7 @@ export class Cohort {
       ? { ...computation, app_version: record.app_version, checkpoints: record.checkpoints }
       : computation;
     if (record.key !== keyOf(wanted, digest)) return false;
-    // What could not be converted counts too: these are the formats that were asked for.
+    // `as` lists the requested formats, so that formats that could not be converted count too.
     if (!(options.conversion?.formats ?? []).every((format) => record.conversion?.as.includes(format)))
       return false;
     const compared = results.compare(placeOf(foundCase), record);
@@ -239,8 +244,9 @@ export class Cohort {
   }
 
   /**
-   * Begins no other case once jobs of two versions of the app may have run.
-   * @param versions that a job may have run: the one that the server recorded, or two if it recorded that it does not know
+   * Starts no further case once jobs of two versions of the app may have run.
+   * @param versions that a job may have run: the one that the server recorded, or two if the server recorded that the version
+   *   is unknown
    */
   #checkVersions(versions: readonly (string | null | undefined)[]): void {
     const { computation, options } = this.work;
@@ -249,14 +255,14 @@ export class Cohort {
     const [earlier, now] = [...this.#versions];
     if (earlier === undefined || now === undefined) return;
     const old = this.#table.inState('done').flatMap((each) => (each.version === earlier ? earlier : []));
-    // The result that comes now is of the earlier version, unless its version is unknown.
+    // The next result is from the earlier version, unless its version is unknown.
     const coming = versions.length === 1 ? [earlier] : [];
     this.#stopWith(upgraded(computation.app, now, old.length > 0 ? old : coming));
   }
 
   /**
-   * A case has failed, or the command stops, by its error or by an interruption.
-   * @param known the last line of its app, and its inputs if they were read
+   * Records that a case failed, or that the command stops because of its error or an interruption.
+   * @param known the last line of the app, and the inputs if they were read
    */
   async #failed(
     foundCase: FoundCase,
@@ -287,13 +293,13 @@ export class Cohort {
     }
   }
 
-  /** No other case is begun, and the command ends with this error once those that run have ended. */
+  /** Starts no further case. The command ends with this error once the running cases have ended. */
   #stopWith(error: unknown): void {
     this.#stop.abort();
     this.#fault ??= { error };
   }
 
-  /** No other case is begun, and the jobs of those that run are killed. */
+  /** Starts no further case, and kills the running jobs. */
   async #stopJobs(): Promise<void> {
     if (this.#stop.signal.aborted) return;
     this.#stop.abort();

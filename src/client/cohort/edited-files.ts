@@ -4,7 +4,7 @@ import { foldedName, freeName, hashFile, makeDirectory, withoutEnding } from '..
 import { type CaseRecord, namesBelow, readRecord } from '../case/index.js';
 import type { CasePlace } from './case-place.js';
 
-/** The files of a result, as paths with slashes in their directory, sorted. */
+/** The files of a result, as sorted paths with slashes, relative to its directory. */
 const filesOfPlace = ({ directory, prefix }: CasePlace): string[] =>
   namesBelow(directory).filter((name) => name.startsWith(prefix));
 
@@ -19,14 +19,14 @@ export async function isUnchanged(
   return (await hashFile(target)).sha256 === output.sha256;
 }
 
-/** What a file belongs to: the store of Zarr that it is a part of, or itself. */
+/** The unit that a file belongs to: the Zarr store that contains it, or the file itself. */
 function unitOf(name: string): string {
   const parts = name.split('/');
   const at = parts.findIndex((part) => /\.zarr$/i.test(part));
   return at < 0 ? name : parts.slice(0, at + 1).join('/');
 }
 
-/** `mask_edited.nii.gz` of `mask.nii.gz`. */
+/** The name for an edited output: `mask_edited.nii.gz` for `mask.nii.gz`. */
 function editedName(unit: string): string {
   const base = path.posix.basename(unit);
   const volume = withoutEnding(base);
@@ -34,7 +34,7 @@ function editedName(unit: string): string {
   return path.posix.join(path.posix.dirname(unit), `${stem}_edited${base.slice(stem.length)}`);
 }
 
-/** Makes a hard link, which takes no space, or a copy where the file system has no hard links. */
+/** Creates a hard link, which takes no space, or a copy if the file system has no hard links. */
 function link(from: string, to: string): void {
   makeDirectory(path.dirname(to));
   try {
@@ -44,7 +44,7 @@ function link(from: string, to: string): void {
   }
 }
 
-/** Whether something has this path, or a file is where it needs a directory. */
+/** Whether a path is taken, or a file is in the way of one of its directories. */
 function isObstructed(directory: string, name: string): boolean {
   const parts = name.split('/');
   return parts.some((_, end) => {
@@ -54,13 +54,13 @@ function isObstructed(directory: string, name: string): boolean {
 }
 
 /**
- * Adds to a complete result the files that a person has added to the earlier one, or changed there, because no file of a person
- * is ever replaced. A changed output is renamed to say so (`mask_edited.nii.gz`). If the new result is the one on which the person
- * worked, the changed output has its old name instead, and the app's version of it is dropped. Added files keep their names unless
- * the result needs them.
+ * Carries the user's files over to a new result: files that were added to the earlier result, or edited there, because a user's
+ * file is never replaced. An edited output is renamed accordingly (`mask_edited.nii.gz`). If the new result is the one that the
+ * user edited, the edited output gets its original name instead, and the app's version of it is dropped. Added files keep their
+ * names unless the result needs them.
  * @param complete the directory with the new result
- * @param isForced whether the same result is computed once more, because a person wants it as the app makes it
- * @returns what the record of the new result says of changed outputs
+ * @param isForced whether the same result is computed again because the user wants it as the app makes it
+ * @returns what the record of the new result says about edited outputs
  */
 export async function keepFiles(
   place: CasePlace,
@@ -82,7 +82,10 @@ export async function keepFiles(
   const edited: CaseRecord['edited'] = [];
   const own = new Set(names.map((name) => foldedName(unitOf(name))));
   const renamed = new Map<string, string>();
-  /** A free name for a unit, numbered where it is taken; at the top of the result where a file has the place of its directory. */
+  /**
+   * Finds a free name for a unit: numbered if the name is taken, at the top of the result if a file is in the way of its
+   * directory.
+   */
   const free = (unit: string): string => {
     const wanted = editedName(unit);
     const folder = path.posix.dirname(wanted);
@@ -110,7 +113,7 @@ export async function keepFiles(
     if (isChanged && before) edited.push({ name: target, from: name, key: before.key });
     else if (known) edited.push({ ...known, name: target });
   }
-  // The input, or the app, is what it was when a person changed these.
+  // Input and app are the same as when the user edited these.
   for (const { name, from, key } of edited) {
     const target = path.join(complete, from);
     if (key !== record.key || isForced || !existsSync(target)) continue;

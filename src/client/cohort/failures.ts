@@ -12,11 +12,11 @@ import { ClientError, HttpError, isTransient, JobFailed, NoRoom, UsageError, Wri
 import type { Reporter, TransferPhase } from '../reporter.js';
 import { shortVersion } from './table.js';
 
-/** The error under an error that says how to go on. */
+/** The original error, below the one that adds how to continue. */
 export const causeOf = (error: unknown): unknown =>
   error instanceof ClientError && error.cause instanceof ClientError ? error.cause : error;
 
-/** Whether the same would happen to every other case. */
+/** Whether every other case would fail in the same way. */
 export function concernsAllCases(error: unknown): boolean {
   const cause = causeOf(error);
   if (cause instanceof WriteError || cause instanceof NoRoom || isTransient(cause)) return true;
@@ -27,7 +27,7 @@ export function concernsAllCases(error: unknown): boolean {
   );
 }
 
-/** Passes on what is told of a job, and remembers the last line that its app wrote: a failure is rarely explained elsewhere. */
+/** Passes all reports about a job on, and remembers the last line of its app, because a failure is rarely explained elsewhere. */
 export class LastLine implements Reporter {
   text = '';
 
@@ -47,7 +47,7 @@ export class LastLine implements Reporter {
     this.next.progress(phase, done, total);
 }
 
-/** Why a job has no result: what the server says, and for a program that failed what it wrote last. */
+/** Why a job has no result: what the server says and, for a failed program, its last line. */
 export function reasonOf(error: ClientError, lastLine: string): string {
   if (!(error instanceof JobFailed)) return error.message;
   const reason = String(error.details.reason);
@@ -55,14 +55,14 @@ export function reasonOf(error: ClientError, lastLine: string): string {
   return isUnexplained ? `${reason}: ${lastLine}` : reason;
 }
 
-/** A reason that goes on, whose sentence may have ended. @param more what follows; empty if nothing does */
+/** Appends more text to a reason, whose sentence may have ended. @param more the text to append; empty for none */
 export const withMore = (reason: string, more: string): string =>
   more === '' ? reason : reason.replace(/\.$/, '') + more;
 
 /**
- * What a person should know of the result that a failed case has from an earlier command, to continue a sentence.
+ * The continuation of a sentence about a failed case: what to know about the result of an earlier command.
  * @param record of that result; null if there is none
- * @param inputs the inputs as they are now; undefined if they were not read
+ * @param inputs the inputs in their current state; undefined if they were not read
  */
 export function aboutEarlier(
   record: CaseRecord | null,
@@ -77,7 +77,7 @@ export function aboutEarlier(
   return isOther ? '; the result that is there was made with other options or another version' : '';
 }
 
-/** The error for a result that is there, but counts as none. */
+/** The error for a result that exists, but does not count. */
 export class VersionUnknown extends ClientError {
   constructor() {
     super(
@@ -88,9 +88,9 @@ export class VersionUnknown extends ClientError {
 }
 
 /**
- * The error for results that another version of the app made.
- * @param now its version
- * @param earlier the versions of the results that other versions made; empty if the app has only changed while jobs ran
+ * The error for results from another version of the app.
+ * @param now its current version
+ * @param earlier the other versions that made results; empty if the app has only changed while jobs ran
  */
 export function upgraded(app: string, now: string, earlier: readonly string[]): UsageError {
   const { length: count } = earlier;

@@ -1,4 +1,4 @@
-/** Many cases, each run as one job, and the table of what became of them. */
+/** Many cases, each run as one job, and the table of their outcomes. */
 
 export type { CohortOptions } from './case-run.js';
 export type { CohortSummary } from './cohort.js';

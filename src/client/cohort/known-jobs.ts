@@ -2,23 +2,23 @@ import { exitCodes, quoteName } from '../../contract/index.js';
 import { appendLine, errorCode, lastLines, sharedMode, writeTextFile } from '../../files/index.js';
 import { ClientError } from '../errors.js';
 
-/** The last job of a case, as an earlier command or this one left it. */
+/** The last job of a case, from this command or an earlier one. */
 interface KnownJob {
   readonly key: string;
-  /** How often the case was sent, this time included. */
+  /** How many times the case was sent, including this time. */
   readonly attempt: number;
   readonly jobId: string;
-  /** Whether the job ended without a result that counts, and a person was told: it is not asked about again. */
+  /** Whether the job ended without a result that counts, and this was reported: the server is not asked about it again. */
   readonly isOver: boolean;
 }
 
-/** Bytes at the end of the file that are read: some 200,000 jobs. */
+/** Maximum number of bytes read from the end of the file: about 200,000 jobs. */
 const maxBytes = 32 << 20;
 
 const lineOf = (name: string, { key, attempt, jobId, isOver }: KnownJob): string =>
   JSON.stringify([name, key, attempt, jobId, isOver]);
 
-/** A line of the file: the case, and what is known of its job. */
+/** Parses a line of the file: the case and its job. */
 function readLine(line: string): readonly [string, KnownJob] | null {
   try {
     const [name, key, attempt, jobId, isOver] = JSON.parse(line) as unknown[];
@@ -29,20 +29,20 @@ function readLine(line: string): readonly [string, KnownJob] | null {
       Number.isInteger(attempt);
     return isValid ? [name, { key, attempt: Number(attempt), jobId, isOver: isOver === true }] : null;
   } catch {
-    // The last line of a command that was killed.
+    // An incomplete last line from a killed command.
     return null;
   }
 }
 
 /**
- * The jobs of the cases, in a file to which a line is appended for each: a command that goes on after another one was killed asks
- * about them instead of sending their cases again. If a power cut loses a line, the `Idempotency-Key` finds the job again.
+ * The jobs of the cases, in a file with one appended line per job. If a command is killed, the next one asks for the state of
+ * these jobs instead of sending the cases again. If a power cut loses a line, the `Idempotency-Key` finds the job again.
  */
 export class KnownJobs {
   readonly #jobs = new Map<string, KnownJob>();
   #isChanged = false;
 
-  /** @throws the system's error if there is a file that cannot be read */
+  /** @throws the system's error if the file exists but cannot be read */
   constructor(private readonly file: string) {
     try {
       for (const line of lastLines(file, maxBytes)) {
@@ -55,7 +55,7 @@ export class KnownJobs {
     }
   }
 
-  /** The last job of a case; null if it was sent for another key, or never. */
+  /** The last job of a case; null if the case was never sent, or sent with another key. */
   get(name: string, key: string): KnownJob | null {
     const job = this.#jobs.get(name);
     return job?.key === key ? job : null;
@@ -76,7 +76,7 @@ export class KnownJobs {
   }
 }
 
-/** Which case each job belongs to: if a server answers two cases with one job, they would share a result. */
+/** Which case each job belongs to. If a server answered two cases with the same job, they would share a result. */
 export class JobCases {
   /** By the ids of jobs. */
   readonly #cases = new Map<string, { readonly name: string; readonly key: string }>();
@@ -85,7 +85,7 @@ export class JobCases {
     if (!this.#cases.has(jobId)) this.#cases.set(jobId, { name, key });
   }
 
-  /** @throws ClientError if the job is that of another case, whose files are not the same */
+  /** @throws ClientError if the job belongs to a case with other files */
   claim(jobId: string, name: string, key: string): void {
     const other = this.#cases.get(jobId);
     if (other && other.name !== name && other.key !== key)

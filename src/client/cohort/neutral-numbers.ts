@@ -4,12 +4,15 @@ import { privateMode, readSmallFile, writeJsonFile } from '../../files/index.js'
 import { UsageError } from '../errors.js';
 import { ownDirectory } from './case-place.js';
 
-/** Largest file of numbers, in bytes: some 100,000 cases. */
+/** Maximum size of the file with the numbers, in bytes: about 100,000 cases. */
 const maxBytes = 48 << 20;
 
 const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
 
-/** The numbers that earlier commands gave. @throws UsageError for a file that cannot be read: other numbers would be other names */
+/**
+ * The numbers assigned by earlier commands. @throws UsageError for a file that cannot be read: new numbers would change the
+ * neutral names
+ */
 function readNumbers(file: string): Map<string, number> {
   try {
     const entries = Object.entries(JSON.parse(readSmallFile(file, maxBytes)) as Record<string, unknown>);
@@ -24,9 +27,9 @@ function readNumbers(file: string): Map<string, number> {
 }
 
 /**
- * The numbers of cases in their neutral names: those that earlier commands gave them, and new ones for others. They are written where only
- * this user can read them, and never leave this machine.
- * @param output the directory of the results
+ * The numbers of cases for their neutral names: those assigned by earlier commands, and new ones for the other cases. They are
+ * stored where only this user can read them, and never leave this machine.
+ * @param output the directory for results
  * @throws UsageError for a file that cannot be read; the system's error
  */
 export function numberedCases(

@@ -29,10 +29,10 @@ import {
 } from './case-place.js';
 import { isUnchanged, keepFiles } from './edited-files.js';
 
-/** What to do once there is room on the disk. */
+/** What to do once the disk has free space. */
 export const goOnLater = 'give the same command again: finished cases are kept';
 
-/** Moves all that is in a place to a new directory. @throws the system's error */
+/** Moves everything in a place to a new directory. @throws the system's error */
 function moveAway(place: CasePlace, aside: string): void {
   const { parent, names } = piecesOf(place);
   mkdirSync(aside);
@@ -49,11 +49,11 @@ function moveIn(place: CasePlace, complete: string): void {
       replaceFile(path.join(complete, name), path.join(directory, name));
 }
 
-/** Puts back what `moveAway` had moved, unless the new result was whole in its place by then. @throws the system's error */
+/** Puts back what `moveAway` moved, unless the new result had reached its place completely. @throws the system's error */
 function restore(place: CasePlace, aside: string): void {
   const { directory, prefix, record } = place;
   const isNewWhole = existsSync(path.join(directory, record));
-  // Without its record, the old result was still being moved, and its place has the old record.
+  // If the record was not moved, the move of the old result was interrupted, and the record in its place is still the old one.
   if (isNewWhole && (prefix === '' || existsSync(path.join(aside, record)))) return;
   const { parent } = piecesOf(place);
   mkdirSync(parent, { recursive: true });
@@ -65,14 +65,17 @@ function restore(place: CasePlace, aside: string): void {
   }
 }
 
-/** Removes an `old-*`. Its files go first: as long as one is left, even after a power cut, the place that it had is known. */
+/**
+ * Removes an `old-*` directory. Its files are removed first: as long as one is left, even after a power cut, their original place
+ * is known.
+ */
 async function removeReplaced(old: string): Promise<void> {
   await rm(path.join(old, 'files'), { recursive: true, force: true });
   await syncDirectory(old);
   await rm(old, { recursive: true, force: true });
 }
 
-/** Where the files in an `old-*` were, with the directory below that of the results; null if that cannot be read. */
+/** The original place of the files in an `old-*` directory, relative to the results directory; null if it cannot be read. */
 function placeIn(old: string): CasePlace | null {
   try {
     const place = readJsonFile(path.join(old, 'place.json')) as Partial<CasePlace> | undefined;
@@ -85,8 +88,7 @@ function placeIn(old: string): CasePlace | null {
 }
 
 /**
- * Refuses a directory of results in which something that is written by this program, and not by a person, leads elsewhere: files there
- * would be moved and removed.
+ * Refuses a results directory in which anything managed by this program is a link: files elsewhere would be moved and removed.
  * @throws UsageError
  */
 function refuseLinks(directory: string): void {
@@ -102,7 +104,7 @@ function refuseLinks(directory: string): void {
   if (existsSync(own) && !isOwn) throw new UsageError(`${quotePath(own)} is not a directory; move it`);
 }
 
-/** The directory that the results of a cohort go to. */
+/** The directory for the results of a cohort. */
 export class ResultsDirectory implements Disposable {
   readonly own: string;
 
@@ -114,9 +116,9 @@ export class ResultsDirectory implements Disposable {
   }
 
   /**
-   * Makes the directory if it is missing, and locks it. Removes what a command that was killed left in its own directory, and
-   * puts back a result that it was replacing.
-   * @throws UsageError if another command works on it, it cannot be written, or what is ours in it is a link
+   * Creates the directory if necessary, and locks it. Removes what a killed command left in its private directories, and puts
+   * back a result that it was replacing.
+   * @throws UsageError if another command uses the directory, it cannot be written, or this program's own part of it is a link
    */
   static async open(directory: string): Promise<ResultsDirectory> {
     const own = path.join(directory, ownDirectory);
@@ -130,7 +132,7 @@ export class ResultsDirectory implements Disposable {
     }
     const isLocked = typeof outcome === 'object' && 'descriptor' in outcome;
     const results = new ResultsDirectory(path.resolve(directory), isLocked ? outcome.descriptor : null);
-    // Without a lock, they may be those of a command that is running.
+    // Without a lock, these may belong to a running command.
     if (isLocked) await results.#clear();
     return results;
   }
@@ -145,7 +147,7 @@ export class ResultsDirectory implements Disposable {
     removePartials(path.join(this.directory, tableName));
   }
 
-  /** Puts back a result that was being replaced. False if nobody knows where it was: it is left where it is. */
+  /** Puts back a result that was being replaced. False if its place is unknown: then it stays where it is. */
   #putBack(old: string): boolean {
     const files = path.join(old, 'files');
     if (!existsSync(files)) return true;
@@ -157,19 +159,19 @@ export class ResultsDirectory implements Disposable {
     return true;
   }
 
-  /** Whether a file is there. @param name in the directory of the place */
+  /** Whether a file exists in a place. @param name relative to the directory of the place */
   has({ directory }: CasePlace, name: string): boolean {
     return existsSync(path.join(directory, name));
   }
 
-  /** The record of a result; null if there is none, and for one behind a link. */
+  /** The record of a result; null if there is none, or it is behind a link. */
   readRecord(place: CasePlace): CaseRecord | null {
     return linkTo(this.directory, place) === null ? readRecord(place.directory, place.record) : null;
   }
 
   /**
-   * Compares the outputs of a result with its record. They are not read if nobody has touched them since.
-   * @returns the names of those that a person has changed, and whether any is missing
+   * Compares the outputs of a result with its record. They are read only if somebody may have changed them.
+   * @returns the names of outputs that the user has edited, and whether any output is missing
    */
   async compare(
     { directory }: CasePlace,
@@ -187,17 +189,17 @@ export class ResultsDirectory implements Disposable {
     return { changed, isMissing };
   }
 
-  /** A directory in which a result is completed. What is left in it is removed with it. */
+  /** A directory in which a result is completed. It is removed with everything left in it. */
   async privateDirectory(): Promise<AsyncDisposable & { readonly path: string }> {
     const own = await mkdtemp(path.join(this.own, 'new-'));
     return { path: own, [Symbol.asyncDispose]: () => rm(own, { recursive: true, force: true }) };
   }
 
   /**
-   * Prepares a complete result for its place: keeps the files that a person has changed there, and adds the name of the case and
-   * the stamps of the files to the record.
-   * @param inputs what the record says of the times of the inputs
-   * @param isForced whether it is computed once more although it is there
+   * Prepares a complete result for its place: carries over files that the user edited there, and adds the case name and the file
+   * stamps to the record.
+   * @param inputs the stamp of the inputs, for the record
+   * @param isForced whether the result is computed again although it exists
    */
   async prepareForPlace(
     name: string,
@@ -209,7 +211,7 @@ export class ResultsDirectory implements Disposable {
     if (made === null) return;
     const isThere = isTaken(place) && isRealDirectory(place.directory);
     const edited = isThere ? await keepFiles(place, complete, made, isForced) : [];
-    // Files that are moved one by one get other times.
+    // Moving files one by one changes their times.
     const outputs =
       place.prefix === ''
         ? stampToRecord(

@@ -26,12 +26,12 @@ import { numberedCases } from './neutral-numbers.js';
 import { goOnLater, ResultsDirectory } from './results-directory.js';
 import { type CaseState, newState, stateOfResult } from './table.js';
 
-/** Seconds to wait for the version of an app, which the server computes when it is first asked. */
+/** Maximum wait for the version of an app, in seconds. The server computes it on first request. */
 const versionWait = 60;
-/** Seconds for a question that a cohort can go on without. */
+/** Maximum time for a request that a cohort can do without, in seconds. */
 const maxWait = 30;
 
-/** The description of an app, with its version if the server has one. A server that cannot describe it may run it all the same. */
+/** The description of an app, with its version if the server has versions. A server may run an app that it cannot describe. */
 async function describeApp(
   connection: Connection,
   app: string,
@@ -43,12 +43,13 @@ async function describeApp(
       const ask = () => askApp(connection, app, maxWait);
       const view = await untilAnswered(connection, connection.patience(reporter), ask).catch(
         (error: unknown) => {
-          // Without the version, every case would have another key: nothing is concluded from a server that is away.
+          // Without the version, every case would have another key, so an unreachable server is not treated as one without
+          // versions.
           if (error instanceof HttpError && !isTransient(error)) return null;
           throw error;
         },
       );
-      // Null is a version that is being computed; a server without versions leaves it out.
+      // A null version is still being computed; a server without versions leaves it out.
       if (!view?.available || view.version !== null || monotonicTime() > end) return view;
       reporter.waiting(`Waiting for the version of ${app}`);
       await pause(backoff(round, 200, 2000), connection.signal);
@@ -61,8 +62,8 @@ async function describeApp(
 const inputNotFound = 'Its input was not found';
 
 /**
- * The rows of earlier commands for cases that this one does not have: those with a result, and those that failed or were not
- * computed. Where the input was not found, the row says so.
+ * The rows for cases that only earlier commands had: those with a result, and those that failed or were not computed. A row says
+ * if its input was not found.
  */
 async function otherRows(
   results: ResultsDirectory,
@@ -97,7 +98,7 @@ async function otherRows(
   return states;
 }
 
-/** @throws UsageError for a directory with results of another app or operation: nobody could tell them apart later */
+/** @throws UsageError for a directory with results of another app or operation, which could not be told apart later */
 function refuseOtherApp(
   root: string,
   records: readonly PlacedRecord[],
@@ -111,7 +112,10 @@ function refuseOtherApp(
     );
 }
 
-/** @throws UsageError if results of cases whose input exists were made by another version of the app than the server has now */
+/**
+ * @throws UsageError if results of cases with existing inputs were made by a version of the app other than the server's current
+ *   one
+ */
 function refuseOtherVersion(
   records: readonly PlacedRecord[],
   { app, app_version: version }: Computation,
@@ -126,10 +130,10 @@ function refuseOtherVersion(
 }
 
 /**
- * Runs one job for each case, and fetches each result into its place, with its record. A case that an earlier command finished is left
- * as it is. A failed case does not stop the others.
- * @throws UsageError for what cannot be sent, and for results of another app or version; an error that would hit every case,
- * such as a full disk; the reason of an interruption. The same command goes on after each
+ * Runs one job for each case, and puts each result, with its record, in its place. Cases that an earlier command finished are
+ * left unchanged. A failed case does not stop the others.
+ * @throws UsageError for inputs that cannot be sent, and for results of another app or version; an error that would affect
+ *   every case, such as a full disk; the reason of an interruption. In each case, the same command can be repeated to continue
  */
 export async function runCohort(
   connection: Connection,
@@ -151,7 +155,7 @@ export async function runCohort(
   };
   const { cases, omitted, notes, volumes } = await options.imaging.find(submission, finding);
   for (const note of notes) options.reporter.note(note);
-  // Cases that only earlier commands had are looked for as well: the table marks those whose input is gone.
+  // Also looks for cases that only earlier commands had, so that the table marks those whose input is gone.
   const inputs = new InputLookup(volumes[0]?.groups[0] ?? []);
   bids?.checkCases(cases);
   const preparation = await options.imaging.prepare(

@@ -11,8 +11,8 @@ import type { CasePlace } from './case-place.js';
 import { goOnLater, type ResultsDirectory } from './results-directory.js';
 
 /**
- * What is being done with a case. `waiting` also if the command ended before its turn; `orphaned` for a result of an earlier command
- * whose input was not found.
+ * The state of a case. `waiting` also means that the command ended before the turn of the case; `orphaned` is a result of an
+ * earlier command whose input was not found.
  */
 export type CaseStatus =
   | 'waiting'
@@ -24,42 +24,42 @@ export type CaseStatus =
   | 'failed'
   | 'orphaned';
 
-/** Whether nothing more is done with a case. */
+/** Whether a case has reached its final state. */
 export const isOver = ({ status }: Pick<CaseState, 'status'>): boolean =>
   status === 'done' || status === 'failed' || status === 'orphaned';
 
-/** A case, as far as the command has come with it. */
+/** The current state of a case. */
 export interface CaseState {
   readonly name: string;
   /** The labels of `sub-` and `ses-` in the paths of its files, as in BIDS; null without one. */
   readonly subject: string | null;
   readonly session: string | null;
   readonly status: CaseStatus;
-  /** Why it failed, or what should be known of its result. */
+  /** Why the case failed, or what to know about its result. */
   readonly reason: string | null;
-  /** The kind of error of its job, such as `out-of-memory`; null if there is no error, or none with a kind of its own. */
+  /** The kind of the job's error, such as `out-of-memory`; null if there is no error, or it has no specific kind. */
   readonly kind: string | null;
   /** The version of the app that made its result; null if there is none, or the server does not say. */
   readonly version: string | null;
   /** How long its job ran. */
   readonly seconds: number | null;
   readonly jobId: string | null;
-  /** Whether this command, and not an earlier one, brought its result. */
+  /** Whether the result comes from this command, not an earlier one. */
   readonly isNew: boolean;
-  /** Files of the result, or beside it, that a person has changed. */
+  /** Files of the result, or beside it, that the user has edited. */
   readonly edited: readonly string[];
   readonly numbers: Readonly<Record<string, number>>;
 }
 
-/** A case of which nothing is known but its name. */
+/** A case of which only the name is known. */
 export const newState = {
   ...{ status: 'waiting', reason: null, kind: null, version: null, seconds: null, jobId: null, isNew: false },
   ...{ edited: [], numbers: {} },
 } as const satisfies Partial<CaseState>;
 
 /**
- * What the table says of a result that is there.
- * @param compared the comparison with its record, if it was made already
+ * The table's facts about an existing result.
+ * @param compared the comparison with its record, if already made
  */
 export async function stateOfResult(
   results: ResultsDirectory,
@@ -93,9 +93,9 @@ export async function stateOfResult(
   };
 }
 
-/** Shows a person how it goes. */
+/** Shows progress to the user. */
 export interface CohortWatcher {
-  /** For what concerns one case: its transfers, and the log of its job. */
+  /** The reporter for one case: its transfers, and its job's log. */
   reporterOf(name: string): Reporter;
   /** Called with all cases before the first one is sent. */
   began(states: readonly CaseState[]): void;
@@ -114,13 +114,13 @@ function mixedVersions(states: readonly CaseState[]): ReadonlyMap<string, number
   return counts.size > 1 ? counts : new Map();
 }
 
-/** Shortest time between two writings, in milliseconds. */
+/** Minimum time between two writes, in milliseconds. */
 const writeEvery = 1000;
 
-/** Most columns for numbers, so that the table of thousands of cases stays one that can be opened. */
+/** Maximum number of columns for numbers, so that a table of thousands of cases can still be opened. */
 const maxColumns = 500;
 
-/** The columns for numbers: those of most cases, if there are too many, in the order in which they come. */
+/** The columns for numbers, in order of appearance; if there are too many, those that most cases have. */
 function columnsOf(states: readonly CaseState[]): {
   readonly columns: readonly string[];
   readonly omitted: number;
@@ -139,13 +139,12 @@ function columnsOf(states: readonly CaseState[]): {
   return { columns: all.filter((column) => kept.has(column)), omitted: all.length - maxColumns };
 }
 
-/** What the reason says of a result, if another version of the app made most results of the table. */
+/** Reason given for a result if most results in the table come from another version of the app. */
 const otherVersion = 'It was made by another version of the app than most rows';
 
 /**
- * Writes the table anew: a row for each case, the subject and the session where a case has them, and a column for each number
- * that any has.
- * @returns how many columns are left out
+ * Rewrites the table: a row for each case, columns for subject and session if any case has them, and a column for each number.
+ * @returns the number of columns left out
  */
 function writeTable(file: string, states: readonly CaseState[]): number {
   const { columns, omitted } = columnsOf(states);
@@ -175,7 +174,7 @@ function writeTable(file: string, states: readonly CaseState[]): number {
   return omitted;
 }
 
-/** How far the cases have come: told to the person, and written to `cases.csv` as cases end. */
+/** The progress of the cases: shown to the user, and written to `cases.csv` as cases end. */
 export class CaseTable {
   readonly file: string;
   readonly #states: Map<string, CaseState>;
@@ -184,8 +183,8 @@ export class CaseTable {
   #omittedColumns = 0;
 
   /**
-   * @param others cases of earlier commands whose rows stay
-   * @param directory that of the results
+   * @param others cases of earlier commands whose rows are kept
+   * @param directory for the results
    * @param onFault called if the table cannot be written
    */
   constructor(
@@ -216,11 +215,11 @@ export class CaseTable {
     this.#states.set(name, changed);
     this.watcher.changed(changed);
     this.#isDirty = true;
-    // Its last change is written by the caller, at the end.
+    // The caller writes the last change, at the end.
     if (isOver(changed) && monotonicTime() - this.#writtenAt >= writeEvery) this.write();
   }
 
-  /** What a person should know of the table as it was written last. */
+  /** What the user should know about the table as last written. */
   get notes(): string[] {
     const without = this.others.filter(({ jobId, status }) => jobId === null || status === 'failed');
     const names = someOf(without.map(({ name }) => oneLine(name)));
@@ -244,7 +243,7 @@ export class CaseTable {
     ];
   }
 
-  /** Writes what has changed. */
+  /** Writes the table if it has changed. */
   write(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
@@ -255,7 +254,7 @@ export class CaseTable {
     } catch (cause) {
       this.onFault(new WriteError(this.file, cause, goOnLater));
     }
-    // From its end: a large table on a slow disk takes a while itself.
+    // Measured from the end of the write, because writing a large table to a slow disk takes a while.
     this.#writtenAt = monotonicTime();
   }
 }

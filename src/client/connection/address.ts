@@ -35,7 +35,7 @@ export const showServerUrl = (url: URL): string => url.href.replace(/\/$/, '');
 
 /** A server that is reached by ssh: `ssh://[USER@]HOST[:PORT][/[HOST:]PORT]`. */
 export interface SshAddress {
-  /** The address as the person gave it. */
+  /** The address as the user gave it. */
   readonly text: string;
   /** The host for the ssh program: a name from its configuration, a host name or an IP address without brackets. */
   readonly host: string;
@@ -45,8 +45,7 @@ export interface SshAddress {
   readonly target: { readonly host: string; readonly port: number };
 }
 
-// What these match is passed on ssh's command line and, through ssh's configuration, to a shell. No match begins like a
-// flag.
+// Text that matches is passed on ssh's command line and, through ssh's configuration, to a shell. No match begins like a flag.
 const hostPattern = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])$/;
 const userPattern = /^[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?$/;
 
@@ -91,6 +90,6 @@ export function readSshAddress(url: URL): SshAddress {
   };
 }
 
-/** The login part of the address, as a person would type it. */
+/** The ssh command that logs in to this address. */
 export const sshCommand = ({ host, user, port }: SshAddress): string =>
   `ssh${port === null ? '' : ` -p ${port}`} ${user === null ? '' : `${user}@`}${host}`;

@@ -19,9 +19,9 @@ z.config({ jitless: true });
 
 const mebibyte = 1024 * 1024;
 
-/** The longest list of jobs or apps that is accepted. */
+/** Maximum length of a list of jobs or apps. */
 const maxListItems = 100_000;
-/** The most GPUs of one machine: the memory of each is requested separately. */
+/** Maximum number of GPUs of one machine: the memory of each is requested separately. */
 const maxGpus = 256;
 
 const text = z.string();
@@ -66,7 +66,7 @@ const jobFields = {
   bytes_kept: orNull(figure),
   assigned_gpus: z._default(z.nullable(z.array(z.int())), []),
   start: textOrNull,
-  /** Absent if the server has no versions; null if it is not known. */
+  /** Absent if the server has no versions; null if the version is unknown. */
   version: z.optional(z.nullable(text)),
   queue_position: orNull(whole),
   waiting_for: textOrNull,
@@ -146,7 +146,7 @@ export const jobAnswer = (id: string): Answer<JobAnswer> => ({
     const checked = anyJob.safeParse(document);
     if (!checked.success) return checked;
     const { job_id, ...fields } = checked.data;
-    // Of another job: the error says so.
+    // The answer is about another job; this parse produces the error.
     if (job_id !== undefined && job_id !== id)
       return z.object({ job_id: z.literal(id), ...jobFields }).safeParse(document);
     return { success: true, data: { job_id: id, ...fields } };
@@ -204,7 +204,7 @@ export const removedAnswer = (id: string): Answer<RemovedJob> =>
   );
 
 /**
- * The paths in it are ignored, because they follow from the id. Options that it does not list count as not acknowledged.
+ * The paths in the answer are ignored, because they follow from the id. Options that it does not list count as not acknowledged.
  */
 export const envelopeAnswer = answer(
   'an accepted job',
@@ -258,7 +258,7 @@ const references = z.array(z.object({ text, doi: z.optional(text), licence: z.op
 
 const observed = z.object({ operation: text, resource: text, jobs: figure, median: figure, maximum: figure });
 
-/** Unknown keys are kept, because apps report more than we show. */
+/** Unknown keys are kept, because apps report more than this program displays. */
 const availableApp = z.looseObject({
   app: appId,
   available: z._default(z.literal(true), true),
@@ -297,7 +297,7 @@ export const appAnswer: Answer<AppAnswer> = answer(
   z.union([unavailableApp, availableApp]),
 );
 
-/** The body of an error answer, of our server or KonfAI's: a sentence, or a list of problems with their places. */
+/** The body of an error answer, from remote-app or KonfAI's server: a sentence, or a list of problems with their locations. */
 export const refusalBody = z.object({
   detail: z.catch(
     z.optional(

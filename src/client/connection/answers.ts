@@ -9,12 +9,12 @@ export type Checked<T> =
   | { readonly success: true; readonly data: T }
   | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } };
 
-/** The answer that a route must give, and the largest size that is read. */
+/** The expected answer of a route, and the maximum size that is read. */
 export interface Answer<T> {
   /** What the answer is, for error messages: `a job`. */
   readonly what: string;
   readonly check: (document: unknown) => Checked<T>;
-  /** Most bytes. */
+  /** Maximum size, in bytes. */
   readonly maxBytes: number;
 }
 
@@ -79,8 +79,8 @@ function problemOf(issue: Issue, document: unknown): string {
 
 /**
  * Parses and checks the body of an answer.
- * @param path that was asked for
- * @throws AnswerError for anything else
+ * @param path that was requested
+ * @throws AnswerError for anything unexpected
  */
 export function readAnswer<T>(server: string, path: string, text: string, answer: Answer<T>): T {
   let document: unknown;

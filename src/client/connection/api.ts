@@ -30,7 +30,7 @@ import { bodyOf, discard, withFlags } from './reply.js';
 
 type Answers = typeof import('./answer-schemas.js');
 
-/** A request whose answer is checked by its schema. The schemas are loaded on the first request. */
+/** Sends a request, and checks the answer against its schema. The schemas are loaded on the first request. */
 const ask = async <T>(
   connection: Connection,
   path: string,
@@ -57,8 +57,8 @@ export const devices = async (connection: Connection, limit?: number): Promise<D
 
 /**
  * `GET /limits`, which only remote-app has: another server may answer 404.
- * @param submission that is to come
- * @throws HttpError 422 if the submission's app needs more than the server can give it
+ * @param submission the planned submission
+ * @throws HttpError 422 if the submission's app needs more than the server can provide
  */
 export const limits = async (
   connection: Connection,
@@ -89,7 +89,7 @@ const vram = async (connection: Connection, id: number): Promise<MemoryUse> =>
 export const apps = async (connection: Connection, limit?: number): Promise<readonly string[]> =>
   (await appList(connection, limit)).apps;
 
-/** The same, with the apps that are loaded at the moment. */
+/** Like `apps`, with the currently loaded apps. */
 export const appList = async (connection: Connection, limit?: number): Promise<AppList> =>
   ask(connection, routes.apps.path, (answers) => answers.appsAnswer, { limit });
 
@@ -97,7 +97,7 @@ export const appList = async (connection: Connection, limit?: number): Promise<A
 export const app = async (connection: Connection, id: string, limit?: number): Promise<AppAnswer> =>
   ask(connection, appPath(id), (answers) => answers.appAnswer, { limit });
 
-/** Asks the server to look for new commits in its repositories. @throws HttpError that says so for a server without this route */
+/** Asks the server to look for new commits in its repositories. @throws HttpError for a server without this route, saying so */
 export const refresh = (connection: Connection): Promise<RefreshAnswer> =>
   askOptional(
     ask(connection, routes.refresh.path, (answers) => answers.refreshAnswer, {
@@ -121,17 +121,17 @@ export const job = async (
 
 /** Which jobs are requested. */
 interface JobQuery {
-  /** Whether to list the jobs of all owners, as an admin may. */
+  /** Whether to list the jobs of all owners; only for an admin. */
   readonly all?: boolean | undefined;
   /** Only jobs with this tag. */
   readonly tag?: string | undefined;
-  /** The largest number of jobs; all by default. */
+  /** Maximum number of jobs; by default all. */
   readonly limit?: number | undefined;
 }
 
 /**
  * The answer of a route that a server, such as KonfAI's, may not have.
- * @param kinds what such a server answers; the error then has this message
+ * @param kinds the errors that such a server answers with; these are thrown with `message`
  */
 const askOptional = <T>(answer: Promise<T>, kinds: readonly { readonly status: number }[], message: string) =>
   answer.catch((error): never => {
@@ -142,7 +142,7 @@ const askOptional = <T>(answer: Promise<T>, kinds: readonly { readonly status: n
 
 /**
  * `GET /jobs`, newest first: a route that KonfAI's server lacks.
- * @throws HttpError that says so for a server without it
+ * @throws HttpError for a server without it, saying so
  */
 export async function jobs(
   connection: Connection,
@@ -162,20 +162,20 @@ export async function jobs(
     const before = found.size;
     for (const each of list) found.set(each.job_id, each);
     const last = list.at(-1);
-    // A server that knows no pages sends the same list again.
+    // A server without paging sends the same list again.
     const isLastPage = list.length < maxListed || found.size === before;
     if (!last || isLastPage || found.size >= limit) return [...found.values()].slice(0, limit);
     asked.set(parameters.before.name, last.job_id);
   }
 }
 
-/** How many jobs other owners have; 0 if the server does not say, as to everybody but an admin. */
+/** How many jobs other owners have; 0 if the server does not say, which it does only to an admin. */
 export const jobsOfOthers = async (connection: Connection): Promise<number> =>
   (await ask(connection, routes.jobs.path, (answers) => answers.jobsAnswer)).others ?? 0;
 
 /**
  * `GET /usage`, a route that KonfAI's server lacks.
- * @param query `since` as ISO 8601, by default everything on record; `all` for the usage of all owners, which only an admin may ask for
+ * @param query `since` as ISO 8601, by default everything on record; `all` for the usage of all owners, only for an admin
  */
 export const usage = (
   connection: Connection,
@@ -200,7 +200,10 @@ export const kill = async (connection: Connection, id: string, timeout: number):
     signal: AbortSignal.timeout(Math.ceil(timeout * 1000)),
   });
 
-/** `DELETE /jobs/{id}`, of a job that has ended: a route that KonfAI's server lacks. @throws HttpError that says so for a server without it */
+/**
+ * `DELETE /jobs/{id}` for a job that has ended: a route that KonfAI's server lacks. @throws HttpError for a server without it,
+ * saying so
+ */
 export function remove(connection: Connection, id: string): Promise<RemovedJob> {
   const { method } = routes.remove;
   const answer = ask(connection, jobPath(id), (answers) => answers.removedAnswer(id), { method });
@@ -210,7 +213,7 @@ export function remove(connection: Connection, id: string): Promise<RemovedJob> 
 
 /**
  * Requests one of the `/drain` routes, which only remote-app has.
- * @throws HttpError that says so for a server without it
+ * @throws HttpError for a server without it, saying so
  */
 function askDrain(
   connection: Connection,
@@ -223,11 +226,11 @@ function askDrain(
   return askOptional(answer, [errorKinds.notFound], message);
 }
 
-/** `GET /drain`: for an admin. */
+/** `GET /drain`, only for an admin. */
 export const drainState = (connection: Connection): Promise<DrainState> =>
   askDrain(connection, routes.draining.method);
 
-/** `POST /drain`, or `DELETE /drain` to accept new jobs again, of the server or of these GPUs: for an admin. */
+/** `POST /drain`, or `DELETE /drain` to accept new jobs again, for the server or these GPUs; only for an admin. */
 export const setDraining = (
   connection: Connection,
   isDraining: boolean,
@@ -235,19 +238,19 @@ export const setDraining = (
 ): Promise<DrainState> =>
   askDrain(connection, isDraining ? routes.drain.method : routes.undrain.method, gpus);
 
-/** One GPU of the server, with its memory if known: a cluster, and some drivers, do not report it. */
+/** One GPU of the server, with its memory if known: clusters and some drivers do not report it. */
 export interface Gpu extends Partial<MemoryUse> {
   readonly id: number;
   readonly name: string;
-  /** Whether no job holds it. KonfAI's server does not report this. */
+  /** Whether no job uses the GPU. KonfAI's server does not report this. */
   readonly free?: boolean;
-  /** The job that holds it, if the sender may know. */
+  /** The job that uses the GPU, if the sender may know. */
   readonly job?: DeviceJob;
-  /** All jobs that share it; absent if there are not several. */
+  /** All jobs that share the GPU; absent if there are fewer than two. */
   readonly jobs?: readonly DeviceJob[];
-  /** Why no new job gets it; absent if one may. */
+  /** Why new jobs do not get this GPU; absent if they do. */
   readonly out?: OutOfUse;
-  /** Apps that are loaded on it; absent if there are none. */
+  /** Apps loaded on the GPU; absent if there are none. */
   readonly loaded?: readonly string[];
 }
 
@@ -263,7 +266,7 @@ async function memoryOf(connection: Connection, id: number): Promise<Partial<Mem
   }
 }
 
-/** Whether a job holds a GPU, and which one, as far as the server reports it. */
+/** Whether a job uses a GPU, and which one, as far as the server reports it. */
 function holdOf(list: DeviceList, index: number): Pick<Gpu, 'free' | 'job' | 'jobs'> {
   const { devices_free, devices_jobs, devices_shared } = list;
   const free = devices_free?.[index];
@@ -302,7 +305,7 @@ export async function readMachine(connection: Connection): Promise<Machine> {
   return { gpus, ram: memory, ...(list.cpu_loaded && { cpu_loaded: list.cpu_loaded }) };
 }
 
-/** Seconds to wait for further details about a failed job. */
+/** Maximum wait for further details about a failed job, in seconds. */
 const maxWait = 10;
 
 /** What the view of a failed job says besides the reason. */
@@ -339,21 +342,21 @@ export async function jobFailure(
   const view = await job(connection, jobId, maxWait).catch(() => null);
   const reason = data.error ?? view?.error ?? 'no reason given';
   const facts = factsOf(connection, jobId, view);
-  // What an app refuses is an argument of its own command line.
+  // An app refuses arguments of its own command line, so these are replaced by flags.
   if (isRefused) return new JobFailed(jobId, 'refused', withFlags(reason), facts);
   return new JobFailed(jobId, data.status, reason, facts);
 }
 
 /**
  * Asks the server why a job ended without a result.
- * @returns null if it does not say: it may have been stopped, or does not know the job any more
+ * @returns null if the server does not say: it may be stopped, or no longer know the job
  */
 export async function askFailure(connection: Connection, jobId: string): Promise<JobFailed | null> {
   try {
     const reply = await connection.send(resultPath(jobId), {});
     if (reply.statusCode !== 200)
       return await jobFailure(connection, jobId, reply.statusCode, await connection.words(reply));
-    // Nobody is waiting for this error.
+    // The answer is the result itself, which is not needed here.
     discard(reply);
     return null;
   } catch (error) {

@@ -43,9 +43,9 @@ class TimeLimit implements Disposable {
 }
 
 /**
- * Reads a body as text, up to `maxBytes` bytes. A longer body is not read on: the connection is closed at once.
- * @param onChunk is called for each piece, and may throw
- * @returns null for a body that is longer
+ * Reads a body as text, up to `maxBytes` bytes. If it is longer, the connection is closed immediately.
+ * @param onChunk called for each piece; may throw
+ * @returns null for a longer body
  */
 async function readBody(reply: Reply, maxBytes: number, onChunk: () => void): Promise<string | null> {
   const chunks: Buffer[] = [];
@@ -60,46 +60,46 @@ async function readBody(reply: Reply, maxBytes: number, onChunk: () => void): Pr
   return Buffer.concat(chunks, length).toString();
 }
 
-/** Where the service is and how long to wait for it. Times are in seconds. */
+/** The address of the service, and time limits, in seconds. */
 export interface ConnectionOptions {
   readonly server: string;
   readonly token?: string | undefined;
   readonly connectTimeout: number;
-  /** Longest wait for an answer while no byte comes. */
+  /** Maximum wait for an answer while no byte arrives. */
   readonly readTimeout: number;
-  /** How long a server that has answered before is retried while it is unreachable. */
+  /** How long requests to a server that has answered before are retried while it is unreachable. */
   readonly patience: number;
   /**
-   * Waits for a server that has not answered yet and may be starting again: nothing listens at its address, or a proxy cannot reach
-   * it. Absent for commands that only ask. `tell` says that the command waits.
+   * Waiting for a server that has not answered yet and may be starting: nothing listens at its address, or a proxy cannot reach
+   * it. Absent for commands that only make a query. `tell` reports the wait.
    */
   readonly start?: { readonly seconds: number; readonly tell: (sentence: string) => void } | undefined;
   /** How the server is reached, if not directly. */
   readonly transport?: Transport | undefined;
   readonly trust?: Trust | undefined;
-  /** Name and value of each flag that named the server, which suggested commands repeat. */
+  /** Name and value of the flags that selected the server; suggested commands repeat them. */
   readonly serverFlags?: readonly (readonly [string, string])[] | undefined;
-  /** Ends every request that brings no signal of its own. */
+  /** Ends every request that has no signal of its own. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface Call {
   readonly method?: string | undefined;
   readonly headers?: Readonly<Record<string, string | string[]>> | undefined;
-  /** With its question mark. */
+  /** Including the question mark. */
   readonly query?: string | undefined;
-  /** The next piece is requested when the kernel has taken the last one. */
+  /** The next piece is requested once the kernel has accepted the last one. */
   readonly body?: AsyncIterable<Buffer> | undefined;
-  /** Longest wait for the head of the answer, in seconds; 0 means no limit. */
+  /** Maximum wait for the head of the answer, in seconds; 0 means no limit. */
   readonly headTimeout?: number | undefined;
-  /** Longest silence inside the body of the answer, in seconds. */
+  /** Maximum silence inside the body of the answer, in seconds. */
   readonly bodyTimeout?: number | undefined;
-  /** Time limit for a whole call that answers with JSON, in seconds; defaults to the longest silence. */
+  /** Time limit for a whole call with a JSON answer, in seconds; defaults to the maximum silence. */
   readonly limit?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Most bytes of a refusal, or of a "not yet" answer. */
+/** Maximum size of the body of a refusal or a "not yet" answer, in bytes. */
 const maxWords = 64 * 1024;
 
 /** Ends a wait when the signal is aborted. Needed because undici checks a request's signal only once it is connected. */
@@ -119,7 +119,7 @@ export class Connection implements NextCommands {
   readonly #connector: Connector;
   readonly #options: ConnectionOptions;
   #isMet = false;
-  /** When the first attempt to reach the server failed, in milliseconds; null before. */
+  /** Time of the first failed attempt to reach the server, in milliseconds; null if none has failed. */
   #absentSince: number | null = null;
   /** Milliseconds by which the server's clock is ahead of this machine's. */
   #ahead = 0;
@@ -165,19 +165,19 @@ export class Connection implements NextCommands {
     return Date.now() + this.#ahead;
   }
 
-  /** Seconds for which a server that has answered before is retried while it is gone. */
+  /** Seconds for which a server that has answered before is retried while it is unreachable. */
   get longestOutage(): number {
     return this.#options.patience;
   }
 
-  /** A new patience for this server. It lasts for one task, such as one upload. */
+  /** A new patience for this server, for one task, such as one upload. */
   patience(watcher?: Watcher): Patience {
     return new Patience(this.#options.patience, this.signal, watcher);
   }
 
   /**
-   * Waits before a request is sent again to a server that may be starting.
-   * @returns false if the server has answered before, and once it was waited for long enough
+   * Waits before a request is repeated to a server that may be starting.
+   * @returns false if the server has answered before, or the time is up
    */
   async #waitsForStart(why: string, { body, signal = this.signal }: Call): Promise<boolean> {
     const { start } = this.#options;
@@ -230,7 +230,7 @@ export class Connection implements NextCommands {
         // undici accepts any iterable, although its types do not say so; a stream would read ahead.
         body: (call.body ?? null) as Readable | null,
         ...(call.headTimeout === undefined ? {} : { headersTimeout: call.headTimeout * 1000 }),
-        // Interim answers (1xx) also end a silence.
+        // Interim answers (1xx) also count as activity.
         onInfo: this.#limit(call.headTimeout ?? this.readTimeout),
         ...(call.bodyTimeout === undefined ? {} : { bodyTimeout: call.bodyTimeout * 1000 }),
         ...(signal ? { signal } : {}),
@@ -247,7 +247,7 @@ export class Connection implements NextCommands {
     }
   }
 
-  /** For endless bodies: throws after this many seconds. 0 means no limit. */
+  /** For endless bodies: the returned function throws after this many seconds. 0 means no limit. */
   #limit(seconds: number): () => void {
     const end = monotonicTime() + (seconds || Number.POSITIVE_INFINITY) * 1000;
     return () => {
@@ -263,7 +263,7 @@ export class Connection implements NextCommands {
     return (await this.#body(reply, maxWords, signal)) ?? '';
   }
 
-  /** The error for a request that got this answer. @param path that was asked for */
+  /** The error for a request with this answer. @param path that was requested */
   async refused(
     reply: Reply,
     path: string,
@@ -272,7 +272,7 @@ export class Connection implements NextCommands {
     return this.refusal(reply, path, await this.words(reply, signal));
   }
 
-  /** The same, with the body already read. */
+  /** The error for a request with this answer, whose body was already read. */
   refusal(reply: Reply, path: string, text: string): Promise<HttpError> {
     const { transport } = this.#options;
     return refusal(reply, text, { server: this.server, path, transport, list: this.nextCommand('jobs') });
@@ -280,8 +280,8 @@ export class Connection implements NextCommands {
 
   /**
    * Parses and checks the body of an answer.
-   * @param path that was asked for
-   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
+   * @param path that was requested
+   * @throws HttpError for every status but 2xx; AnswerError for an unexpected body
    */
   async read<T>(
     reply: Reply,
@@ -296,8 +296,8 @@ export class Connection implements NextCommands {
   }
 
   /**
-   * Sends one request that answers with JSON. Unless a signal is given, the whole call has a time limit.
-   * @throws HttpError for every status but 2xx; AnswerError for a body that is something else
+   * Sends one request that is answered with JSON. Unless a signal is given, the whole call has a time limit.
+   * @throws HttpError for every status but 2xx; AnswerError for an unexpected body
    */
   async json<T>(path: string, answer: Answer<T>, call: Call = {}): Promise<T> {
     using limit = new TimeLimit(call.limit ?? this.readTimeout, this.signal);

@@ -13,16 +13,16 @@ interface ConnectorOptions {
   readonly trust?: Trust | undefined;
 }
 
-/** Whether the answer ends when the connection ends. */
+/** Whether the end of the connection marks the end of the answer. */
 function endsWithConnection(headers: Readonly<Record<string, string | string[] | undefined>>): boolean {
   const isFramed = 'content-length' in headers || 'transfer-encoding' in headers;
   return !isFramed || /\bclose\b/i.test(String(headers.connection));
 }
 
 /**
- * Reads an answer that ends with its connection without ever pausing, however slow its reader is: unread data is kept in
- * memory. undici 7 crashes the process if such a connection ends during a pause (its issue 5360, fixed in version 8,
- * which needs Node 22).
+ * Reads answers that end with the connection, without ever pausing, however slow the reader is: unread data is buffered in
+ * memory. undici 7 crashes the process if such a connection ends during a pause (its issue 5360, fixed in version 8, which needs
+ * Node 22).
  */
 export const readToTheEnd: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
   let isLast = false;
@@ -46,7 +46,7 @@ export const readToTheEnd: Dispatcher.DispatcherComposeInterceptor = (dispatch) 
 type Options = buildConnector.Options;
 type Callback = buildConnector.Callback;
 
-/** undici's connector, on the way to the server, which also keeps track of the sockets that are not connected yet. */
+/** undici's connector, extended to use a transport and to keep track of sockets that are not connected yet. */
 export class Connector {
   /** Sockets on which no request can be sent yet. */
   readonly #connecting = new Set<Socket>();
@@ -76,7 +76,7 @@ export class Connector {
   #make(options: Options, callback: Callback): void {
     const { server, trust } = this.options;
     let certificate: Buffer | undefined;
-    // It returns the socket, although its types do not say so.
+    // `#connect` returns the socket, although its types do not say so.
     const socket = this.#connect(options, (error, made) => {
       this.#connecting.delete(socket);
       if (!error) callback(null, made as Socket);

@@ -8,12 +8,12 @@ import { nextCommand } from '../next-command.js';
  */
 
 /**
- * Ours are of the form of `jobIdPattern` (contract/job.ts); another server's may be UUIDs. None begins with a dash: `jobs -q`
- * prints them for command lines, where it would be a flag.
+ * remote-app's ids match `jobIdPattern` (contract/job.ts); another server's may be UUIDs. No id begins with a dash: `jobs -q`
+ * prints ids for use on command lines, where a dash would start a flag.
  */
 export const pathJobId = /^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$/;
 
-/** Whether a text can be a part of a path: not empty, not `.` or `..`, and no unpaired surrogate. */
+/** Texts that can be a part of a path: not empty, not `.` or `..`, and without unpaired surrogates. */
 export const appIdPattern = /^(?!\.{1,2}$)\P{Cs}{1,4096}$/su;
 
 /** @throws UsageError for a text that cannot be a job's id */

@@ -3,14 +3,14 @@ import type { Transport, Trust } from './transport.js';
 
 // The code that makes requests is imported lazily, because most of it is undici.
 
-/** The connection to a server. No request is made yet. @throws UsageError for an invalid address */
+/** Opens a connection to a server, without making a request. @throws UsageError for an invalid address */
 export const openConnection = async (options: ConnectionOptions): Promise<Connection> =>
   new (await import('./connection.js')).Connection(options);
 
 /** Reads the certificates of a PEM file. @throws UsageError */
 export const trustFile = async (file: string): Promise<Trust> => (await import('./tls.js')).trustFile(file);
 
-/** The proxy to a server that the environment names, if any. @throws UsageError for a variable that names no proxy */
+/** The proxy that the environment names for a server, if any. @throws UsageError for a variable that does not name a proxy */
 export const proxyTo = async (
   server: URL,
   timeout: number,

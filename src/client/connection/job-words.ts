@@ -1,7 +1,7 @@
 import { counted, maxCounted, oneLine } from '../../contract/index.js';
 import type { NextCommands } from '../next-command.js';
 
-/** What is known about a job that has not ended. */
+/** The known facts about a job that has not ended. */
 interface UnfinishedView {
   readonly job_id: string;
   readonly status: string;
@@ -16,7 +16,7 @@ export function progressOf({ job_id, status, queue_position, waiting_for }: Unfi
   return `Job ${job_id} is ${status}${cause}${place}; waiting for its end`;
 }
 
-/** How many files a job left, such as `3 files`. The server stops counting at a limit. */
+/** The number of files that a job left, such as `3 files`. The server stops counting at a limit. */
 export const leftText = (count: number): string =>
   `${count < maxCounted ? '' : 'at least '}${counted(count, 'file')}`;
 

@@ -14,9 +14,9 @@ export async function pause(milliseconds: number, signal?: AbortSignal): Promise
 }
 
 /**
- * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the
- * clients of a restarted server do not all connect at the same moment. The loops that use it share nothing else: each
- * decides for itself what counts as progress and when to stop.
+ * Milliseconds to wait before an attempt, counted from 0. Doubles up to `ceiling`, then varies by a quarter, so that the clients
+ * of a restarted server do not all connect at the same moment. The loops that use this function share nothing else: each decides
+ * for itself what counts as progress and when to stop.
  */
 export function backoff(attempt: number, first = 250, ceiling = 10_000): number {
   const even = Math.min(first * 2 ** Math.min(attempt, 20), ceiling);
@@ -26,40 +26,40 @@ export function backoff(attempt: number, first = 250, ceiling = 10_000): number 
 /** How many times a GET whose connection broke is repeated. */
 export const questionsAgain = 4;
 
-/** Shows a person that the server is being waited for. */
+/** Shows the user that the command is waiting for the server. */
 export type Watcher = Pick<Reporter, 'note' | 'waiting'>;
 
-/** The remaining time, as a person reads it. */
+/** The remaining time in readable form. */
 function remaining(milliseconds: number): string {
   const seconds = Math.ceil(milliseconds / 1000);
   return seconds > 90 ? `${Math.ceil(seconds / 60)} min` : `${seconds} s`;
 }
 
 /**
- * How long a command keeps trying a server that it has reached before. Each outage is noted once; at a terminal the wait
- * shows how much of the time is left. An interruption ends it at once.
+ * How long a command keeps retrying a server that it has reached before. Each outage is noted once; on a terminal, the wait shows
+ * the remaining time. An interruption ends the wait at once.
  */
 export class Patience {
   #since: number | null = null;
   #failures = 0;
 
-  /** @param seconds the longest outage */
+  /** @param seconds maximum length of an outage */
   constructor(
     private readonly seconds: number,
     private readonly signal: AbortSignal | undefined,
     private readonly watcher?: Watcher | undefined,
   ) {}
 
-  /** The longest outage, as a person reads it. */
+  /** The maximum length of an outage, in readable form. */
   get words(): string {
     return remaining(this.seconds * 1000);
   }
 
   /**
-   * Waits before the next attempt, longer after each.
+   * Waits before the next attempt, longer each time.
    * @param error why the last attempt failed
-   * @param limit milliseconds after which the caller gives up for reasons of its own
-   * @throws the error, if the time is up; the reason of the signal, if that is aborted
+   * @param limit milliseconds after which the caller gives up for its own reasons
+   * @throws the error, if the time is up; the reason of the signal, if it is aborted
    */
   async after(error: Error, limit = Number.POSITIVE_INFINITY): Promise<void> {
     // An interruption also breaks connections, but is not an outage.
@@ -78,12 +78,12 @@ export class Patience {
     this.#failures += 1;
   }
 
-  /** The server answers, at least for now, so nothing is being waited for. */
+  /** Records that the server answers, at least for now, so that nothing is being waited for. */
   answered(): void {
     if (this.#since !== null) this.watcher?.waiting(null);
   }
 
-  /** The outage is over; the next failure starts a new one. @returns whether there was one */
+  /** Ends the outage, so that the next failure starts a new one. @returns whether there was an outage */
   renew(): boolean {
     const wasAway = this.#since !== null;
     this.answered();
@@ -103,10 +103,10 @@ const isOutage = (error: unknown): boolean =>
     : error instanceof HttpError && error.isOfProxy && isGatewayError(error.status);
 
 /**
- * Repeats a request that is safe to repeat until it is answered or the patience runs out. A server that was never reached
- * is not waited for; one that only cuts connections is retried as often as a GET is.
+ * Repeats a request until it is answered or the patience runs out; it must be safe to repeat. A server that was never reached is
+ * not waited for; one that only cuts connections is retried as often as for a GET.
  * @param ask gets whether an earlier request may have been carried out although it was not answered
- * @param left milliseconds after which the caller gives up for reasons of its own
+ * @param left milliseconds after which the caller gives up for its own reasons
  * @throws the error of the last attempt; the reason of an interruption
  */
 export async function untilAnswered<T>(

@@ -3,12 +3,12 @@ import { excerpt, nearest, quoteName } from '../../contract/index.js';
 import { UsageError } from '../errors.js';
 import { editPrivate, readPrivate } from '../private-json.js';
 
-/** A server that a person logged in to. */
+/** A server that the user logged in to. */
 export interface Profile {
   readonly server: string;
   readonly token?: string | undefined;
   readonly app?: string | undefined;
-  /** Absolute path of certificates that are trusted for it. */
+  /** Absolute path of a file with certificates that are trusted for this server. */
   readonly ca?: string | undefined;
   /** Whether files are de-identified before they are sent, or only get neutral names. */
   readonly deidentify?: 'full' | 'names' | undefined;
@@ -39,8 +39,8 @@ function readAll(directory: string): Readonly<Record<string, unknown>> {
 
 /**
  * Reads a profile.
- * @param name null for the one that `login` writes without a name
- * @returns null if no name was given and nobody has logged in
+ * @param name null for the default profile, which `login` writes without a name
+ * @returns null if no name was given and there is no default profile
  * @throws UsageError for an unknown name, or a damaged file
  */
 export function readProfile(directory: string, name: string | null): Profile | null {
@@ -66,9 +66,9 @@ export const listProfiles = (directory: string): { readonly name: string; readon
   );
 
 /**
- * Writes a profile so that its owner alone can read it.
- * @param again advice for the case that it cannot be written
- * @returns the file that it is in
+ * Writes a profile that only its owner can read.
+ * @param again advice if the file cannot be written
+ * @returns the file that contains the profile
  * @throws UsageError for a damaged file; WriteError
  */
 export function writeProfile(

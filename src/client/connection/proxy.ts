@@ -7,9 +7,9 @@ import { type Transport, type Trust, tlsOptions, unreachedReason } from './trans
 
 /** A proxy that the environment names for a server. */
 interface NamedProxy {
-  /** Scheme, host and port: no password. */
+  /** Scheme, host and port, without the password. */
   readonly origin: string;
-  /** Its name in messages, including the variable that sets it. */
+  /** How messages refer to the proxy, including the variable that sets it. */
   readonly name: string;
   readonly variable: string;
   /** The value of `Proxy-Authorization`; null if the variable has no user. */
@@ -18,7 +18,7 @@ interface NamedProxy {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variable that is set. Lower case takes precedence, as in curl; an empty variable counts as set. */
+/** The name and value of a variable. Lower case takes precedence, as in curl; an empty variable counts as set. */
 function variableFor(name: string, env: Environment): { name: string; value: string } | null {
   for (const each of [name, name.toUpperCase()]) {
     const value = env[each];
@@ -38,7 +38,10 @@ function isWithin(host: string, network: string): boolean {
   return list.check(host, type);
 }
 
-/** Whether an entry of NO_PROXY means this server: a name and all below it, an address or a network, each with or without a port. */
+/**
+ * Whether an entry of NO_PROXY covers this server: a name with all names below it, an address or a network, each with or without
+ * a port.
+ */
 function isMeant(entry: string, host: string, port: string): boolean {
   if (entry === '*') return true;
   if (isWithin(host, bareHost(entry))) return true;
@@ -50,7 +53,7 @@ function isMeant(entry: string, host: string, port: string): boolean {
 
 function readProxy(name: string, value: string): NamedProxy {
   const problem = (what: string, cause?: unknown) =>
-    // The value may hold a password.
+    // The value is not shown, because it may contain a password.
     new UsageError(`The variable ${name} ${what}; it must be like http://proxy.example.org:3128`, { cause });
   let url: URL;
   try {
@@ -76,10 +79,10 @@ function readProxy(name: string, value: string): NamedProxy {
 }
 
 /**
- * The proxy for a server, as `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` say. undici's own implementation does not know
- * networks (`10.0.0.0/8`) and would send requests for this machine to the proxy.
+ * Chooses the proxy for a server according to `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. undici's own implementation does not
+ * support networks (`10.0.0.0/8`), and would send requests for this machine to the proxy.
  * @returns null if the server is reached directly
- * @throws UsageError for a variable that names no proxy; the message does not show its value
+ * @throws UsageError for a variable that does not name a proxy; the message does not show its value
  */
 export function chooseProxy(server: URL, env: Environment = process.env): NamedProxy | null {
   const isTls = server.protocol === 'https:';
@@ -111,7 +114,7 @@ function loginRefused(proxy: NamedProxy, asked: string): HttpError {
 const authorization = (proxy: NamedProxy): Record<string, string> =>
   proxy.authorization ? { 'proxy-authorization': proxy.authorization } : {};
 
-/** For a server without TLS: the proxy gets each request, with the server's address. */
+/** For a server without TLS: the proxy gets each request, together with the server's address. */
 function forwardTransport(proxy: NamedProxy): Transport {
   return {
     name: proxy.name,
@@ -121,13 +124,13 @@ function forwardTransport(proxy: NamedProxy): Transport {
   };
 }
 
-/** For a server with TLS: the proxy opens a tunnel (CONNECT), and cannot see what goes through it. */
+/** For a server with TLS: the proxy opens a tunnel (CONNECT), and cannot see its contents. */
 class TunnelTransport implements Transport {
   readonly name: string;
   readonly #target: string;
   readonly #agent: Agent;
 
-  /** @param timeout of a connection and of the proxy's answer, in seconds */
+  /** @param timeout for connecting and for the proxy's answer, in seconds */
   constructor(
     private readonly proxy: NamedProxy,
     server: URL,
@@ -182,9 +185,9 @@ class TunnelTransport implements Transport {
 }
 
 /**
- * The way to a server through the proxy that the environment names for it; undefined if it is reached directly.
- * @param timeout of a connection and of the proxy's answer, in seconds
- * @throws UsageError for a variable that names no proxy
+ * The transport through the proxy that the environment names for a server; undefined if the server is reached directly.
+ * @param timeout for connecting and for the proxy's answer, in seconds
+ * @throws UsageError for a variable that does not name a proxy
  */
 export function proxyTo(server: URL, timeout: number, trust: Trust | undefined): Transport | undefined {
   const proxy = chooseProxy(server);

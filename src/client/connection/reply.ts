@@ -25,8 +25,8 @@ function flagOf(isMeant: (field: Field) => boolean): string | undefined {
 const fieldAsFlag = (name: string): string => flagOf((field) => field.name === name) ?? name;
 
 /**
- * Rewrites a message from a server or an app for users of our command line: form fields (`Field 'options.patch_size'`)
- * and app arguments (`--patch_size`) become the flags that they type.
+ * Rewrites a message from a server or an app for users of the command line: form fields (`Field 'options.patch_size'`) and app
+ * arguments (`--patch_size`) are replaced by flags.
  */
 export const withFlags = (sentence: string): string =>
   sentence
@@ -49,7 +49,7 @@ export const notLetThrough = (proxy: string, target: string, status: number): st
 
 /**
  * Explains an error answer that does not come from the service, but usually from a proxy on the way.
- * @param text of the page
+ * @param text content of the page
  */
 function pageSentence(
   status: number,
@@ -85,10 +85,10 @@ export function header(reply: Reply, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Longest `Retry-After` that is believed, in seconds. */
+/** Maximum `Retry-After` that is accepted, in seconds. */
 const maxWait = 86_400;
 
-/** The `Retry-After` of an answer in seconds; null if it has none, or an unreasonable one. */
+/** The `Retry-After` of an answer in seconds; null if missing or unreasonable. */
 export function retryAfter(reply: Reply): number | null {
   const asked = header(reply, 'retry-after') ?? '';
   const seconds = /^\d{1,5}$/.test(asked) ? Number(asked) : Number.NaN;
@@ -97,7 +97,7 @@ export function retryAfter(reply: Reply): number | null {
 
 type Schemas = typeof import('./answer-schemas.js');
 
-/** The body of an answer other than the requested one; undefined if it has another shape, such as a proxy's page. */
+/** Parses a body other than the requested answer; undefined if it has another shape, such as a proxy's page. */
 export async function bodyOf<T>(
   text: string,
   schemaOf: (schemas: Schemas) => { safeParse(document: unknown): { data?: T | undefined } },
@@ -111,7 +111,7 @@ export async function bodyOf<T>(
   return schemaOf(await import('./answer-schemas.js')).safeParse(document).data;
 }
 
-/** One sentence from the body of an error answer, of our server or KonfAI's. */
+/** One sentence from the body of an error answer, from remote-app or KonfAI's server. */
 function detailOf({ detail, error }: z.infer<Schemas['refusalBody']>): string | null {
   if (!Array.isArray(detail)) return detail || error || null;
   const lines = detail.map(({ loc, msg }) => {
@@ -123,7 +123,7 @@ function detailOf({ detail, error }: z.infer<Schemas['refusalBody']>): string | 
   return lines.join('; ') || null;
 }
 
-/** What a request was for: the server's address and the path. */
+/** The request that an answer belongs to: the server's address and the path. */
 export interface Asked {
   readonly server: string;
   readonly path: string;
@@ -133,7 +133,7 @@ export interface Asked {
   readonly transport?: Transport | undefined;
 }
 
-/** The client's own sentence for a refusal, where it knows more than the server says: which job, which server. */
+/** The client's own sentence for a refusal, if it knows more than the server says: which job, which server. */
 function ownSentence(status: number, detail: string, { server, path, list }: Asked): string {
   const again = `run 'remote-app login --server ${server}'`;
   if (status === errorKinds.missingToken.status && detail === wireDetails.missingToken) {
@@ -179,7 +179,7 @@ export async function refusal(reply: Reply, text: string, asked: Asked): Promise
   return new HttpError(statusCode, sentence, retryAfter(reply), true);
 }
 
-/** Drops an answer whose body nobody reads. */
+/** Discards an answer without reading its body. */
 export function discard({ body }: Reply): void {
   body.on('error', () => {}).destroy();
 }

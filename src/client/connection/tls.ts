@@ -5,13 +5,13 @@ import { errorCode, faultWithoutPath, orElse, readSmallFile } from '../../files/
 import { TransportError, UsageError } from '../errors.js';
 import { type Trust, under } from './transport.js';
 
-/** Largest file of certificates, in bytes: a bundle of all public authorities takes 250 KiB. */
+/** Maximum size of a certificate file, in bytes: a bundle of all public authorities takes 250 KiB. */
 const maxFile = 4 * 1024 * 1024;
 
 const pem =
   /-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[\s\S]+?-----END (?:TRUSTED |X509 )?CERTIFICATE-----/g;
 
-/** The certificates of a PEM file, one by one. @throws the system's error, or one that says what is wrong */
+/** The certificates of a PEM file, one by one. @throws the system's error, or an error about the content */
 function readCertificates(file: string): string[] {
   const found = readSmallFile(file, maxFile).match(pem);
   if (!found) throw new Error('it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)');
@@ -27,7 +27,7 @@ function readCertificates(file: string): string[] {
 
 /** The certificates that are trusted without this file: Node's own, and those from NODE_EXTRA_CA_CERTS. */
 function known(): readonly string[] {
-  // Newer versions of Node can list all of them.
+  // Newer versions of Node have a function for this.
   const { getCACertificates } = tls as { getCACertificates?: (type: 'default') => string[] };
   if (getCACertificates) return getCACertificates('default');
   const more = process.env.NODE_EXTRA_CA_CERTS;
@@ -39,9 +39,9 @@ function known(): readonly string[] {
 }
 
 /**
- * Trusts the certificates of a PEM file in addition to those that Node knows. An intermediate authority, or the certificate
- * of a server itself, may be among them.
- * @throws UsageError for a file that cannot be read or has no certificates
+ * Trusts the certificates of a PEM file in addition to Node's own. They may include an intermediate authority, or a server's own
+ * certificate.
+ * @throws UsageError for a file that cannot be read or contains no certificates
  */
 export function trustFile(file: string): Trust {
   let own: string[];
@@ -68,11 +68,11 @@ interface TlsPeer {
   readonly trust: Trust | undefined;
 }
 
-/** A certificate from the network; undefined for other bytes. */
+/** Parses a certificate from the network; undefined for other bytes. */
 const parse = (raw: Buffer | undefined): X509Certificate | undefined =>
   orElse(() => raw && new X509Certificate(raw), undefined);
 
-/** The last part of a distinguished name, which is the most telling one: `CN=gpu.example.org`. */
+/** A distinguished name, reduced to its most specific part: `CN=gpu.example.org`. */
 const shortName = (distinguished: string): string =>
   quoteName(/^CN=(.*)$/m.exec(distinguished)?.[1] ?? distinguished.replaceAll('\n', ', '));
 
@@ -95,7 +95,7 @@ const unknownIssuer = ({ server, certificate, trust }: TlsPeer): string => {
   );
 };
 
-/** A sentence for each fault of a certificate, by the code of OpenSSL or Node. */
+/** Messages for faults of a certificate, by the error code of OpenSSL or Node. */
 const certificateFaults: Readonly<Record<string, (peer: TlsPeer) => string>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: ({ server, certificate, trust }) =>
     `${server} shows a certificate${shown(certificate)} that it has signed itself${notVouched(trust)}; ` +
@@ -120,9 +120,9 @@ const certificateFaults: Readonly<Record<string, (peer: TlsPeer) => string>> = {
 const noTls = /^(ERR_SSL_WRONG_VERSION_NUMBER|ERR_SSL_PACKET_LENGTH_TOO_LONG|EPROTO)$/;
 
 /**
- * Explains why TLS with a server failed. Such a failure does not go away by itself, so it is not retried.
+ * Explains why TLS with a server failed. Such a failure is permanent, so it is not retried.
  * @param raw the server, with the bytes of its certificate
- * @returns the error as it is, if it is not one of TLS
+ * @returns the original error if it is not about TLS
  */
 export function explainTls(
   error: Error,

@@ -4,24 +4,24 @@ import { excerpt } from '../../contract/index.js';
 import { ClientError, type HttpError, TransportError } from '../errors.js';
 import { AnswerError } from './answers.js';
 
-/** How the server is reached if not directly: through a proxy or ssh. */
+/** How the server is reached indirectly: through a proxy or ssh. */
 export interface Transport {
-  /** The proxy or the tunnel, as a sentence begins: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
+  /** The proxy or the tunnel, as the beginning of a sentence: `The proxy http://proxy.example.org:3128 (HTTPS_PROXY)`. */
   readonly name: string;
   /** Opens a connection whose bytes arrive at the server. Without it, requests are sent to `forward`. */
   readonly open?: () => Promise<Socket>;
   /** The proxy that reads each request and passes it on, and the headers that it needs. */
   readonly forward?: { readonly origin: string; readonly headers: Readonly<Record<string, string>> };
-  /** The base address of requests, if it differs from the address that a person gave. */
+  /** The base address of requests, if it differs from the address that the user gave. */
   readonly base?: URL;
-  /** The error for a 407 of the proxy, given its challenge. */
+  /** The error for status 407 from the proxy. @param asked the proxy's challenge */
   loginRefused?(asked: string): HttpError;
   /** A connection failure whose cause lies in the proxy or tunnel; null if it lies elsewhere. */
   explain?(error: unknown): Promise<Error | null>;
   close(): Promise<void>;
 }
 
-/** Certificates that are trusted in addition to those that Node knows. */
+/** Certificates that are trusted in addition to Node's own. */
 export interface Trust {
   /** Where they come from, for error messages. */
   readonly file: string;
@@ -34,7 +34,7 @@ export const tlsOptions = (trust: Trust | undefined) => ({
   ...(trust ? { secureContext: trust.context } : {}),
 });
 
-/** Error codes of Node and undici which mean that no connection was made. */
+/** Error codes of Node and undici that mean that no connection was made, with their reasons. */
 const unreached: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there',
   ENOTFOUND: 'no such host',
@@ -56,11 +56,11 @@ export function codeOf(error: unknown): string {
 /** Why no connection was made; undefined for another kind of failure. */
 export const unreachedReason = (error: unknown): string | undefined => unreached[codeOf(error)];
 
-/** Whether the other side closed a connection that a request was on. */
+/** Whether the other side closed a connection during a request. */
 export const wasClosed = (error: unknown): boolean =>
   ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(codeOf(error));
 
-/** How a connection broke, for errors whose own message is no help to a person. */
+/** Why a connection broke, for errors whose own message does not help a user. */
 const brokenReasons: Readonly<Record<string, string>> = {
   'other side closed': 'it was closed on the other side',
   ECONNRESET: 'it was closed on the other side',
@@ -69,12 +69,12 @@ const brokenReasons: Readonly<Record<string, string>> = {
 
 const silent = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT']);
 
-/** Headers without end; what undici takes to be impossible, as an answer with the status 099. */
+/** Endless headers, and answers that undici considers impossible, such as one with status 099. */
 const noHttp = new Set(['UND_ERR_HEADERS_OVERFLOW', 'ERR_ASSERTION']);
 
 /**
- * Whether the other side does not speak HTTP, so that a retry would not help. The parser's error then has a name and the
- * bytes that it failed at; it has no bytes if the connection ended too soon.
+ * Whether the other side does not speak HTTP, so that a retry would not help. In that case, the parser's error contains the bytes
+ * that it failed at; if the connection only ended too soon, there are none.
  */
 function isNoHttp(error: unknown): boolean {
   if (noHttp.has(codeOf(error))) return true;
@@ -86,9 +86,9 @@ export const notInTime = (server: string, options?: ErrorOptions): TransportErro
   new TransportError('timeout', `${server} did not answer in time`, options);
 
 /**
- * Turns a failure below HTTP into a readable error. The reason of an aborted signal takes precedence; an error that is
- * already readable is returned unchanged.
- * @param through the proxy that connections are made to, as a sentence begins
+ * Turns a failure below HTTP into a readable error. The reason of an aborted signal takes precedence; an already readable error
+ * is returned unchanged.
+ * @param through the proxy used for connections, as the beginning of a sentence
  */
 export function explainTransport(
   error: unknown,
@@ -127,7 +127,7 @@ export function explainTransport(
   return new TransportError('broken', `The connection to ${server} broke: ${how}`, { cause: error });
 }
 
-/** The address with another scheme. */
+/** Replaces the scheme of an address. */
 export const under = (scheme: string, server: string): string => server.replace(/^https?:/, `${scheme}:`);
 
 /** The error for a plain request to a port that speaks TLS. */

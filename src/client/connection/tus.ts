@@ -12,23 +12,23 @@ export interface UploadState {
 
 const resumable = { [parameters.tusResumable.name]: tus.version };
 
-/** A whole number in a header of an answer. @throws AnswerError */
+/** Reads a whole number from a header of an answer. @throws AnswerError */
 function numberIn(reply: Reply, name: string, { server }: Connection, path: string): number {
   const text = header(reply, name.toLowerCase()) ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new AnswerError(server, `answered ${path} without the header ${name}`);
 }
 
-/** Sends a request of tus. @throws HttpError for every status but 2xx */
+/** Sends a tus request. @throws HttpError for every status but 2xx */
 async function ask(connection: Connection, path: string, call: Call): Promise<Reply> {
   const reply = await connection.send(path, { ...call, headers: { ...resumable, ...call.headers } });
   if (reply.statusCode >= 300) throw await connection.refused(reply, path, call.signal);
-  // Without it, the connection could not be used again.
+  // The body must be read before the connection can be reused.
   await connection.words(reply, call.signal);
   return reply;
 }
 
-/** How much of an upload the server has; null if the owner of the token has not begun it. */
+/** How much of an upload the server has; null if this token's owner has not begun the upload. */
 export async function uploadState(
   connection: Connection,
   sha256: string,
@@ -46,7 +46,7 @@ export async function uploadState(
   }
 }
 
-/** Bytes of an upload that are sent. */
+/** The bytes of an upload that one request sends. */
 export interface UploadBytes {
   readonly length: number;
   readonly stream: AsyncIterable<Buffer>;
@@ -59,9 +59,9 @@ const bodyOf = (bytes: UploadBytes) => ({
 });
 
 /**
- * Begins an upload, or finds out how much there is of one that was begun before.
- * @param first all of its bytes, which are ignored if there are some already
- * @returns its offset
+ * Begins an upload, or finds out how much the server has of an upload that was begun before.
+ * @param first all bytes of the upload; the server ignores them if it already has some
+ * @returns the offset
  */
 export async function beginUpload(
   connection: Connection,
@@ -84,7 +84,7 @@ export async function beginUpload(
   return numberIn(reply, tus.headers.offset, connection, path);
 }
 
-/** Goes on with an upload. @throws AnswerError if the server does not say that it has all of it then */
+/** Continues an upload. @throws AnswerError unless the server confirms that it then has all of it */
 export async function appendUpload(
   connection: Connection,
   sha256: string,

@@ -3,25 +3,25 @@ import type { IncomingMessage } from 'node:http';
 import { authScheme, quoteName, ServiceError, tus } from '../../contract/index.js';
 import { hasBody } from './forward.js';
 
-/** The names by which programs of this machine reach the gateway, as in the header `Host`. */
+/** The names by which programs on this machine reach the gateway, as in the `Host` header. */
 const ownNames = ['127.0.0.1', 'localhost', '[::1]'];
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** Whether the path leads out of the prefix of the server's address, where the token would go to another service. */
+/** Whether a path leads out of the prefix of the server's address, so that the token would be sent to another service. */
 const leavesPrefix = (path: string): boolean =>
   /(^|[/\\])\.\.([/\\]|$)/.test(
     path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\').replaceAll(/%2e/gi, '.'),
   );
 
 /**
- * Who may use the gateway: programs of this machine that know its secret. Other users of the machine reach its port, and so
- * does every web page that a browser here shows.
+ * Decides who may use the gateway: programs on this machine that know its secret. Other users of the machine can reach its port,
+ * and so can every web page in a browser on it.
  */
 export class Admission {
   readonly #secret: Buffer;
 
-  /** @param passesFiles false if what leaves has to be de-identified, which a gateway cannot do */
+  /** @param passesFiles false if everything that is sent must be de-identified, which a gateway cannot do */
   constructor(
     secret: string,
     private readonly passesFiles = true,

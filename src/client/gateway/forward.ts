@@ -6,17 +6,20 @@ import { HttpError, isGatewayError, isRedirect, proxyLoginStatus, TransportError
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Headers about one connection and not about the message (RFC 9110, 7.6.1). */
+/** Headers that concern one connection instead of the message (RFC 9110, 7.6.1). */
 const ofConnection =
   'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade';
 
 /**
- * Headers of a request that are the gateway's own business: to the server it has another address and another token. An
- * encoded answer might be held back until there is enough of it to compress.
+ * Request headers that are not forwarded: the server gets a different address and token, and a compressed answer might be held
+ * back until there is enough of it.
  */
 const ofGateway = ['host', 'authorization', 'expect', 'accept-encoding'];
 
-/** The headers of a message that are passed on, without those that are dropped. */
+/**
+ * The headers of a message that are forwarded.
+ * @param dropped names of further headers to leave out
+ */
 function passedOn(headers: Headers, dropped: readonly string[] = []): Record<string, string | string[]> {
   const named = String(headers.connection ?? '').toLowerCase();
   const left = new Set([...ofConnection.split(' '), ...dropped, ...named.split(/[\s,]+/)]);
@@ -30,14 +33,14 @@ function passedOn(headers: Headers, dropped: readonly string[] = []): Record<str
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 
-/** The body of a request, read when the connection to the server takes it, which is when the client is asked for it. */
+/** The body of a request. The client is asked for it only when the connection to the server is ready to take it. */
 async function* bodyOf(request: IncomingMessage, response: ServerResponse): AsyncGenerator<Buffer> {
   if (request.headers.expect !== undefined) response.writeContinue();
   try {
-    // The client still reads the answer of a server that has answered before the end.
+    // If the server answers before the body is complete, the client must still be able to read the answer.
     yield* request.iterator({ destroyOnReturn: false });
   } finally {
-    // A client that sends the rest all the same would otherwise wait for somebody to read it.
+    // Discards the rest of the body if the client sends it anyway; otherwise the client would wait forever.
     request.resume();
   }
 }
@@ -53,13 +56,13 @@ function answerError(response: ServerResponse, status: number, detail: string): 
   response.end(JSON.stringify(body));
 }
 
-/** Statuses for a server that did not answer, as proxies have them. */
+/** Statuses for a server that did not answer, as used by proxies. */
 const unanswered = { badGateway: 502, timeout: 504 } as const;
 
 /**
- * Whether an answer is about the way to the server, which is the gateway's business: its token, a login to its proxy, another
- * address, or a proxy's page about a server that is away. The client would take the first for its own token, and follow the
- * third with it.
+ * Whether an answer concerns the connection to the server, which is the gateway's business: its token, a login to its proxy, a
+ * redirect, or a proxy's page about an unreachable server. A client would think that its own token was refused, and would follow
+ * a redirect with that token.
  */
 const isAboutTheWay = (reply: Reply): boolean =>
   [errorKinds.invalidToken.status, proxyLoginStatus].some((status) => status === reply.statusCode) ||
@@ -78,7 +81,7 @@ async function ask(
     query,
     headers: passedOn(request.headers, ofGateway),
     signal,
-    // Sending a body has no time limit.
+    // No time limit applies while a body is being sent.
     ...(hasBody(request) ? { body: bodyOf(request, response), headTimeout: 0 } : {}),
   });
   if (isAboutTheWay(reply)) throw await connection.refused(reply, path, signal);
@@ -86,10 +89,10 @@ async function ask(
 }
 
 /**
- * Sends a request on to the server, and its answer back. Both are streams that wait for their reader, and neither is kept; only an
- * answer that ends with its connection does not wait (see `readToTheEnd`). If the client goes away, so does the request to the
- * server; if the server's answer breaks off, the client's does too.
- * @param onAnswer is told the error if the server gave no answer, and null if it did
+ * Forwards a request to the server, and its answer to the client. Both are streamed at the speed of their reader and never
+ * stored; only an answer that ends with its connection is not slowed down (see `readToTheEnd`). If the client disconnects, the
+ * request to the server is aborted; if the server's answer breaks off, so does the client's.
+ * @param onAnswer gets the error if the server gave no answer, otherwise null
  */
 export async function forward(
   connection: Connection,
@@ -103,7 +106,7 @@ export async function forward(
     const reply = await ask(connection, request, response, gone.signal);
     onAnswer(null);
     response.writeHead(reply.statusCode, passedOn(reply.headers));
-    // A log may have no line for a while.
+    // Sends the headers now, because a log may have no line for a while.
     response.flushHeaders();
     await pipeline(reply.body, response);
   } catch (error) {

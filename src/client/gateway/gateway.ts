@@ -12,9 +12,9 @@ import { forward, refuse } from './forward.js';
 export interface Gateway {
   readonly host: string;
   readonly port: number;
-  /** What its clients send as a bearer token. */
+  /** The bearer token that its clients send. */
   readonly secret: string;
-  /** Ends all requests at once. The connection stays. */
+  /** Ends all requests at once. The connection to the server stays open. */
   close(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ const close = (servers: readonly Server[]): Promise<unknown> =>
     }),
   );
 
-/** An HTTP server whose requests may be as long and as slow as those of the service may be. */
+/** An HTTP server without time limits on requests, as in the service. */
 function httpServer(handler: RequestListener): Server {
   const server = createServer({ requestTimeout: 0, keepAliveTimeout: 75_000 }, handler);
   // Without this listener Node would ask for the body before anything is checked.
@@ -50,8 +50,8 @@ function httpServer(handler: RequestListener): Server {
 }
 
 /**
- * Listens on both loopback addresses, because `localhost` may be either: a program of another user that listens on the other one
- * would be sent the secret.
+ * Listens on both loopback addresses, because `localhost` may be either: another user's program that listens on the other address
+ * would receive the secret.
  * @throws the system's error
  */
 async function listenOnLoopback(
@@ -80,10 +80,10 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * Opens a gateway: an HTTP server that only this machine reaches, and that forwards every request to the server of a connection,
- * with the connection's token in place of the gateway's own secret.
+ * Opens a gateway: an HTTP server that only this machine can reach. It forwards every request to the server of a connection, with
+ * the connection's token in place of the gateway's own secret.
  * @param wanted the port; 0 for any free one
- * @param onAnswer is told the error if the server gave no answer, and null if it did
+ * @param onAnswer gets the error if the server gave no answer, otherwise null
  * @param passesFiles false to refuse every request that may carry a file
  * @throws UsageError for a port that cannot be used
  */

@@ -9,12 +9,12 @@ import { FollowedLog } from './keep-log.js';
 import { followLog } from './log-stream.js';
 import type { LogEvent } from './stream-parser.js';
 
-/** After this many milliseconds of silence a replay counts as over: what follows is new. */
+/** Milliseconds of silence after which a replay counts as over, so that later lines are new. */
 const quiet = 300;
 
 /**
- * The last lines of a log and all that follow, from a server that does not know `tail`, does not number lines and replays the
- * whole log without a pause. Numbered lines are passed on as they are, because that server has already skipped the others.
+ * The last lines of a log and all that follow, from a server that does not support `tail`, does not number lines and replays the
+ * whole log without a pause. Numbered lines are passed on unchanged, because their server has already skipped the others.
  */
 async function* lastLines(events: AsyncIterator<LogEvent>, count: number): AsyncGenerator<LogEvent> {
   const kept: LogEvent[] = [];
@@ -53,13 +53,10 @@ async function* lastLines(events: AsyncIterator<LogEvent>, count: number): Async
 /** Milliseconds without a new line after which the terminal shows that the command is still waiting for the job. */
 const silence = 2000;
 
-/** The errors of jobs that somebody killed. */
+/** The errors of killed jobs. */
 const errorsOfKilled: readonly string[] = Object.values(killErrors);
 
-/**
- * Details for the error of a failed job. The server is asked; if it was stopped it no longer answers, and the message is
- * enough.
- */
+/** Details for the error of a failed job, from the server. If the server has been stopped, the message has to suffice. */
 async function failureOf(connection: Connection, jobId: string, message: string): Promise<JobFailed> {
   const isKilled = errorsOfKilled.includes(message);
   return (
@@ -67,13 +64,13 @@ async function failureOf(connection: Connection, jobId: string, message: string)
   );
 }
 
-/** The same failure, with the names that a person knows. */
+/** The same failure with the original file names. */
 const translated = (
   { jobId, state, details, facts }: JobFailed,
   translate: (text: string) => string,
 ): JobFailed => new JobFailed(jobId, state, translate(String(details.reason)), facts);
 
-/** The note about lines that a server has left out, as revealed by the numbers of the lines around them. */
+/** The note about lines that the server did not send, as the numbers of the lines around them show. */
 function missing(before: number, behind: number): string {
   const [first, last] = [before + 1, behind - 1];
   const which = first === last ? `Line ${first} of the log is` : `Lines ${first} to ${last} of the log are`;
@@ -88,20 +85,20 @@ interface FollowToEndOptions {
   readonly tail?: number | undefined;
   /** Whether to keep trying if the first connection fails, because the job is known to exist. */
   readonly persistent?: boolean;
-  /** Whether to read on when the reader of the output has left. */
+  /** Whether to continue reading when the reader of the output is gone. */
   readonly readOn?: boolean;
-  /** Whether the command has already reported that the job is accepted, which is also the first line of the log. */
+  /** Whether the command has already reported that the job is accepted, as the first line of the log does. */
   readonly isAnnounced?: boolean;
-  /** Keeps the lines that the server does not number: it cannot be asked for them again. */
+  /** Stores the lines if the server does not number them, because they cannot be requested again. */
   readonly followed?: FollowedLog | undefined;
-  /** Replaces the neutral names in a line, under which files were sent, by those that the person knows. */
+  /** Replaces the neutral names in a line by the original file names. */
   readonly translate?: ((text: string) => string) | undefined;
 }
 
 /**
  * Follows a job's log to its end.
- * @returns the number of lines; null if the reader of the output has left
- * @throws JobFailed for a job that failed or was killed; GaveUp if the server is gone for too long
+ * @returns the number of lines; null if the reader of the output is gone
+ * @throws JobFailed for a job that failed or was killed; GaveUp if the server is unreachable for too long
  */
 export async function followToEnd(
   connection: Connection,
@@ -119,14 +116,14 @@ export async function followToEnd(
   };
   const patience = connection.patience({
     note: (text) => reporter.note(text),
-    // After an outage, the wait is for the job again.
+    // After an outage, the command waits for the job again.
     waiting: (outage) => reporter.waiting(outage ?? pending),
   });
   waitFor(forJob);
   let isRunning = false;
   /**
-   * A log that is read from elsewhere, or again, started some time ago: only the command that created the job knows when
-   * it starts.
+   * Notes when the job starts. Only the command that created the job knows this: for any other reader of the log, the job started
+   * some time ago.
    */
   const starts = (line: string) => {
     if (isRunning || !options.isAnnounced) return;
@@ -142,7 +139,7 @@ export async function followToEnd(
     const { since, tail, persistent } = options;
     const events = followLog(connection, jobId, { since, tail, persistent, patience });
     let number = since ?? 0;
-    /** Whether the next number is known; the last lines may begin with any number. */
+    /** Whether the expected number is known: with `tail`, the first line may have any number. */
     let isFromStart = tail === undefined;
     for await (const read of tail === undefined ? events : lastLines(events, tail)) {
       if (read.kind === 'error')
@@ -157,7 +154,7 @@ export async function followToEnd(
       if (event.id === null) options.followed?.push(event.line, event.isRedraw);
       if (announced !== null && event.line.startsWith(announced)) continue;
       starts(event.line);
-      // The service's own lines are about the queue. Redrawn ones give the job's place in it, and the app's first line ends
+      // The service's own lines are about the queue. A redrawn one states the job's place in it, and the app's first line ends
       // the wait.
       if (!event.line.startsWith(servicePrefix)) waitFor(null);
       else waitFor(event.isRedraw ? event.line.slice(servicePrefix.length) : forJob);
@@ -176,7 +173,9 @@ export async function followToEnd(
   }
 }
 
-/** Follows the log of a job that this command or an earlier one sent, to its end. @throws JobFailed for a job without a result */
+/**
+ * Follows the log of a job from this command or an earlier one until the job ends. @throws JobFailed for a job without a result
+ */
 export async function followSentJob(
   connection: Connection,
   jobId: string,

@@ -4,16 +4,14 @@ import { logTextPath, mediaTypes, redrawEnd } from '../../contract/index.js';
 import { type Connection, header } from '../connection/index.js';
 import { logName } from '../output-names.js';
 
-/** Largest log that is kept beside a result, in bytes. */
+/** Maximum size of a log that is stored beside a result, in bytes. */
 const maxBytes = 32 << 20;
-/** Most bytes of a followed log that are held in memory. */
+/** Maximum number of bytes of a followed log that are held in memory. */
 const maxFollowed = 4 << 20;
-/** Milliseconds that fetching a log may take. */
+/** Maximum time for fetching a log, in milliseconds. */
 const longest = 60_000;
 
-/**
- * The lines of a log that was followed on a server that cannot be asked for it again: KonfAI's, which does not number them.
- */
+/** The lines of a log that cannot be requested again: KonfAI's server does not number lines. */
 export class FollowedLog {
   #lines: string[] = [];
   #bytes = 0;
@@ -28,13 +26,13 @@ export class FollowedLog {
     } else this.#lines.push(text);
   }
 
-  /** Null if there is nothing, or it was too long. */
+  /** The log as text; null if it is empty or was too long. */
   get text(): string | null {
     return this.#isWhole && this.#lines.length > 0 ? this.#lines.join('') : null;
   }
 }
 
-/** Copies the log of a job to a file. False if the server does not give it, or it is too long. */
+/** Copies a job's log to a file. False if the server does not send it, or it is too long. */
 async function copyLog(connection: Connection, jobId: string, file: FileHandle): Promise<boolean> {
   const signal = AbortSignal.any([
     AbortSignal.timeout(longest),
@@ -56,9 +54,9 @@ async function copyLog(connection: Connection, jobId: string, file: FileHandle):
 }
 
 /**
- * Writes the log of a job among the files of its result, whole or not at all: as the server has it, or as it was followed. An
- * output of the app that has its name stays.
- * @returns its name; null if there is none
+ * Writes a job's log among the files of its result, completely or not at all: as stored on the server, or as it was followed. An
+ * output of the app with the same name is not replaced.
+ * @returns the name of the file; null if there is none
  * @throws the reason of an interruption
  */
 export async function keepLog(

@@ -15,8 +15,8 @@ import {
 import { type LogEvent, LogStreamParser } from './stream-parser.js';
 
 /**
- * A stream that is silent for this long, in seconds, is taken to be dead: four of the comments that the service sends
- * are missing (docs/http.md, Log).
+ * Seconds of silence after which a stream is considered dead: four of the service's keep-alive comments are missing
+ * (docs/http.md, Log).
  */
 const silence = 4 * keepAliveInterval;
 
@@ -31,13 +31,13 @@ interface FollowOptions {
   /** Whether to keep trying if the first connection fails, because the job is known to exist. */
   readonly persistent?: boolean | undefined;
   /**
-   * How long to keep trying after a drop. Renewed by a new line and by a stream that lasts, but not by a server that
-   * answers every attempt with a stream that breaks at once.
+   * How long to keep retrying after a drop. Renewed by a new line and by a stream that lasts, but not by a server whose streams
+   * break at once.
    */
   readonly patience: Patience;
 }
 
-/** A stream that lasted at least this long, in milliseconds, does not count as a failed attempt. */
+/** Minimum duration, in milliseconds, of a stream that does not count as a failed attempt. */
 const lasting = 10_000;
 
 /** How far a log has been read. */
@@ -61,7 +61,7 @@ class Progress {
     this.#openedAt = monotonicTime();
   }
 
-  /** Whether a line is new. Within one stream, a number that is not larger than the one before it is ignored. */
+  /** Whether a line is new. A number that does not exceed the previous one of the same stream is ignored. */
   isNew(id: number | null): boolean {
     if (id === null || id <= this.#last) return true;
     this.isNumbered = true;
@@ -78,7 +78,7 @@ class Progress {
   }
 }
 
-/** A phrase for what was received instead of a readable log; null if it is one. */
+/** What was received instead of a readable log, as a phrase; null if it is a readable log. */
 function insteadOfLog(reply: Reply): string | null {
   const type = header(reply, 'content-type') ?? '';
   if (/html|json|zip/i.test(type)) return `${quoteName(type)}, not with a log`;
@@ -118,10 +118,9 @@ async function* readOnce(
 }
 
 /**
- * A job's log, line by line, up to and including its terminal marker (docs/http.md, Log). A stream that drops is reopened
- * after the last line that was read, so that no line is lost or repeated. Where another reader has the stream, the
- * log is read as text from then on.
- * @throws HttpError for an unknown job; the error of the last attempt when the patience is over
+ * A job's log, line by line, up to and including its end marker (docs/http.md, Log). A stream that drops is reopened after the
+ * last line read, so that no line is lost or repeated. If another reader has the stream, the rest of the log is read as text.
+ * @throws HttpError for an unknown job; the error of the last attempt when the patience runs out
  */
 export async function* followLog(
   connection: Connection,
@@ -130,7 +129,7 @@ export async function* followLog(
 ): AsyncGenerator<LogEvent> {
   const progress = new Progress(options.since ?? 0, options.patience);
   let opened = options.persistent ?? false;
-  /** Consecutive streams that were cut before anything arrived. */
+  /** Number of consecutive streams that were cut before anything arrived. */
   let mute = 0;
   const signs = {
     onOpen: () => {

@@ -11,14 +11,14 @@ import {
 import { type LogEvent, maxLine } from './stream-parser.js';
 
 /**
- * The log of a server that neither numbers lines nor replays them, as KonfAI's: its readers empty a queue, so a second
- * stream gets what the first one left. How the job ended has to be requested.
+ * Logs from a server that neither numbers lines nor replays them, such as KonfAI's: readers empty a queue, so a second stream
+ * gets only what the first one left. How the job ended must be requested separately.
  */
 
-/** After this many consecutive streams that are cut before anything arrives, another reader is taken to be the cause. */
+/** Number of consecutive streams cut before anything arrives, after which another reader is assumed to be the cause. */
 export const muteStreams = 2;
 
-/** The end of a job, read from its state; null if it has not ended. */
+/** How a job ended, according to its state; null if it has not ended. */
 export async function endByState(connection: Connection, jobId: string): Promise<LogEvent | null> {
   const view = await job(connection, jobId);
   if (!isFinal(view.status)) return null;
@@ -27,9 +27,8 @@ export async function endByState(connection: Connection, jobId: string): Promise
 }
 
 /**
- * What became of a job whose log says only that it has ended: the marker may be one that an earlier reader of a failed job
- * left.
- * @returns null if the server does not tell
+ * The outcome of a job whose log only says that it has ended. The marker may have been left by an earlier reader of a failed job.
+ * @returns null if the server does not say
  * @throws an error after which the server may be asked again
  */
 export async function checkedEnd(connection: Connection, jobId: string): Promise<LogEvent | null> {
@@ -42,7 +41,7 @@ export async function checkedEnd(connection: Connection, jobId: string): Promise
   }
 }
 
-/** A log that another program is reading. KonfAI's server cuts a job's second stream; ours refuses it. */
+/** The error for a log that another program is reading. KonfAI's server cuts a job's second stream; remote-app refuses it. */
 export const readAlready = (connection: Connection, jobId: string): ClientError =>
   new ClientError(
     `The log of job ${jobId} is already being read, and ${connection.server} allows one reader at a time; ` +
@@ -52,8 +51,8 @@ export const readAlready = (connection: Connection, jobId: string): ClientError 
   );
 
 /**
- * Why streams are cut before anything arrives: the end of a job that has ended, or the error for a log that another program
- * reads; null while the server is gone.
+ * Why streams are cut before anything arrives: the end of a job that has ended, or the error for a log that another program is
+ * reading; null while the server is unreachable.
  * @throws HttpError if the server does not know the job
  */
 export async function explainMute(
@@ -74,14 +73,14 @@ const interval = 1000;
 
 const lineFeed = 0x0a;
 
-/** The server, such as KonfAI's, has no route for a log as text. */
+/** The server has no route for a log as text, like KonfAI's. */
 export class NoLogText extends Error {
   override readonly name = 'NoLogText';
 }
 
-/** A log as text; each call reads on. */
+/** A log read as text; each call continues where the last one stopped. */
 class LogText {
-  /** Bytes of the lines that have been read. */
+  /** Number of bytes of the lines read so far. */
   #offset = 0;
 
   constructor(
@@ -90,14 +89,14 @@ class LogText {
   ) {}
 
   /**
-   * The lines that are new.
-   * @param isWhole whether nothing follows them, so that the last one may have no end
+   * The new lines.
+   * @param isWhole whether the log is complete, so that the last line may lack a line end
    * @throws NoLogText
    */
   async *newLines(isWhole: boolean): AsyncGenerator<string> {
     const { connection, jobId } = this;
     const path = logTextPath(jobId);
-    // From the last byte that is known, since a range must have one.
+    // Starts at the last known byte, because a range must contain at least one existing byte.
     const from = Math.max(0, this.#offset - 1);
     const headers = { accept: mediaTypes.text, ...(from > 0 && { range: `bytes=${from}-` }) };
     const reply = await connection.send(path, { headers });
@@ -128,28 +127,31 @@ class LogText {
   }
 }
 
-/** Where the first line ends in these bytes; 0 if its end is not there yet. An overlong line ends at the last byte. */
+/** Where the first line ends in these bytes; 0 if its end has not arrived. An overlong line ends at the last byte. */
 function lineEnd(bytes: Buffer): number {
   const end = bytes.indexOf(lineFeed) + 1;
   return end === 0 && bytes.length >= maxLine ? bytes.length : end;
 }
 
-/** The first byte that an answer has, of a log that was asked for from there on. @throws TransportError for another one */
+/**
+ * The offset of an answer's first byte within the log. @param from the requested offset @throws TransportError if another part
+ * was sent
+ */
 function startOf(reply: Reply, from: number): number {
   if (reply.statusCode === 200) return 0;
   if (header(reply, 'content-range')?.startsWith(`bytes ${from}-`)) return from;
   throw new TransportError('broken', 'The server sent a different part of the log than requested');
 }
 
-/** Whether a stream was refused because another reader has the one that there is, or because too many are open. */
+/** Whether a stream was refused because another reader has the only one, or too many are open. */
 export const isTaken = (error: unknown): error is HttpError =>
   error instanceof HttpError && error.status === errorKinds.streamOpen.status && !error.isOfProxy;
 
 /**
- * A job's log to its end without a stream: the text is requested again and again.
+ * Reads a job's log until the job ends, without a stream: the text is requested repeatedly.
  * @param since lines to skip
- * @param tail alternatively, the number of last lines to begin with
- * @throws NoLogText at once if the server has no such route; otherwise as `followLog`
+ * @param tail alternatively, the number of last lines to start with
+ * @throws NoLogText immediately if the server has no such route; otherwise as `followLog`
  */
 export async function* followText(
   connection: Connection,
@@ -161,7 +163,7 @@ export async function* followText(
   let last: LogEvent[] | null = tail === undefined ? null : [];
   for (;;) {
     try {
-      // Requested before the text: what is read after the job's end is complete.
+      // Requested before the text, so that text read after the job's end is complete.
       const end = await endByState(connection, jobId);
       for await (const raw of text.newLines(end !== null)) {
         number += 1;

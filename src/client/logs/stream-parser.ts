@@ -1,6 +1,6 @@
 import { doneMarker, errorMarker, lineNumberPattern } from '../../contract/index.js';
 
-/** What one event's data means to a reader. */
+/** The meaning of one event. */
 export type LogEvent =
   | {
       readonly kind: 'line';
@@ -18,18 +18,18 @@ function logEvent(data: string, id: number | null, isRedraw: boolean): LogEvent 
   return { kind: 'line', line: data, id, isRedraw };
 }
 
-/** Longest line that is read, in characters; the service's own are far shorter. */
+/** Maximum length of a line, in characters; the service's own lines are far shorter. */
 export const maxLine = 1024 * 1024;
 
 const cutNote = ` [remote-app: the rest of this line is left out: it is longer than ${maxLine} characters]`;
 
 /**
- * Reads the stream's text, in pieces of any size, into events. Comments are dropped. An event cut off by the end of the
- * text is not reported: it is sent again after a reconnect. Time is linear in the text and memory is bounded, whatever a
- * server sends: a line that is too long is reported as far as it is read, and says so.
+ * Parses the text of a stream, in pieces of any size, into events. Comments are dropped. An event cut off by the end of the text
+ * is not reported, because it is sent again after a reconnect. Time is linear in the text and memory is bounded, whatever a
+ * server sends: an overlong line is cut, and marked as cut.
  */
 export class LogStreamParser {
-  /** The line whose end has not arrived. Not examined before that: doing so for each piece would copy it. */
+  /** The line whose end has not arrived yet. Not examined before then, because that would copy it for each piece. */
   #rest = '';
   /** Whether the unfinished line was cut: the rest of it is dropped. */
   #isCut = false;

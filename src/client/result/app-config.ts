@@ -6,8 +6,8 @@ import { ArchiveFetch, type SavedArchive } from './fetch-archive.js';
 import { hasFiles } from './output-directory.js';
 
 /**
- * Downloads an app's configuration files to a directory (docs/http.md, Apps). The server chooses their names.
- * @param isForced whether files that are there may be replaced
+ * Downloads an app's configuration files to a directory (docs/http.md, Apps). The server chooses the file names.
+ * @param isForced whether existing files may be replaced
  * @throws UsageError for a directory that has files
  */
 export async function saveAppConfig(

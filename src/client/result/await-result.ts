@@ -31,43 +31,40 @@ import {
 import type { Reporter } from '../reporter.js';
 
 export interface AwaitOptions {
-  /**
-   * Longest wait for the result after the job has ended, in seconds. A job that has not ended is waited for without a
-   * limit.
-   */
+  /** Maximum wait for the result after the job has ended, in seconds. There is no limit while the job has not ended. */
   readonly wait: number;
   /** Whether to ask only once. */
   readonly isImpatient?: boolean | undefined;
   readonly reporter: Reporter;
-  /** Whether the job is known to be done: the first request may fail, too, without ending the wait. */
+  /** Whether the job is known to be done, so that even a failed first request does not end the wait. */
   readonly isDone?: boolean | undefined;
-  /** Whether to fetch what a failed job left, too. */
+  /** Whether to fetch the files that a failed job left as well. */
   readonly isPartial?: boolean | undefined;
   /** The patience of an interrupted download that is resumed; a new one by default. */
   readonly patience?: Patience | undefined;
-  /** The command that fetches the result, if it is not the usual one. */
+  /** The command that fetches the result, if it differs from the usual one. */
   readonly again?: string;
 }
 
-/** The state of a job that has not ended, from the answer 202; undefined if the job has ended, or the answer does not say. */
+/** The state of a job that has not ended, from a 202 answer; undefined if the job has ended, or the answer does not say. */
 async function unfinishedState(text: string): Promise<string | undefined> {
   const data = await bodyOf(text, ({ unfinishedBody }) => unfinishedBody);
   const isEnded = data === undefined || (finalStates as readonly string[]).includes(data.status);
   return isEnded ? undefined : excerpt(data.status, 40);
 }
 
-/** What is being waited for. If the job itself is waiting, the server is asked what for. */
+/** What the command is waiting for. If the job itself is waiting, the server is asked what for. */
 async function waitText(connection: Connection, jobId: string, state: string | undefined): Promise<string> {
   if (state === undefined) return `Waiting for the result of job ${jobId}`;
   const view = state === 'running' ? null : await job(connection, jobId).catch(() => null);
   return progressOf(view ?? { job_id: jobId, status: state });
 }
 
-/** The error for a failed job on a server that does not hand out what such a job left. */
+/** The error for a failed job on a server that does not provide the files that such a job left. */
 const notHandedOut = (server: string, { message, exitCode, details }: JobFailed): ClientError =>
   new ClientError(`${message}; ${server} does not hand out what it left`, exitCode, details);
 
-/** The error when the wait is over. */
+/** The error when the time limit is reached. */
 function notReady(
   connection: Connection,
   jobId: string,
@@ -83,11 +80,11 @@ function notReady(
 }
 
 /**
- * Asks for a job's result until it is ready (docs/http.md, Result). The time limit starts when the job
- * has ended: a running job is never given up.
+ * Requests a job's result until it is ready (docs/http.md, Result). The time limit starts when the job has ended: a running job
+ * is never given up.
  * @param headers of a resumed download
  * @returns the answer with the result, or with a part of it, or 416
- * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the wait is over; GaveUp with the last
+ * @throws JobFailed for a job that ended without one; ClientError (exit 3) when the time limit is reached; GaveUp with the last
  *   error if the server did not answer properly until then
  */
 export async function awaitResult(
@@ -136,7 +133,7 @@ export async function awaitResult(
       if (!met) throw error;
       if (!isTransient(error))
         throw withResumeHint(connection, jobId, error, { ...options, isKnown: isTold });
-      // An error with advice on how to continue does not make the download retry.
+      // An error that says how to continue is not retried by the download.
       if (options.isImpatient) throw withResumeHint(connection, jobId, error, options);
       const left = deadline === null ? undefined : deadline - monotonicTime();
       await patience.after(error as Error, left).catch((reason: unknown) => {

@@ -12,19 +12,18 @@ import type { Reporter } from '../reporter.js';
  */
 export interface Sink {
   /**
-   * Moves the position of the next byte to `offset`, of `total` bytes (0 if not known). False if the sink cannot go back. May throw
-   * to refuse the size.
+   * Moves to position `offset` of `total` bytes (0 if unknown). False if the sink cannot go back. May throw to refuse the size.
    */
   seek(offset: number, total: number): Promise<boolean>;
-  /** Writes a piece. Resolves when the next one can be written, or with false if the reader has left. */
+  /** Writes a piece. Resolves when the next one can be written, or with false if the reader is gone. */
   write(chunk: Buffer): Promise<boolean>;
 }
 
 /**
  * Writes into an open file, which can start over.
- * @param name of the file, as a person knows it
- * @param next what to do once it can be written
- * @param checkRoom throws for more bytes than there is room for
+ * @param name of the file, as the user knows it
+ * @param next what to do once the file can be written
+ * @param checkRoom throws if the disk has not enough space for that many bytes
  */
 export function fileSink(
   file: FileHandle,
@@ -72,7 +71,7 @@ export function streamSink(stream: Writable, name = 'stdout', next = 'run the co
   };
 }
 
-/** Sends the request of a download again, with these additional headers. Throws for every refusal but 416. */
+/** Repeats the request of a download with these additional headers. Throws for every refusal but 416. */
 export type DownloadRequest = (
   headers: Readonly<Record<string, string>>,
   patience: Patience,
@@ -94,11 +93,11 @@ function contentRange(reply: Reply): { start: number; total: number } | null {
 }
 
 /**
- * Downloads an answer into `sink`. A download that breaks continues where it stopped (`Range`) as long as it
- * is still the same file (`If-Range` with its `ETag`); otherwise it starts over. A server that is gone meanwhile is tried
- * again for as long as the connection has patience.
- * @param request asks for the rest, or for all of it
- * @returns the number of bytes, or null if the sink's reader has left
+ * Downloads an answer into `sink`. A download that breaks continues where it stopped (`Range`) as long as it is still the same
+ * file (`If-Range` with its `ETag`); otherwise it starts over. If the server becomes unreachable, it is retried for as long as
+ * the connection has patience.
+ * @param request requests the rest, or the whole file
+ * @returns the number of bytes, or null if the sink's reader is gone
  */
 export async function download(
   connection: Connection,
@@ -110,9 +109,9 @@ export async function download(
   let offset = 0;
   let tag: string | undefined;
   let failures = 0;
-  /** Bytes in total; 0 if not known. */
+  /** Total size in bytes; 0 if unknown. */
   let total = 0;
-  /** Bytes of the attempt that got furthest. Starting over and breaking earlier is not progress. */
+  /** The furthest position reached by any attempt. Starting over and breaking earlier is not progress. */
   let farthest = 0;
   const patience = connection.patience(reporter);
   for (let first: Reply | null = answer; ; first = null) {
@@ -126,7 +125,7 @@ export async function download(
       const range = reply.statusCode === 206 ? contentRange(reply) : null;
       const goesOn = resume !== undefined && range?.start === offset && strongTag(reply) === resume;
       if (reply.statusCode !== 200 && !goesOn) {
-        // An unrequested range, or one that no longer exists: start over.
+        // The server sent a range that was not requested, or the range no longer exists: start over.
         await reply.body.dump();
         tag = undefined;
         throw new TransportError('broken', `${connection.server} cannot continue the download`);

@@ -17,7 +17,7 @@ import {
 } from './output-directory.js';
 
 export interface SavedArchive {
-  /** Absolute path of the zip; null if it was left out. */
+  /** Absolute path of the zip; null if it was not kept. */
   readonly archive: string | null;
   /** Absolute path of the directory that it was extracted into. */
   readonly output: string;
@@ -66,7 +66,7 @@ async function checkIsZip(file: FileHandle, bytes: number | null, server: string
 }
 
 /**
- * An archive on its way to its place, in a private directory. What is already in the place changes only when the archive is moved
+ * An archive on its way to its place, in a private directory. The contents of the place change only when the archive is moved
  * there.
  */
 export class ArchiveFetch implements AsyncDisposable {
@@ -79,7 +79,7 @@ export class ArchiveFetch implements AsyncDisposable {
     private readonly target: string,
   ) {}
 
-  /** Makes the private directory. Call it once the server has answered, so that a refusal makes nothing. */
+  /** Creates the private directory. Call this after the server has answered, so that a refusal leaves nothing behind. */
   static async open(options: ArchiveOptions): Promise<ArchiveFetch> {
     const { name, output } = options;
     const isOwned = 'owned' in output;
@@ -164,7 +164,10 @@ export class ArchiveFetch implements AsyncDisposable {
       );
   }
 
-  /** Moves the archive and its files to their place. @throws ArchiveError where something else has places of its files */
+  /**
+   * Moves the archive and its files to their place. @throws ArchiveError if some of its files could not be placed because
+   * something else is there
+   */
   async save(): Promise<SavedArchive> {
     const { withoutArchive } = this.options.output as OutputDirectory;
     const { files, bytes, notes, unplaced } = this.#extracted as Extracted;
@@ -201,7 +204,7 @@ export class ArchiveFetch implements AsyncDisposable {
     });
   }
 
-  /** Moves a complete archive that cannot be extracted to its place. @returns its path there */
+  /** Moves a complete archive to its place without extracting it. @returns its path there */
   async #keepAlone(): Promise<string> {
     await rm(this.own.files, { recursive: true });
     await mkdir(this.own.files);
@@ -209,14 +212,14 @@ export class ArchiveFetch implements AsyncDisposable {
   }
 }
 
-/** What to do once something can be written. */
+/** What to do once the files can be written. */
 const nextOf = ({ output, again }: ArchiveOptions): string =>
   'owned' in output ? output.next : `run '${again}'`;
 
 const partly = (missing: number): string =>
   `only a part of it is extracted: something else is in the place of ${counted(missing, 'file')}`;
 
-/** Where files were moved to, and how many of them stay where they are, because something else has their places. */
+/** Where files were moved to, and how many could not be moved because something else is in their places. */
 interface Moved {
   readonly output: string;
   readonly unplaced: number;
@@ -224,8 +227,8 @@ interface Moved {
 
 /**
  * Moves everything in one directory into another.
- * @param mayReplace whether files that are there may be replaced
- * @returns the number of files whose place something else has; these stay where they are
+ * @param mayReplace whether existing files may be replaced
+ * @returns the number of files that were not moved because something else is in their places
  */
 async function moveInto(from: string, to: string, mayReplace: boolean): Promise<number> {
   let unplaced = 0;
@@ -250,17 +253,17 @@ async function moveInto(from: string, to: string, mayReplace: boolean): Promise<
 const existsAlready = new Set(['ENOTEMPTY', 'EEXIST', 'EPERM', 'EINVAL', 'EBUSY']);
 
 /**
- * A private directory in which a result is completed before it is moved to its place. It is on the same file system as
- * that place: beside it, or inside it if it exists.
+ * A private directory in which a result is completed before it is moved to its place. It is on the same file system as that
+ * place: beside it or, if the place exists, inside it.
  */
 export class PrivateDirectory {
   /** Holds the files that will be moved to the final place. */
   readonly files: string;
 
   private constructor(
-    /** For files that are not moved. */
+    /** Holds files that are not moved. */
     readonly directory: string,
-    /** Parents that were created for it, the innermost first. */
+    /** Parent directories that were created for it, innermost first. */
     private readonly made: readonly string[],
   ) {
     this.files = path.join(directory, 'files');
@@ -275,7 +278,7 @@ export class PrivateDirectory {
     return PrivateDirectory.of(await mkdtemp(path.join(parent, privatePrefix)), made);
   }
 
-  /** @param directory that keeps others out */
+  /** @param directory one that nobody else can enter */
   static async of(directory: string, made: readonly string[] = []): Promise<PrivateDirectory> {
     const own = new PrivateDirectory(directory, made);
     // A subdirectory gives the files the usual permissions, while the private directory keeps others out.
@@ -284,10 +287,10 @@ export class PrivateDirectory {
   }
 
   /**
-   * Moves the files to their place. If another command has used that in the meantime, a numbered directory beside it is
-   * taken, so that two results are never mixed.
+   * Moves the files to their place. If another command has used that place in the meantime, a numbered directory beside it is
+   * used, so that two results are never mixed.
    * @param first the file that is moved first
-   * @returns the directory, and the number of files that stay, because something else has their places
+   * @returns the directory, and the number of files that were not moved because something else is in their places
    */
   async moveTo({ directory, taken }: OutputDirectory, first: string): Promise<Moved> {
     if (taken === 'replace') {
@@ -306,7 +309,7 @@ export class PrivateDirectory {
   /** @returns null if another command has filled this place in the meantime */
   async #take(place: string, first: string): Promise<number | null> {
     try {
-      // Takes the place of an empty directory as well.
+      // Also replaces an empty directory.
       replaceFile(this.files, place);
       return 0;
     } catch (cause) {
@@ -323,7 +326,7 @@ export class PrivateDirectory {
     return moveInto(this.files, place, false);
   }
 
-  /** Removes the directory with all that is left in it, and the parents that were made for it if they are empty. Never throws. */
+  /** Removes the directory with everything left in it, and the parents created for it if they are empty. Never throws. */
   async remove(): Promise<void> {
     await rm(this.directory, { recursive: true, force: true }).catch(() => {});
     for (const each of this.made) await rmdir(each).catch(() => {});

@@ -15,19 +15,19 @@ import { errorCode, faultWithoutPath, isOutOfInodes, makeDirectory } from '../..
 import { UsageError } from '../errors.js';
 import { numberedDirectory } from '../output-names.js';
 
-/** A directory that a result is to be saved in. */
+/** A directory in which a result is to be saved. */
 export interface OutputDirectory {
-  /** As a person wrote it. */
+  /** As the user typed it. */
   readonly directory: string;
   /** What to do if it contains other files: use a numbered directory beside it, refuse, or write into it anyway. */
   readonly taken: 'number' | 'refuse' | 'replace';
-  /** Whether the archive is left out once all of it is extracted. */
+  /** Whether the archive is removed once everything in it is extracted. */
   readonly withoutArchive?: boolean | undefined;
 }
 
 /**
- * A directory that the caller has made and removes. The result is extracted into `files` in it, and not moved elsewhere. An archive
- * that cannot be extracted completely is not kept.
+ * A directory that the caller created and will remove. The result is extracted into `files` inside it, and not moved elsewhere.
+ * An archive that cannot be extracted completely is not kept.
  */
 export interface OwnedDirectory {
   readonly owned: string;
@@ -40,16 +40,15 @@ export interface OwnedDirectory {
 /** Where a result goes: into a directory, or as a zip to a stream. */
 export type Destination = OutputDirectory | { readonly stream: Writable };
 
-/** The names of private directories begin with this; six random characters follow. */
+/** Prefix of the names of private directories; six random characters follow. */
 export const privatePrefix = '.remote-app-';
 
-/** Files of version control, of file managers and of file systems, and private directories: these are no results. */
+/** Files of version control, file managers and file systems, and private directories: these do not count as results. */
 const ofNobody =
   /^(?:\.git(?:keep|ignore)|\.remote-app-\w{6}|\.DS_Store|\._.*|\.nfs.*|Thumbs\.db|desktop\.ini|lost\+found)$/;
 
 /**
- * Whether there is anything at a path that a result could replace or be mixed with. A directory that cannot be read may have
- * files.
+ * Whether anything at a path could be replaced by a result or mixed with it. A directory that cannot be read may contain files.
  */
 export function hasFiles(directory: string): boolean {
   try {
@@ -72,8 +71,9 @@ export function firstFree(
 }
 
 /**
- * The directory that a result would go to now. Determined before anything is sent, so that no job ends in a refusal.
- * @throws UsageError for a directory with other files, if these may not be replaced
+ * The directory that a result would go to now. Determined before anything is sent, so that a job does not run only for its result
+ * to be refused.
+ * @throws UsageError for a directory with other files that may not be replaced
  */
 export function foreseeOutput({ directory, taken }: OutputDirectory): string {
   const target = path.resolve(directory);
@@ -117,9 +117,9 @@ function nearest(target: string): string {
 }
 
 /**
- * Makes the directories that are missing below `existing`, and a file in the last of them, inside a directory of a random
- * name, and removes all of it. Checking permissions is not enough: root has them everywhere, yet nothing can be created
- * in some kernel directories.
+ * Creates the missing directories below `existing`, and a file in the last of them, inside a directory with a random name, and
+ * removes everything again. Checking permissions is not enough: root has them everywhere, yet nothing can be created in some
+ * kernel directories.
  */
 function tryToWrite(existing: string, missing: string): void {
   const own = mkdtempSync(path.join(existing, privatePrefix));
@@ -137,9 +137,9 @@ function tryToWrite(existing: string, missing: string): void {
 }
 
 /**
- * Checks that a result can be saved in a directory, which need not exist yet. Leaves nothing behind. It is called before
- * anything is sent, so that a job is not run for a result that has no place.
- * @throws UsageError naming the directory and what is wrong with it
+ * Checks that a result can be saved in a directory, which need not exist yet. Leaves nothing behind. Called before anything is
+ * sent, so that no job runs for a result that cannot be saved.
+ * @throws UsageError naming the directory and the problem
  */
 export function checkOutput(directory: string): void {
   const target = path.resolve(directory);

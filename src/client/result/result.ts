@@ -38,7 +38,7 @@ function fetchAgain(
  * where files can be added; `save` then moves all of them to their place. `stream` waits for it and writes the zip to a stream.
  */
 export class ResultFetch implements AsyncDisposable {
-  /** The command that fetches it again. */
+  /** The command that fetches the result again. */
   readonly #again: string;
   #archive: ArchiveFetch | null = null;
   #isDone: boolean;
@@ -55,8 +55,8 @@ export class ResultFetch implements AsyncDisposable {
 
   /**
    * @returns the directory with the extracted files
-   * @throws JobFailed for a job that ended without a result; ClientError (exit 3) when the wait is over; ArchiveError for an archive
-   * that must not be extracted
+   * @throws JobFailed for a job that ended without a result; ClientError (exit 3) when the time limit is reached; ArchiveError
+   *   for an archive that must not be extracted
    */
   async fetch(): Promise<string> {
     const output = this.destination as OutputDirectory | OwnedDirectory;
@@ -85,8 +85,8 @@ export class ResultFetch implements AsyncDisposable {
   }
 
   /**
-   * The error of a command that does not get the result: it names the job and, if the fetch was interrupted or given up, how to
-   * continue, because the result stays on the server.
+   * The error of a command that does not get the result. It names the job and, if the fetch was interrupted or given up, says how
+   * to continue, because the result stays on the server.
    */
   explain(error: unknown): unknown {
     const { connection, jobId } = this;
@@ -106,7 +106,7 @@ export class ResultFetch implements AsyncDisposable {
     await this.#archive?.[Symbol.asyncDispose]();
   }
 
-  /** Asks until there is an answer with the result, or with the rest of it. */
+  /** Requests the result, or the rest of it, until there is an answer. */
   readonly #ask = async (headers: Readonly<Record<string, string>>, patience?: Patience): Promise<Reply> => {
     const { connection, jobId, options } = this;
     const asking = { ...options, isDone: this.#isDone, again: this.#again, patience };

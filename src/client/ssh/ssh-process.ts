@@ -9,11 +9,11 @@ import { type SshAddress, sshCommand } from '../connection/index.js';
 import { ClientError, TransportError, type TransportFault } from '../errors.js';
 
 /**
- * A shell script that runs ssh and ends it in time: `sh -c SCRIPT sh DIRECTORY SSH ARGUMENTS...`. Ctrl-C and a closed
- * terminal reach every program of the terminal; the tunnel must outlive them, since the command then asks the server to kill
- * its job. So ssh ignores these, and ends when descriptor 3 does, which only the command holds open: however the command ends,
- * also by SIGKILL, ssh ends after it, and the directory of its socket is removed. ssh keeps the terminal, where it
- * asks for passwords.
+ * A shell script that runs ssh and ends it in time: `sh -c SCRIPT sh DIRECTORY SSH ARGUMENTS...`. Ctrl-C and closing the terminal
+ * signal every program on the terminal, but the tunnel must outlive these signals, because the command then asks the server to
+ * kill its job. The script and ssh therefore ignore them, and ssh ends when descriptor 3 is closed, which only the command holds
+ * open: however the command ends, even by SIGKILL, ssh ends after it, and the directory of its socket is removed. ssh keeps the
+ * terminal, to ask for passwords.
  */
 const tunnelScript = `
 trap '' INT HUP QUIT
@@ -37,7 +37,7 @@ const noProgram = 127;
 /** Lines from ssh that do not explain why it ended. */
 const chatter = /^(Warning: Permanently added|debug\d|\*\* )/;
 
-/** The last words of ssh, which explain its exit. */
+/** The last message of ssh, which explains why it ended. */
 function lastWords(stderr: string): string {
   const lines = stderr.split(/\r?\n/).map((line) => line.trim());
   const said = lines.filter((line) => line !== '' && !chatter.test(line)).slice(-2);
@@ -69,9 +69,9 @@ const meanings: readonly {
 ];
 
 /**
- * Why ssh ended before there was a tunnel, or before the tunnel was closed.
- * @param code of its end; null if it could not be run, as on Windows, which has no shell of this kind
- * @param isAgain whether it was a reconnect, at which nobody is asked for a password
+ * Why ssh ended before the tunnel was open, or before it was closed.
+ * @param code the exit code; null if ssh could not be run, as on Windows, which has no such shell
+ * @param isAgain whether this was a reconnect, which never asks the user for a password
  */
 function explainSsh(
   address: SshAddress,
@@ -103,7 +103,7 @@ function explainSsh(
   return new TransportError(found?.fault ?? 'unreached', `${address.text} cannot be reached: ${why}${words}`);
 }
 
-/** The error for a connection that the other end of the tunnel refused, in the words of ssh. */
+/** The error for a connection that the other end of the tunnel refused, based on ssh's message. */
 export function explainRefusal({ text, target }: SshAddress, words: string): TransportError {
   const place = `${target.host}:${target.port}`;
   if (/prohibited/.test(words)) {
@@ -121,27 +121,27 @@ export function explainRefusal({ text, target }: SshAddress, words: string): Tra
 }
 
 interface SshOptions {
-  /** Of a connection to the ssh server, in seconds. */
+  /** Time limit for connecting to the ssh server, in seconds. */
   readonly timeout: number;
-  /** A reconnect: nobody is asked for anything. */
+  /** Whether this is a reconnect, which never asks the user for anything. */
   readonly isAgain: boolean;
-  /** Called with what ssh prints while it waits for a person, such as where to log in. */
+  /** Called with what ssh prints while it waits for the user, such as where to log in. */
   readonly onWords: (line: string) => void;
 }
 
-/** Most characters that are kept of what ssh says. */
+/** Maximum length of ssh's output that is kept, in characters. */
 const maxChars = 16_384;
-/** When ssh has said something and gets no further for this long, in milliseconds, it waits for a person. */
+/** Milliseconds without progress after a message, after which ssh is assumed to be waiting for the user. */
 const thinking = 500;
-/** How often the socket is looked for, in milliseconds. */
+/** Milliseconds between two checks for the socket. */
 const interval = 20;
-/** Longest wait for the end of ssh once it was asked to end, in milliseconds. */
+/** Maximum wait for ssh to end once it was asked to, in milliseconds. */
 const ending = 3000;
 
-/** Most characters of a socket's directory: the system allows 104 bytes for the whole path. */
+/** Maximum length of a socket directory's path, in characters: the system allows 104 bytes for the whole path. */
 const maxDirectoryLength = 80;
 
-/** A new directory for a socket, which nobody else can enter, with a path that ssh takes as it stands. */
+/** Creates a directory for a socket that nobody else can enter, with a path that ssh accepts without quoting. */
 function makeDirectory(): string {
   const usual = tmpdir();
   const isPlain = /^[\w./-]+$/.test(usual) && usual.length <= maxDirectoryLength;
@@ -149,7 +149,7 @@ function makeDirectory(): string {
 }
 
 /**
- * The arguments of ssh. The user's configuration for the host applies, except for what would change the tunnel itself.
+ * The arguments of ssh. The user's configuration for the host applies, except for options that would change the tunnel itself.
  */
 function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }: SshOptions): string[] {
   const { host, user, port, target } = address;
@@ -157,10 +157,10 @@ function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }:
     // A shared connection would keep the tunnel open after this command ends.
     'ControlPath=none',
     'ClearAllForwardings=no',
-    // Tunnels from the configuration may be open in another ssh; ours is recognised by its socket.
+    // Tunnels from the configuration may already be open in another ssh; the command's own is recognised by its socket.
     'ExitOnForwardFailure=no',
     `ConnectTimeout=${Math.ceil(timeout)}`,
-    // A connection that dies silently ends within a minute.
+    // Ends a connection that dies silently within a minute.
     'ServerAliveInterval=15',
     'ServerAliveCountMax=3',
     ...(isAgain ? ['BatchMode=yes'] : []),
@@ -172,19 +172,19 @@ function sshArguments(socket: string, address: SshAddress, { timeout, isAgain }:
     ...['-L', `${socket}:${target.host}:${target.port}`],
     ...(port === null ? [] : ['-p', String(port)]),
     ...(user === null ? [] : ['-l', user]),
-    // No argument after this is read as a flag.
+    // No later argument is read as a flag.
     '--',
     host,
   ];
 }
 
 /**
- * One run of ssh, with the socket that its tunnel begins at. It is no program for `runProgram`, which has a time limit, and gives
- * each a session of its own: without the terminal ssh could not ask for a password.
+ * One run of ssh, with the socket at which its tunnel begins. `runProgram` is not suitable: it has a time limit, and gives each
+ * program its own session, but ssh needs the terminal to ask for a password.
  */
 export class SshProcess {
   readonly socket: string;
-  /** Resolves with its exit code when it has ended; with null if it could not be run. */
+  /** Resolves with the exit code when ssh has ended; with null if it could not be run. */
   readonly ended: Promise<number | null>;
   readonly #child: ChildProcess;
   #hasEnded = false;
@@ -207,7 +207,7 @@ export class SshProcess {
     this.ended = new Promise((resolve) => {
       const end = (code: number | null) => {
         this.#hasEnded = true;
-        // The script has removed it, unless it was killed or never ran.
+        // The script removes the directory itself, unless it was killed or never ran.
         rmSync(directory, { recursive: true, force: true });
         resolve(code);
       };
@@ -217,10 +217,10 @@ export class SshProcess {
     });
     const lifeline = this.#child.stdio[3] as Writable | null;
     lifeline?.on('error', () => {});
-    // Nothing is read from it, so it would not notice the end of the script.
+    // Nothing is read from this pipe, so it would not notice the end of the script.
     this.#child.once('exit', () => lifeline?.destroy());
     this.#listen();
-    // A command that ends without closing the tunnel ends all the same, and the tunnel with it.
+    // A command that ends without closing the tunnel must still be able to exit, which ends the tunnel too.
     this.#child.unref();
     for (const pipe of this.#child.stdio) (pipe as { unref?: () => void } | null)?.unref?.();
   }
@@ -229,7 +229,7 @@ export class SshProcess {
     return this.#hasEnded;
   }
 
-  /** Waits until the tunnel is open. @throws ClientError that says why it is not */
+  /** Waits until the tunnel is open. @throws ClientError that says why it failed to open */
   async ready(): Promise<void> {
     while (!existsSync(this.socket)) {
       if (this.#hasEnded) throw this.explain(await this.ended);
@@ -238,14 +238,12 @@ export class SshProcess {
     this.#isReady = true;
   }
 
-  /** Why it ended. */
+  /** Why ssh ended. */
   explain(code: number | null): Error {
     return explainSsh(this.address, { code, stderr: this.#stderr, isAgain: this.options.isAgain });
   }
 
-  /**
-   * The words with which ssh last said that a connection through the tunnel failed; null if none did since the last call.
-   */
+  /** ssh's latest message about a failed connection through the tunnel; null if there is none since the last call. */
   takeRefusal(): string | null {
     const found = [...this.#unread.matchAll(/^channel \d+: open failed: (.*)$/gm)].at(-1);
     if (!found) return null;

@@ -9,9 +9,9 @@ import { explainRefusal, SshProcess } from './ssh-process.js';
 const explaining = 300;
 
 /**
- * A tunnel through the system's own ssh, with the user's keys and configuration. It leads from a socket that only this
- * user can reach to the address of the service as seen from the other host. It begins with `start` and ends with `close`.
- * A tunnel that breaks meanwhile is opened again by the next connection, if ssh can do that without asking a person.
+ * A tunnel through the system's own ssh, with the user's keys and configuration. It leads from a socket that only this user can
+ * reach to the address of the service as seen from the other host. It is opened by `start` and closed by `close`. If the tunnel
+ * breaks, the next connection reopens it, provided that ssh can do so without asking the user.
  */
 export class SshTunnel implements Transport {
   readonly name: string;
@@ -21,8 +21,8 @@ export class SshTunnel implements Transport {
   #isClosed = false;
 
   /**
-   * @param timeout of a connection to the ssh server, in seconds
-   * @param onWords gets what ssh prints while it waits for a person
+   * @param timeout for connecting to the ssh server, in seconds
+   * @param onWords called with what ssh prints while it waits for the user
    */
   constructor(
     private readonly address: SshAddress,
@@ -34,8 +34,8 @@ export class SshTunnel implements Transport {
   }
 
   /**
-   * Opens the tunnel. ssh may ask a person for a password, or whether a host key is right, so this has no time limit.
-   * @throws ClientError in the words of ssh; the reason of the signal if that is aborted
+   * Opens the tunnel. ssh may ask the user for a password, or to confirm a host key, so there is no time limit.
+   * @throws ClientError with ssh's message; the reason of the signal if it is aborted
    */
   async start(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -59,7 +59,7 @@ export class SshTunnel implements Transport {
     });
   };
 
-  /** What ssh says about a connection that it has closed. */
+  /** Explains a closed connection by what ssh says about it. */
   async explain(error: unknown): Promise<Error | null> {
     const ssh = this.#process;
     if (ssh === null || !wasClosed(error)) return null;

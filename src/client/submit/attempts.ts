@@ -16,8 +16,8 @@ import type { Reporter } from '../reporter.js';
 const answerWait = 5000;
 
 /**
- * Ends one request: at once if `signal` is aborted while the body is being sent. After that, the job may already exist
- * and only the answer has its id, so the answer is awaited. Also ends it after `idle` seconds of silence.
+ * Ends one request: immediately if `signal` is aborted while the body is being sent. After that, the job may already exist and
+ * only the answer contains its id, so the answer is awaited. Also ends the request after `idle` seconds of silence.
  */
 export class RequestWatch {
   readonly #controller = new AbortController();
@@ -31,7 +31,7 @@ export class RequestWatch {
     idle: number,
     readonly outer: AbortSignal | undefined,
     server: string,
-    /** Called when an interrupted command begins to wait for the answer. */
+    /** Called when an interrupted command starts waiting for the answer. */
     readonly onAnswerWait: () => void,
   ) {
     if (outer?.aborted) {
@@ -82,9 +82,9 @@ export class RequestWatch {
 const maxTimesSent = 4;
 
 /**
- * Whether a later attempt may succeed: the server says so, or a proxy says that its server is not there. Any other
- * refusal is final.
- * @param isReached whether the server has answered, or has taken a part of the body
+ * Whether a later attempt may succeed: the server says so, or a proxy says that its server is unreachable. Any other refusal is
+ * final.
+ * @param isReached whether the server has answered, or has accepted part of the body
  */
 function mayWorkLater(error: unknown, isReached: boolean): error is Error {
   if (error instanceof TransportError) {
@@ -95,11 +95,11 @@ function mayWorkLater(error: unknown, isReached: boolean): error is Error {
   return isGatewayError(error.status) && (error.isOfProxy || error.message === shuttingDownDetail);
 }
 
-/** What a server that received a whole submission may have created: a job whose id is unknown here. */
+/** The hint after a whole submission was sent without an answer: the server may have created a job whose id is unknown here. */
 export const mayBeAccepted = (connection: Connection): string =>
   `the server may have accepted the job: '${connection.nextCommand('jobs')}' lists it then`;
 
-/** For a server without idempotency keys, which would make a second job. */
+/** The hint for a server without idempotency keys, where sending again would create a second job. */
 const mayHaveJob =
   'the server may have the job, but has no way to look it up: run the command again to send the case once more';
 
@@ -107,8 +107,8 @@ const interrupted = (connection: Connection, error: Interrupted, allBytesSent: b
   allBytesSent ? error.with(mayBeAccepted(connection)) : error;
 
 /**
- * Waits before a busy server is asked again.
- * @throws ClientError once the wait has been long enough; the reason of an interruption
+ * Waits before asking a busy server again.
+ * @throws ClientError when the time limit is reached; the reason of an interruption
  */
 async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void> {
   await patience.after(error).catch((reason: unknown) => {
@@ -124,19 +124,19 @@ async function waitWhileBusy(patience: Patience, error: HttpError): Promise<void
 interface Sent {
   /** Bytes. */
   readonly size: number;
-  /** Whether it may be sent again when all of it was sent and the answer is missing. */
+  /** Whether it may be sent again if it was sent completely but the answer is missing. */
   readonly isRepeatable: boolean;
   /** What to do if it could not be sent, as the end of a sentence. */
   readonly next: string;
 }
 
 /**
- * Waits between the attempts to send something. Gives up when a refusal is final, when the patience is over, or when a server
- * that answers has not got the same bytes several times.
+ * Waits between attempts to send something. Gives up if a refusal is final, if the patience runs out, or if a server that answers
+ * has failed several times to keep the same bytes.
  */
 export class Attempts {
   readonly patience: Patience;
-  /** A separate patience: bytes that a busy server accepts before it refuses do not mean that the wait is over. */
+  /** A separate patience: if a busy server accepts some bytes before refusing, that does not end the wait. */
   readonly #whileBusy: Patience;
   #bytes = 0;
   #number = 0;
@@ -166,9 +166,9 @@ export class Attempts {
   }
 
   /**
-   * Waits after an attempt that failed, whose bytes are counted.
+   * Waits after a failed attempt, whose bytes are already counted.
    * @param allBytesSent whether the server may have everything, so that only its answer is missing
-   * @throws the error with which the sending is given up
+   * @throws the final error when no further attempt is made
    */
   async after(error: unknown, allBytesSent: boolean): Promise<void> {
     const isFirst = this.isFirst;
@@ -188,7 +188,7 @@ export class Attempts {
     });
   }
 
-  /** The error with which the sending is given up: what became of it, and how to go on. */
+  /** The final error: what happened to the submission, and how to continue. */
   #givenUp(error: unknown, why: string, allBytesSent: boolean): unknown {
     if (error instanceof Interrupted) return interrupted(this.connection, error, allBytesSent);
     if (!(error instanceof ClientError) || !isTransient(error)) return error;

@@ -13,7 +13,7 @@ export interface PlannedFile {
   /** The name under which it would be sent. */
   readonly name: string;
   readonly files: number;
-  /** Before anything is packed. */
+  /** Size in bytes before anything is packed. */
   readonly bytes: number;
 }
 
@@ -21,9 +21,9 @@ const sizeOf = (files: readonly { readonly size?: number | undefined }[]): numbe
   files.reduce((sum, { size = 0 }) => sum + size, 0);
 
 /**
- * What would be sent of a submission, prepared as it is for sending, but not packed.
+ * What would be sent of a submission, prepared as for sending, but not packed.
  * @param tally counts the attributes that de-identification keeps and removes
- * @throws UsageError for what cannot be de-identified
+ * @throws UsageError for files that cannot be de-identified
  */
 export async function planSending(
   { volumes, dataSet }: FoundFiles,

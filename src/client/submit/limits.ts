@@ -13,11 +13,11 @@ import type { Submission } from '../submission.js';
 
 /** A file to be sent. */
 export interface SizedSource {
-  /** The path that a person gave or that was found below it; for an archive the directory that is in it. */
+  /** The path that the user gave, or that was found below it; for an archive, the directory that it contains. */
   readonly source: string;
-  /** Bytes as they are sent: of the archive for a directory; 0 while it is not packed yet. */
+  /** Size in bytes as sent: for a directory, the size of its archive, or 0 before it is packed. */
   size: number;
-  /** Known bytes of a data set before it is packed; absent for any other file. */
+  /** Known size of a data set in bytes before it is packed; absent for any other file. */
   readonly extracted?: number;
 }
 
@@ -82,7 +82,7 @@ function checkTime(
   rule: string,
 ): void {
   const field = fieldWithRole(operation, role);
-  // NaN if no time is given, and for the word that asks for the maximum.
+  // NaN if no time is given, or the maximum is requested by name.
   const asked = Number(fields[field.name]);
   if (max === null || !(asked > max)) return;
   throw new UsageError(
@@ -100,14 +100,14 @@ export function checkTimes(submission: FormValues, limits: LimitsAnswer, server:
   checkTime(submission, 'timeLimit', maxTime, `on ${server} a job may run for`);
 }
 
-/** Seconds that a job is kept after its end unless the command says otherwise: a laptop may be closed overnight. */
+/** Seconds that a job is kept after its end by default: a laptop may be closed overnight. */
 const day = 86_400;
 /** Seconds that a command needs to request the result after reaching its server again. */
 const margin = 60;
 
 /**
- * The field that has a server keep a job for a day, or for as long as the command waits for a server that is away, if that
- * is longer. None where the server does not say how long it keeps a job at most: it may not know the field.
+ * The field that asks the server to keep a job for a day or, if longer, for as long as the command would wait for an unreachable
+ * server. Empty if the server does not report the maximum time it keeps a job, because it may not know the field.
  * @param longestOutage in seconds
  */
 export function keptForADay(

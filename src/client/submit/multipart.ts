@@ -7,7 +7,7 @@ export const uniqueText = (): string => randomBytes(16).toString('hex');
 
 const lineEnd = Buffer.from('\r\n');
 
-/** Quotes and line breaks as HTML forms write them; everything else is UTF-8 as it stands. */
+/** Quotes and line breaks as HTML forms write them; everything else stays UTF-8. */
 const quoted = (text: string): string =>
   `"${text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')}"`;
 
@@ -51,16 +51,16 @@ export class Multipart {
   }
 
   /**
-   * The body from its beginning.
-   * @param onBytes called with the bytes handed out so far
-   * @param ready awaited after the first piece: what is sent before it resolves is a few bytes
+   * The body from the beginning.
+   * @param onBytes called with the number of bytes produced so far
+   * @param ready awaited after the first piece; only a few bytes are sent before it resolves
    */
   async *stream(
     onBytes: (sent: number) => void,
     ready: () => Promise<void> = async () => {},
   ): AsyncGenerator<Buffer> {
     let sent = 0;
-    // The first is a field, the head of a file, or the end of the body, but never file content.
+    // The first piece is a field, the head of a file, or the end of the body, but never file content.
     for (const piece of piecesOf(this.#segments, this.#seen)) {
       yield piece;
       if (sent === 0) await ready();

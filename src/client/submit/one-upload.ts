@@ -14,30 +14,30 @@ import type { Reporter } from '../reporter.js';
 import { Attempts, RequestWatch } from './attempts.js';
 import { behind, changed, piecesOf, type SeenFiles, type Segment } from './segments.js';
 
-/** The content of an upload, whose name on the server is its digest. */
+/** The content of an upload; its digest is the upload's name on the server. */
 export interface Content {
   /** In hexadecimal digits. */
   readonly sha256: string;
   /** Bytes. */
   readonly size: number;
-  /** The path of the file, or of the directory that it was made of. */
+  /** The path of the file, or of the directory that the content was created from. */
   readonly source: string;
   readonly segments: readonly Segment[];
-  /** What its files were like when they were hashed. */
+  /** The state of its files when they were hashed. */
   readonly seen: SeenFiles;
 }
 
-/** How an upload is sent, and who hears of its progress. */
+/** How an upload is sent, and callbacks for its progress. */
 interface UploadOptions {
-  /** Whether the server is asked how much it has before anything is sent. Otherwise all bytes go with the first request. */
+  /** Whether to ask how much the server has before sending anything. Otherwise, all bytes are sent with the first request. */
   readonly asksFirst: boolean;
   readonly reporter: Reporter;
   /** Shared by all uploads of a submission, so that an outage is reported once. */
   readonly patience: Patience;
   readonly signal: AbortSignal;
-  /** Called with the bytes that the server already had; again if another request has added to them since. */
+  /** Called with the number of bytes that the server already had; called again if another request has added to them. */
   readonly onOffset: (offset: number) => void;
-  /** Called with the bytes that the server has or that are on their way. */
+  /** Called with the number of bytes that the server has, or that are on their way. */
   readonly onBytes: (bytes: number) => void;
 }
 
@@ -51,13 +51,13 @@ const isConflict = (error: unknown): error is HttpError =>
     (status) => status === error.status,
   );
 
-/** Conflicts in a row, without progress, after which an upload fails: about a minute. */
+/** Maximum number of consecutive conflicts without progress: about a minute. */
 const maxConflicts = 60;
 
 /**
- * Sends a content, or what the server lacks of it. If the server goes away, the upload resumes where it stopped, for as long as the
- * connection has patience.
- * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
+ * Sends a content, or the part that the server lacks. If the server becomes unreachable, the upload resumes where it stopped, for
+ * as long as the connection has patience.
+ * @throws HttpError for a refusal; TransportError if the patience runs out; ClientError for a file that changed
  */
 export async function sendUpload(
   connection: Connection,
@@ -75,7 +75,7 @@ export async function sendUpload(
     try {
       isDone = await attempt.run(asksFirst);
     } catch (error) {
-      // Another file of the submission could not be sent.
+      // Aborted if another file of the submission could not be sent.
       signal.throwIfAborted();
       conflicts = attempt.farthest > farthest ? 0 : conflicts + 1;
       if (error instanceof HttpError && error.status === errorKinds.notDeidentified.status)
@@ -105,7 +105,7 @@ class UploadAttempt {
     private readonly options: UploadOptions,
   ) {}
 
-  /** @returns whether the server has all of it */
+  /** @returns whether the server has the whole content */
   async run(asksFirst: boolean): Promise<boolean> {
     const { connection, content } = this;
     const { sha256, size } = content;
@@ -133,7 +133,7 @@ class UploadAttempt {
     if (!this.isOffsetKnown) onOffset(offset);
     this.isOffsetKnown = true;
     onBytes(offset);
-    // A server that answers but takes nothing is still waited for.
+    // If the server answers but accepts nothing, the wait continues.
     if (offset > this.farthest && patience.renew())
       reporter.note(`${this.connection.server} accepts the upload again, which continues`);
     this.farthest = Math.max(this.farthest, offset);
@@ -155,7 +155,7 @@ class UploadAttempt {
     });
   }
 
-  /** Ends a request on which nothing moves, and at once if the command is interrupted, because there is no job yet. */
+  /** Ends a request that makes no progress. An interruption ends it at once, because there is no job yet. */
   async #watched<T>(ask: (watch: RequestWatch) => Promise<T>): Promise<T> {
     const { readTimeout, server } = this.connection;
     const { signal } = this.options;

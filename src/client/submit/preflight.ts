@@ -32,23 +32,26 @@ import type { Reporter } from '../reporter.js';
 import type { Submission } from '../submission.js';
 import { checkSizes, checkTimes, keptForADay, type SizedSource } from './limits.js';
 
-/** Seconds that a question to the server may take. Without an answer the submission is sent anyway, and the server decides. */
+/**
+ * Maximum time for a request before the submission, in seconds. Without an answer, the submission is sent anyway, and the server
+ * decides.
+ */
 const maxWait = 30;
 
-/** Whether an error would make the submission fail too. */
+/** Whether an error means that the submission would fail too. */
 function stopsAll(error: unknown): boolean {
   if (error instanceof TransportError) return error.fault === 'unreached';
   if (!(error instanceof HttpError)) return false;
   const hasMoved = error.status < 400;
-  // The app needs more than the server has.
+  // The app needs more than the server can provide.
   const isRefused = error.status === 422;
   return hasMoved || isRefused || error.exitCode === exitCodes.notAuthorised;
 }
 
 /**
- * Asks a server for something that a submission can go without: null if the server does not know the route, as KonfAI's
- * knows no limits, or cannot answer now.
- * @throws what would end the submission too: no connection, a token that is refused, an interruption
+ * Asks a server for something that a submission can do without. Null if the server does not know the route, as KonfAI's server
+ * has no limits, or cannot answer now.
+ * @throws errors that would end the submission too: no connection, a refused token, an interruption
  */
 async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Promise<T | null> {
   try {
@@ -63,9 +66,9 @@ async function ifItCanSay<T>(connection: Connection, ask: () => Promise<T>): Pro
 const isNotFound = (error: unknown): error is HttpError => error instanceof HttpError && error.status === 404;
 
 /**
- * Checks a submission against what the description of its app states (docs/http.md, Apps).
- * @param counts which refusals count
- * @throws UsageError naming the flags as a person types them
+ * Checks a submission against the description of its app (docs/http.md, Apps).
+ * @param counts decides which refusals count
+ * @throws UsageError naming the flags as the user types them
  */
 function checkDescribed(
   { operation, fields, options, files }: Submission,
@@ -93,11 +96,10 @@ function checkDescribed(
 }
 
 /**
- * Checks a submission against what the server says of its app. A server that cannot describe the app may run it all the
- * same.
- * @throws UsageError for what the app does not take, and for an app that is not available; HttpError 404 for an app that the
- * server does not have
- * @returns its description; null if the server cannot describe it
+ * Checks a submission against the server's description of its app. A server may run an app that it cannot describe.
+ * @throws UsageError for anything that the app does not accept, and for an unavailable app; HttpError 404 for an app that the
+ *   server does not have
+ * @returns the description; null if the server cannot describe the app
  */
 async function checkApp(connection: Connection, submission: Submission): Promise<AvailableAppAnswer | null> {
   let isMissing = false;
@@ -108,18 +110,18 @@ async function checkApp(connection: Connection, submission: Submission): Promise
     }),
   );
   if (view?.available) checkDescribed(submission, view);
-  // KonfAI's server gives no reason: it may just have failed to describe the app.
+  // KonfAI's server gives no reason, so it may just have failed to describe the app.
   else if (view && view.reason !== null) throw new UsageError(notAvailable(submission.app, view.reason));
   if (!isMissing) return view?.available ? view : null;
-  // A server may also lack the route; its list decides.
+  // A 404 may also mean that the server lacks the route, so its list of apps decides.
   const list = await ifItCanSay(connection, () => apps(connection, maxWait));
   if (list === null || list.includes(submission.app)) return null;
   throw new HttpError(404, `Unknown app ${quoteName(submission.app)}`, null);
 }
 
 /**
- * Checks whether an app has the operation that it is asked for, where the files cannot be sent: that matters more. Where the
- * server does not say, or does not answer, nothing is refused. Inference is not asked about: nearly every app has it.
+ * If the files cannot be sent, checks whether the app supports the operation at all, because that error matters more. If the
+ * server does not say or answer, nothing is refused. Not checked for inference, which nearly every app supports.
  */
 export async function checkOperation(connection: Connection, submission: Submission): Promise<void> {
   if (submission.operation.needs.every(({ capability }) => capability === 'inference')) return;
@@ -129,9 +131,9 @@ export async function checkOperation(connection: Connection, submission: Submiss
 }
 
 /**
- * Checks that the server has the GPUs that a submission names. A server that cannot tell its GPUs at the moment decides
+ * Checks that the server has the GPUs that a submission names. If the server cannot list its GPUs at the moment, it decides
  * later.
- * @throws UsageError for an id that it does not have; ClientError (exit 6) if it has no GPU at all
+ * @throws UsageError for an id that the server does not have; ClientError (exit 6) if it has no GPU at all
  */
 async function checkGpus(
   connection: Connection,
@@ -162,7 +164,7 @@ async function checkGpus(
   );
 }
 
-/** Checks that no file is of a kind that the app does not take. @throws UsageError naming each file */
+/** Checks that the app accepts the kind of each file. @throws UsageError naming the files that it does not accept */
 function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: FoundFiles['volumes']): void {
   const { groups = [] } = volumes.find(({ field }) => field.role === 'paths') ?? {};
   const files = groups.map((units) =>
@@ -176,21 +178,21 @@ function checkKinds(app: AvailableAppAnswer, operation: Operation, volumes: Foun
   if (problems.length > 0) throw new UsageError(`The app ${quoteName(app.app)} ${someOf(problems)}`);
 }
 
-/** What a server's limits mean for a submission. */
+/** The consequences of a server's limits for a submission. */
 export interface ServerTerms {
-  /** Checks the kinds of files against what the app says that it takes. */
+  /** Checks the kinds of files against those that the app accepts. */
   readonly checkKinds: (volumes: FoundFiles['volumes']) => void;
-  /** Checks files, some of which are packed later. */
+  /** Checks the sizes of files, some of which are packed later. */
   readonly checkSizes: (files: readonly SizedSource[]) => void;
-  /** Fields to send where the submission does not set them. */
+  /** Fields to add if the submission does not set them. */
   readonly fields: Readonly<Record<string, string>>;
-  /** Most jobs that may be active at once; null if the server does not say. */
+  /** Maximum number of active jobs; null if the server does not say. */
   readonly maxJobs: number | null;
-  /** Whether the server makes one job of all submissions with one `Idempotency-Key`, as one does that says its limits. */
+  /** Whether submissions with the same `Idempotency-Key` become one job, as on every server that reports its limits. */
   readonly knowsKeys: boolean;
-  /** Whether files can be sent as uploads, which submissions name by their contents. */
+  /** Whether files can be sent as uploads, to which submissions refer by content. */
   readonly takesUploads: boolean;
-  /** Whether it takes de-identified submissions alone; null if it does not know the field that says that one is. */
+  /** Whether the server accepts only de-identified submissions; null if it does not know the field that declares them. */
   readonly requiresDeidentified: boolean | null;
 }
 
@@ -206,10 +208,10 @@ const unknownTerms: ServerTerms = {
 };
 
 /**
- * Checks a submission against what the server says of itself before anything is packed or sent: GPUs, the app, limits. What
- * the server does not say is not checked: it decides when it has the submission.
- * @returns what else its limits mean for the submission
- * @throws ClientError for the first thing that cannot be right
+ * Checks a submission against what the server says about GPUs, the app and its limits, before anything is packed or sent. What
+ * the server does not report is not checked: the server decides when it has the submission.
+ * @returns the other consequences of the limits for the submission
+ * @throws ClientError for the first problem
  */
 export async function preflight(
   connection: Connection,

@@ -4,25 +4,25 @@ import { exitCodes, quotePath } from '../../contract/index.js';
 import { faultWithoutPath } from '../../files/index.js';
 import { ClientError } from '../errors.js';
 
-/** A range of the bytes of a file, without the byte at `end`. */
+/** A range of bytes in a file; `end` is exclusive. */
 interface FileRange {
   readonly path: string;
   readonly start: number;
   readonly end: number;
-  /** Bytes that the file has to have; at least the range where it is undefined. */
+  /** Size that the file must have; if undefined, the file must contain at least the range. */
   readonly whole?: number;
 }
 
 /**
- * What each file was like when it was first opened, by path: a repeated body must be identical, since the server may have
- * accepted the first.
+ * The state of each file when it was first opened, by path. A repeated body must be identical, since the server may have accepted
+ * the first.
  */
 export type SeenFiles = Map<string, string>;
 
 /** A fingerprint of a file: its size, time, inode and device. It changes when the file does. */
 export const stateOf = ({ size, mtimeMs, ino, dev }: Stats): string => [size, mtimeMs, ino, dev].join();
 
-/** The error for a file that is not any more what it was when it began to be sent. */
+/** The error for a file that has changed since sending it began. */
 export const changed = (file: string): ClientError =>
   new ClientError(`${quotePath(file)} changed while it was sent; send it again`, exitCodes.failed);
 
@@ -35,10 +35,10 @@ export const unreadable = (file: string, cause: unknown): ClientError =>
     { cause },
   );
 
-/** A part of a body: bytes, or those of a file. */
+/** A part of a body: literal bytes, or a range of a file. */
 export type Segment = Buffer | FileRange;
 
-/** One file that is sent. */
+/** One file of a submission. */
 export interface FilePart {
   readonly path: string;
   /** Bytes. */
@@ -46,7 +46,7 @@ export interface FilePart {
   readonly field: string;
   /** The name as the server sees it: the last part of a path. */
   readonly filename: string;
-  /** What is sent in place of the file's content, of `size` bytes together, and the state of the file that they were chosen by. */
+  /** The bytes sent in place of the file's content, `size` in total, and the state of the file for which they were chosen. */
   readonly pieces?: readonly PackedPiece[];
   readonly state?: string;
 }
@@ -64,7 +64,7 @@ export const contentOf = ({ path, size, pieces }: FilePart): Segment[] =>
 export const sizeOf = (segment: Segment): number =>
   Buffer.isBuffer(segment) ? segment.length : segment.end - segment.start;
 
-/** Segments without so many bytes at their beginning. */
+/** The segments without this many bytes at the beginning. */
 export function behind(segments: readonly Segment[], bytes: number): Segment[] {
   let left = bytes;
   return segments.flatMap((segment) => {
@@ -75,12 +75,12 @@ export function behind(segments: readonly Segment[], bytes: number): Segment[] {
   });
 }
 
-/** How many bytes of a file are handed out at once. */
+/** Number of bytes of a file that are read at once. */
 const pieceSize = 1024 * 1024;
 
 /**
- * The bytes of a range, which must be there as announced. Reads are synchronous: the system reads ahead, and two trips to the
- * thread pool take longer than copying what it has read.
+ * The bytes of a range, which must exist. Reads are synchronous: the system reads ahead, and two trips to the thread pool would
+ * take longer than copying the data.
  */
 function* bytesOf({ path, start, end, whole }: FileRange, seen: SeenFiles): Generator<Buffer> {
   // A read error must not be mistaken for a broken connection, which would be retried.
@@ -115,8 +115,8 @@ function* bytesOf({ path, start, end, whole }: FileRange, seen: SeenFiles): Gene
 
 /**
  * The bytes of segments, piece by piece.
- * @param seen what the files were like before
- * @throws ClientError for a file that has changed since, or cannot be read
+ * @param seen earlier states of the files
+ * @throws ClientError for a file that has changed since then, or cannot be read
  */
 export function* piecesOf(segments: Iterable<Segment>, seen: SeenFiles): Generator<Buffer> {
   for (const segment of segments) {

@@ -10,7 +10,7 @@ import type { StagedFile } from './staging.js';
 /** Uploads that run at the same time. More of them help only with many small files over a slow connection. */
 const maxConcurrent = 4;
 
-/** The largest file that is sent without first asking whether the server has it, in bytes. */
+/** Maximum size of a file that is sent without first asking whether the server has it, in bytes. */
 const maxUnasked = 1 << 20;
 
 /** A file that was made and hashed, and is ready to be sent. */
@@ -19,10 +19,10 @@ interface HashedFile {
   readonly part: FilePart;
 }
 
-/** Sends the files of a submission, each as an upload. The next file is hashed while those before it are sent. */
+/** Sends the files of a submission, each as an upload. The next file is hashed while earlier ones are sent. */
 export class FileSender {
   readonly #names = new Map<StagedFile, string>();
-  /** The upload of each content, by its name, so that a file that appears twice is sent once. */
+  /** Uploads by name. Identical content has the same name, so that it is sent only once. */
   readonly #sent = new Map<string, Promise<void>>();
   readonly #progress: Progress;
 
@@ -34,7 +34,7 @@ export class FileSender {
     this.#progress = new Progress(files, reporter);
   }
 
-  /** The name of the upload of a file that was sent. */
+  /** The name of the upload for a file that was sent. */
   uploadOf(file: StagedFile): string {
     const name = this.#names.get(file);
     if (name === undefined) throw new Error('A file that was not sent would be submitted');
@@ -43,7 +43,7 @@ export class FileSender {
 
   /**
    * Sends what the server does not have.
-   * @param missing names of uploads that the server has lost since they were sent: only these are sent again
+   * @param missing names of uploads that the server has lost since; only these are sent again
    * @throws what `sendUpload` throws; the reason of an interruption
    */
   async send(missing: readonly string[] = []): Promise<void> {
@@ -72,7 +72,7 @@ export class FileSender {
     ended.signal.throwIfAborted();
   }
 
-  /** Makes and hashes a file. What is sent later is checked to be what was hashed here. */
+  /** Creates and hashes a file. When it is sent later, it is checked against what was hashed here. */
   async #prepare(file: StagedFile, signal: AbortSignal): Promise<HashedFile> {
     try {
       const part = await file.make();
@@ -124,7 +124,7 @@ export class FileSender {
 /** Bytes of a file: all, those that are hashed, and those that the server has. */
 type Bytes = Record<'size' | 'hashed' | 'there', number>;
 
-/** Shows the progress of all files together, and reports what the server had already. */
+/** Shows the progress of all files together, and reports what the server already had. */
 class Progress {
   readonly #bytes: ReadonlyMap<StagedFile, Bytes>;
   /** Of all files. */
@@ -150,7 +150,7 @@ class Progress {
 
   hashed(file: StagedFile, bytes: number): void {
     this.#set(file, 'hashed', bytes);
-    // Once anything is being sent, the bar shows that.
+    // Once anything is being sent, the bar shows the upload instead.
     if (!this.#isSending) this.reporter.progress('Hashing', this.#sum.hashed, this.#sum.size);
   }
 
@@ -160,7 +160,7 @@ class Progress {
     this.reporter.progress('Uploading', this.#sum.there, this.#sum.size);
   }
 
-  /** Notes how much of a file the server had. Called again if another request has added to it since. */
+  /** Records how much of a file the server has. Called again if another request has added to it. */
   found(file: StagedFile, there: number): void {
     const size = this.#bytes.get(file)?.size ?? 0;
     this.moved(file, there);

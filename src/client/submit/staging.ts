@@ -19,19 +19,19 @@ import { TemporaryDirectory } from './temporary-directory.js';
 interface SentFile {
   /** The path as the command found it. */
   readonly path: string;
-  /** The name by which the app gets it; of a data set, the name of the archive. */
+  /** The name under which the app gets it; for a data set, the name of the archive. */
   readonly name: string;
 }
 
-/** What a submission sends, in the document that `--json` prints. */
+/** The files that a submission sends, in the document printed by `--json`. */
 export interface SentFiles {
-  /** By field; of each, a list for every group. */
+  /** By field name; one list per group. */
   readonly sent: Readonly<Record<string, readonly (readonly SentFile[])[]>>;
   /** Files beside volumes, which are not volumes themselves and are not sent. */
   readonly skipped: readonly string[];
 }
 
-/** What is sent, with paths and names alone. */
+/** What is sent, with only paths and names. */
 export function sentFilesOf({ volumes, dataSet, skipped }: FoundFiles): SentFiles {
   const shown = ({ path, name }: SentFile): SentFile => ({ path, name });
   const sent: Record<string, SentFile[][]> = {};
@@ -40,38 +40,38 @@ export function sentFilesOf({ volumes, dataSet, skipped }: FoundFiles): SentFile
   return { sent, skipped };
 }
 
-/** A file, or a directory as one archive, that is made when it is to be sent. */
+/** A file, or a directory as one archive, that is created just before it is sent. */
 export interface StagedFile {
   readonly field: string;
   /** The group of that field, counted from 0. */
   readonly group: number;
   /** The name as the server sees it. */
   readonly filename: string;
-  /** The path that a person gave or that was found below it. */
+  /** The path that the user gave, or that was found below it. */
   readonly path: string;
-  /** Bytes, as far as they are known before it is made. */
+  /** Size in bytes, as far as it is known before the file is created. */
   readonly size: number;
-  /** @throws UsageError for what is too large for the server, cannot be packed, or cannot be de-identified */
+  /** @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified */
   make(): Promise<FilePart>;
-  /** Removes what was made for it. It can be made again. */
+  /** Removes what was created for it. It can be created again. */
   discard(part: FilePart): Promise<void>;
 }
 
-/** What runs as one job: an operation on an app, with the files that are sent for it. */
+/** One job before it is sent: an operation on an app, with its files. */
 export interface Case {
   readonly submission: Submission;
   readonly found: FoundFiles;
   readonly terms: ServerTerms;
-  /** How its files are de-identified; null if they are sent as they are. */
+  /** How its files are de-identified; null if they are sent unchanged. */
   readonly outgoing: Outgoing | null;
 }
 
 /** A submission that is ready to be sent. Disposing of it removes the archives that were created for it. */
 export interface Staged extends AsyncDisposable {
   readonly fields: Readonly<Record<string, string>>;
-  /** For a form: the files, which are all made. */
+  /** For a form: the files, all of them already created. */
   readonly parts: readonly FilePart[];
-  /** For uploads that the submission names: the files; null where a form is sent. */
+  /** For a submission that refers to uploads: the files; null if a form is sent. */
   readonly uploads: readonly StagedFile[] | null;
 }
 
@@ -80,14 +80,14 @@ interface Packing {
   readonly reporter: Reporter;
   readonly signal: AbortSignal | undefined;
   readonly outgoing: Outgoing | null;
-  /** Whether equal files make equal archives, which are found again. A form has small ones instead. */
+  /** Whether equal files produce equal archives, so that the server can recognise them. In a form, archives are small instead. */
   readonly isByContent: boolean;
 }
 
 const variable = process.platform === 'win32' ? 'TEMP' : 'TMPDIR';
 const noRoomHere = `run the command again, or set ${variable} to a directory with more room`;
 
-/** Makes a file in the temporary directory. @throws WriteError for a full disk; UsageError for a source that cannot be read */
+/** Creates a file in the temporary directory. @throws WriteError for a full disk; UsageError for a source that cannot be read */
 async function making<T>(
   source: string,
   target: string,
@@ -139,15 +139,15 @@ function nameOf(each: Source, outgoing: Outgoing | null): string {
 type Made = Pick<FilePart, 'path' | 'size' | 'pieces' | 'state'>;
 
 /**
- * Makes a file, without what identifies a person where that is asked for.
- * @param name of what is made for it in the temporary directory
+ * Creates a file to send, de-identified if requested.
+ * @param name for files created in the temporary directory
  */
 async function makeFile(each: Source, name: string, packing: Packing): Promise<Made> {
   const { path: source } = each;
   const { outgoing } = packing;
   if (!outgoing || !('kind' in each)) {
     if ('size' in each) return { path: source, size: each.size };
-    // The order in which a directory is read is no part of its content.
+    // The order in which a directory is read is not part of its content.
     const sorted = [...each.files].sort((a, b) => (a.name < b.name ? -1 : 1));
     return pack(source, sorted, packing, name);
   }
@@ -175,23 +175,23 @@ const unpackedSize = (files: readonly ListedFile[]): number =>
 /** Bytes of a file or a directory, before anything is packed. */
 const sizeOf = (each: Source): number => ('size' in each ? each.size : unpackedSize(each.files ?? []));
 
-/** A file with its size; a directory that is deflated counts only once it is packed. */
+/** A file with its size. A directory that will be deflated has size 0 until it is packed. */
 const sizedSource = (each: Source, isStored: boolean): SizedSource => ({
   source: each.path,
   size: 'size' in each || isStored ? sizeOf(each) : 0,
 });
 
-/** Bytes of the smallest file for which uploads are worth their requests. */
+/** Minimum size of a file that makes uploads worth their additional requests, in bytes. */
 const minUpload = 1 << 20;
 
 /** Bytes that an entry takes in an archive beside its content, with a long name. */
 const entrySize = 1024;
 
-/** Whether directories fit into the limits of a server if they are not deflated, as in a form they are. */
+/** Whether directories fit into the server's limits without being deflated, as they would be in a form. */
 function fitStored(all: readonly Source[], checkSizes: ServerTerms['checkSizes']): boolean {
   const stored = all.map((each): SizedSource => {
     const size = sizeOf(each) + entrySize * ('files' in each ? (each.files?.length ?? 0) : 0);
-    // Data sets have a limit of their own.
+    // Data sets have a separate limit.
     return { source: each.path, size, ...('kind' in each ? {} : { extracted: sizeOf(each) }) };
   });
   try {
@@ -202,15 +202,15 @@ function fitStored(all: readonly Source[], checkSizes: ServerTerms['checkSizes']
   }
 }
 
-/** Most files of a submission that names uploads: its document has a limit. */
+/** Maximum number of files in a submission that refers to uploads, because the size of its document is limited. */
 const maxNamed = 10_000;
 
-/** The field that tells a server that nothing in a submission says who somebody is. */
+/** The field that declares that nothing in a submission identifies a person. */
 const deidentifiedField = 'deidentified';
 
 /**
- * Turns a submission into what is sent. Every file and file name that leaves this machine passes through here. Packs directories into
- * a private temporary directory: for a form at once, so that the length of the request is known before it is sent.
+ * Turns a submission into what is sent. Every file and file name that leaves this machine passes through here. Packs directories
+ * into a private temporary directory: for a form immediately, so that the length of the request is known before it is sent.
  * @throws UsageError for files that are too large for the server, cannot be packed, or cannot be de-identified
  */
 export async function stage(

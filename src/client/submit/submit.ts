@@ -24,13 +24,13 @@ const holdBack = 1000;
 /** The body of a submission, which can be sent again. */
 type Body = Pick<Multipart, 'contentType' | 'length' | 'stream'>;
 
-/** A file in a submission of JSON (docs/http.md, Submission). */
+/** A file in a JSON submission (docs/http.md, Submission). */
 interface Reference {
   readonly upload: string;
   readonly name: string;
 }
 
-/** The submission of files that are uploads: its fields as in the form, and the files by their names. */
+/** A submission that refers to uploads: the fields as in a form, and the files by the names of their uploads. */
 function jsonBody(
   { operation, options }: Submission,
   { fields }: Staged,
@@ -59,16 +59,16 @@ function jsonBody(
   };
 }
 
-/** How often uploads are sent again to a server that has lost them, because its disk is short. */
+/** How many times uploads are sent again to a server that lost them for lack of disk space. */
 const maxRounds = 3;
 
 /**
- * Sends a submission (docs/http.md, Submission), as a form or after the uploads that it names. If the server goes away before it has
- * answered, the submission is sent again with the same `Idempotency-Key`, so that it never becomes two jobs, for as long as the
- * connection has patience. A server that was never reached is not waited for; one that is busy is.
- * @param key the `Idempotency-Key`: a server that has a job of this key answers with that job
- * @param isRepeatable whether it may be sent again when all of it was sent and the answer is missing
- * @throws HttpError for a refusal; TransportError if the patience is over; ClientError for a file that changed
+ * Sends a submission (docs/http.md, Submission), as a form or after the uploads that it refers to. If the server becomes
+ * unreachable before it has answered, the submission is sent again with the same `Idempotency-Key`, so that it never becomes two
+ * jobs, for as long as the connection has patience. A server that was never reached is not waited for, but a busy server is.
+ * @param key the `Idempotency-Key`: a server that has a job with this key answers with that job
+ * @param isRepeatable whether the submission may be sent again if it was sent completely but the answer is missing
+ * @throws HttpError for a refusal; TransportError if the patience runs out; ClientError for a file that changed
  */
 export async function submit(
   connection: Connection,
@@ -115,7 +115,7 @@ async function sendBody(
     const watch = new RequestWatch(body.length, readTimeout, signal, server, onAnswerWait);
     let sent = 0;
     const onBytes = (count: number) => {
-      // The body may hand out one more piece after the request has ended.
+      // The body may produce one more piece after the request has ended.
       if (watch.isDone) return;
       watch.moved(count);
       if (sent === 0 && !attempts.isFirst)
@@ -136,7 +136,7 @@ async function sendBody(
       );
     } catch (error) {
       const reached = Math.max(farthest, sent);
-      // A busy server has refused what it took.
+      // A busy server has discarded what it received.
       if (!isBusy(error)) farthest = reached;
       attempts.count(sent);
       await attempts.after(error, reached === body.length);
@@ -169,7 +169,7 @@ async function post(
   return jobEnvelope(job_id, accepted_options);
 }
 
-/** Names of the options that were sent and that the server did not say it read (docs/http.md, Submission). */
+/** Names of options that were sent, but that the server did not report as read (docs/http.md, Submission). */
 export function unacknowledged(submission: Submission, envelope: JobEnvelope): string[] {
   return Object.keys(submission.options).filter((name) => !envelope.accepted_options.includes(name));
 }

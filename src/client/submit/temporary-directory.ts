@@ -6,7 +6,7 @@ import path from 'node:path';
 /** Retried several times: Windows cannot remove a file that is open elsewhere, for example in a virus scanner. */
 const removal = { recursive: true, force: true, maxRetries: 5 };
 
-/** A directory that only this user can read: made when it is first used, and removed when the process ends. */
+/** A directory that only this user can read: created on first use, and removed when the process ends. */
 export class TemporaryDirectory {
   #path: string | null = null;
   /** After a second Ctrl-C no `finally` block runs, but this handler does. */

@@ -9,7 +9,7 @@ import {
 } from '../../cli/tokens/index.js';
 import { Interrupted, TransportError } from '../../client/errors.js';
 
-/** Seconds that the server may take to report the usage. */
+/** Maximum time for the server to report the usage, in seconds. */
 const longestAnswer = 10;
 
 export default class TokenList extends ClientCommand {
@@ -42,7 +42,8 @@ export default class TokenList extends ClientCommand {
   }
 
   /**
-   * The usage of all owners and the limits of the server; null if it does not report them. A note says why, unless no server was named and none runs.
+   * Asks for the usage of all owners and the server's limits; null if the server does not report them. A note says why, unless no
+   * server was named and none is running.
    */
   async #ask(flags: ConnectionFlags): Promise<ToldByServer | null> {
     const { isDefault } = await this.settings(flags);

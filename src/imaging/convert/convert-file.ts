@@ -26,7 +26,7 @@ export interface ConvertedFile {
   readonly as: ResultFormat;
   readonly output: string;
   readonly labels: readonly { readonly value: number; readonly name: string }[];
-  /** What a person should know of it; null if there is nothing. */
+  /** A note for the user; null if there is none. */
   readonly note: string | null;
 }
 
@@ -36,15 +36,15 @@ export interface ConvertOptions {
   readonly like: string | null;
   /** The file to write; null for one beside the mask. */
   readonly output: string | null;
-  /** `1=liver,2=tumour`, or a file; null for what the record of the result says. */
+  /** `1=liver,2=tumour`, or a file; null for the labels in the record of the result. */
   readonly labels: string | null;
   readonly isStrict: boolean;
   readonly mayReplace: boolean;
-  /** Of this program. */
+  /** Version of this program. */
   readonly version: string;
 }
 
-/** The names of labels that a person typed, or those of a file. @throws UsageError */
+/** The label names given on the command line, or read from a file. @throws UsageError */
 function namesOf(text: string): Terminology {
   if (!text.includes('=') || existsSync(text)) return readTerminology(text);
   return Object.fromEntries(
@@ -57,17 +57,17 @@ function namesOf(text: string): Terminology {
   );
 }
 
-/** What is converted: a volume, or masks of single segments together. */
+/** What is converted: a volume, or the single-segment masks of a directory. */
 interface Source extends Pick<VolumeToConvert, 'volume' | 'layers' | 'overlap'> {
-  /** The path of what is written, without its ending. */
+  /** Path of the output, without its extension. */
   readonly stem: string;
-  /** What its scan is found by. */
+  /** The names that its scan is matched by. */
   readonly named: Named;
-  /** A file of it. */
+  /** One of its files. */
   readonly file: string;
 }
 
-/** The volumes in a directory but not below it, without what was converted before; none of one with a DICOM series. */
+/** The volumes directly in a directory, without earlier conversions; empty if it contains a DICOM series. */
 async function volumesIn(directory: string): Promise<string[]> {
   if (!statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return [];
   const units = await findVolumes([directory]).catch(() => []);
@@ -79,8 +79,8 @@ async function volumesIn(directory: string): Promise<string[]> {
 }
 
 /**
- * The masks of a directory as one segmentation, named by their files.
- * @throws UsageError for what is no mask of a single segment, and for masks of several people; VolumeError
+ * The masks of a directory as one segmentation, whose segments are named after the files.
+ * @throws UsageError for a file that is not a mask of a single segment, and for masks of several people; VolumeError
  */
 async function masksIn(
   directory: string,
@@ -122,7 +122,7 @@ async function volumeAt(file: string, terminology: Terminology): Promise<Source>
   return { volume, ...layersOf(volume, terminology), stem, named: namedBy(file), file };
 }
 
-/** What made a volume: what the record beside it says, and otherwise nobody. */
+/** What made a volume, as the record beside it says; unknown without a record. */
 function makerBeside({ file, stem }: Source, version: string): Maker {
   const result = resultOf(file);
   const inResult = result === null ? path.basename(stem) : path.relative(result.path, path.resolve(stem));
@@ -130,7 +130,7 @@ function makerBeside({ file, stem }: Source, version: string): Maker {
   return makerOf(recordOf(result), { version, name, writtenAt: statSync(file).mtime });
 }
 
-/** The scan that a person has named. @throws UsageError for what is none, or is in no study */
+/** The scan given with `--like`. @throws UsageError for a path that is not a scan, or a scan without a study */
 async function scansLike(like: string | null, formats: readonly ResultFormat[]) {
   if (like === null) {
     const needing = formats.find((format) => ofStudy.has(format));
@@ -142,10 +142,10 @@ async function scansLike(like: string | null, formats: readonly ResultFormat[]) 
   return new Scans(scans);
 }
 
-/** The endings of formats that programs recognise by them. */
+/** File extensions by which other programs recognise these formats. */
 const endings: Partial<Record<ResultFormat, RegExp>> = { nifti: /\.nii(\.gz)?$/i, nrrd: /\.nrrd$/i };
 
-/** Where a format goes. */
+/** The path that a format is written to. */
 function targetOf(
   { file, stem }: Pick<Source, 'file' | 'stem'>,
   output: string | null,
@@ -165,7 +165,10 @@ function targetOf(
   return path.resolve(target);
 }
 
-/** Whether a format is written of labels: what can hold both depends on what the volume looks like. */
+/**
+ * Whether a volume is written as labels. For formats that hold both labels and intensities, this depends on what the volume looks
+ * like.
+ */
 async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
   if (endingOf(format, false) === null) return true;
   if (endingOf(format, true) === null) return false;
@@ -175,7 +178,7 @@ async function isWrittenAsLabels(format: ResultFormat, volume: VolumeFile) {
 /**
  * Converts an existing file, or a directory of masks.
  * @returns each file once it is written
- * @throws UsageError; VolumeError for what cannot be read or converted; the system's errors
+ * @throws UsageError; VolumeError for a volume that cannot be read or converted; the system's errors
  */
 export async function* convertFile(
   given: string,

@@ -14,14 +14,14 @@ import { groupMasks, type ResultMask } from './mask-groups.js';
 import { checkScans, type Scan, Scans, scanFrom } from './scans.js';
 import { layersOf } from './segments.js';
 
-/** The scans among what is sent. */
+/** The scans among the files to be sent. */
 const scansOf = (found: FoundFiles): Scan[] =>
   found.volumes
     .filter(({ field }) => field.name === 'inputs')
     .flatMap(({ groups }) => groups.flat().filter(({ isHalf }) => !isHalf))
     .map(scanFrom);
 
-/** Refuses what results of these files cannot be converted to, before anything is sent. @throws UsageError */
+/** Refuses formats that results of these files cannot be converted to, before anything is sent. @throws UsageError */
 export const checkRequest = (found: FoundFiles, { formats }: ConversionRequest): void =>
   checkScans(scansOf(found), formats);
 
@@ -31,16 +31,16 @@ interface ResultVolume extends ResultMask {
   readonly looks: Looks;
 }
 
-/** What becomes a file in each of some formats. */
+/** One or several volumes that become one file in each of some formats. */
 interface Source extends Pick<VolumeToConvert, 'layers' | 'overlap'> {
   /** One, or the masks of several segments. */
   readonly volumes: readonly ResultVolume[];
-  /** The path of what is written, without its ending. */
+  /** Path of the output, without its extension. */
   readonly stem: string;
   readonly formats: readonly ResultFormat[];
 }
 
-/** What is converted together, and what alone. */
+/** Groups the volumes to be converted together; all others are converted one by one. */
 async function sourcesOf(
   volumes: readonly ResultVolume[],
   formats: readonly ResultFormat[],
@@ -67,10 +67,11 @@ async function sourcesOf(
 }
 
 /**
- * Converts the volumes of a result in the directory where it is completed, beside the originals: label maps and intensities each
- * to those formats that can hold them. What cannot be converted is told, and the rest goes on.
- * @param tell is told what a person should know of a file that was written
- * @throws the system's errors of what cannot be written
+ * Converts the volumes of a result, beside the originals in the directory where the result is completed. Label maps and
+ * intensities are converted to the formats that can hold them. A volume that cannot be converted is reported, and the others are
+ * still converted.
+ * @param tell receives notes for the user about the files written
+ * @throws the system's errors if a file cannot be written
  */
 export async function convertResult(
   directory: string,
@@ -103,7 +104,7 @@ export async function convertResult(
     if (!first) continue;
     const isLabelMap = first.looks !== 'continuous';
     const stem = nameOf(source.stem);
-    // Of masks that are taken together, the label map that they are.
+    // Masks that are combined become a single label map.
     const volume = source.volumes.length > 1 && layers[0] ? layers[0].mask : first.volume;
     for (const format of source.formats) {
       const ending = endingOf(format, isLabelMap);
@@ -132,7 +133,7 @@ export async function convertResult(
       } catch (error) {
         if (!(error instanceof VolumeError)) throw error;
         if (!isThere) await rm(target, { recursive: true, force: true });
-        // Nothing was found, which is a result as well.
+        // An empty segmentation is a valid result.
         if (error instanceof NoLabels) tell(`${error.message} --as ${format} writes nothing of it`);
         else problems.push(`${nameOf(volume.path)} is not converted to ${format}: ${why(error)}`);
       }

@@ -19,37 +19,37 @@ import {
 import type { CaseRecord } from '../../client/case/index.js';
 import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 
-/** A volume, and what it is converted with. */
+/** A volume, and what is needed to convert it. */
 export interface VolumeToConvert {
   readonly volume: VolumeFile;
   /** Whether its values are labels. */
   readonly isLabelMap: boolean;
-  /** Its labels, and what they are called. */
+  /** Its labels with their names. */
   readonly layers: readonly LabelLayer[];
   /** The names of two segments that overlap; null if none do. */
   readonly overlap: readonly [string, string] | null;
-  /** The series that it is of; asked only where a format needs it. */
+  /** The series that it belongs to; called only if a format needs it. */
   readonly series: () => Promise<SourceSeries>;
-  /** The same, of which a format has no need; null where there is none that is certain. */
+  /** The same series for formats that can do without it; null if there is none, or if it is uncertain. */
   readonly seriesIfAny: () => Promise<SourceSeries | null>;
   readonly maker: Maker;
   /** Whether its intensities are said to be Hounsfield units. */
   readonly isHounsfield: boolean;
-  /** Whether a label map on another grid than its scan is refused. */
+  /** Whether a label map on a different grid from its scan is refused. */
   readonly isStrict: boolean;
-  /** Whether a file that is there already is replaced. */
+  /** Whether an existing file is replaced. */
   readonly mayReplace: boolean;
 }
 
-/** What became of a volume in one format. */
+/** The result of writing a volume in one format. */
 export interface WrittenVolume {
   /** The labels that occur in it; empty for formats that do not name them. */
   readonly segments: readonly Segment[];
-  /** What a person should know of it, in a sentence without a full stop; null if there is nothing. */
+  /** A note for the user, as a sentence without a full stop; null if there is none. */
   readonly note: string | null;
 }
 
-/** What made a file, for what it is converted to. @param record of its result; null if there is none */
+/** What made a file, to be recorded in its conversions. @param record of its result; null if there is none */
 export const makerOf = (
   record: CaseRecord | null,
   { version, name, writtenAt }: { readonly version: string; readonly name: string; readonly writtenAt: Date },
@@ -61,7 +61,7 @@ export const makerOf = (
   madeAt: record?.finished_at ? new Date(record.finished_at) : writtenAt,
 });
 
-/** The ending of the file, or of the directory, that a format is written to; null where it cannot hold such a volume. */
+/** Extension of the file or directory that a format is written to; null if the format cannot hold such a volume. */
 export function endingOf(format: ResultFormat, isLabelMap: boolean): string | null {
   const endings: Record<ResultFormat, readonly [labels: string | null, intensities: string | null]> = {
     'dicom-seg': ['.seg.dcm', null],
@@ -76,7 +76,7 @@ export function endingOf(format: ResultFormat, isLabelMap: boolean): string | nu
 
 /**
  * Writes a volume in another format.
- * @throws NoLabels; VolumeError for what cannot be converted; the system's errors
+ * @throws NoLabels; VolumeError for a volume that cannot be converted; the system's errors
  */
 export async function convertVolume(
   target: string,
@@ -85,12 +85,12 @@ export async function convertVolume(
 ): Promise<WrittenVolume> {
   const { volume, isLabelMap, layers, overlap, series, maker, isStrict, mayReplace, isHounsfield } =
     conversion;
-  // What is in a directory may be more than an earlier series.
+  // An existing directory may contain more than an earlier series, so it is never replaced.
   if (existsSync(target) && (!mayReplace || format === 'dicom'))
     throw new VolumeError(`${path.basename(target)} already exists.`);
   if (format === 'nrrd' && isLabelMap) {
     const scan = await conversion.seriesIfAny();
-    // Its own grid is right, unless what made it placed the slices of a tilted gantry wrongly.
+    // The volume's own grid is right, unless the program that made it misplaced the slices of a tilted gantry.
     const grid = scan && placeOnGrid(volume, scan).isByNumber ? scan : null;
     const written = await writeSegNrrd(target, layers, grid ? { grid, isStrict } : {});
     return { segments: written.segments, note: grid && byNumberNote(volume, grid) };
@@ -127,7 +127,7 @@ export async function convertVolume(
   return { segments: written.segments, note: notes.join('; ') || null };
 }
 
-/** What is said of texts that lost characters. */
+/** Notes about texts that lost characters. */
 const alteredNotes = (target: string, altered: readonly string[]): string[] =>
   altered.length === 0
     ? []
@@ -135,7 +135,7 @@ const alteredNotes = (target: string, altered: readonly string[]): string[] =>
         `the texts of the scan cannot be decoded, so ${path.basename(target)} has to be in ASCII, where ${altered.map((each) => `'${each}'`).join(', ')} lose their accents, and are called by their values if they have other letters`,
       ];
 
-/** Degrees of a tilted gantry that are seen in a viewer. */
+/** Gantry tilt in degrees from which it is visible in a viewer. */
 const seenShear = 2;
 
 const tiltedNote = (target: string, { name }: SourceSeries): string =>

@@ -1,3 +1,3 @@
-/** Volumes of results in the formats of viewers, beside the scans that they are of. */
+/** Converts the volumes of results to the formats that viewers read, beside their scans. */
 export { type ConvertedFile, type ConvertOptions, convertFile } from './convert-file.js';
 export { checkRequest, convertResult } from './convert-result.js';

@@ -5,17 +5,17 @@ import { type Named, nameInGroup, organGroups, type Terminology } from '../match
 import type { Scans } from './scans.js';
 import { segmentNamed } from './segments.js';
 
-/** A mask with one value or none. */
+/** A mask with at most one value. */
 export interface ResultMask {
   readonly volume: VolumeFile;
-  /** What its scan is found by. */
+  /** The names that its scan is matched by. */
   readonly named: Named;
 }
 
-/** Masks of single segments that become one file with names. */
+/** Masks of single segments that become one file with named segments. */
 export interface MaskGroup<T extends ResultMask> extends JoinedMasks {
   readonly masks: readonly T[];
-  /** The path of the file without its ending. */
+  /** Path of the file without its extension. */
   readonly stem: string;
 }
 
@@ -25,8 +25,9 @@ const nameOf = ({ path: file }: VolumeFile): string => withoutVolumeEnding(path.
 const stemOf = (prefix: string): string => (prefix === '' ? 'segments' : `${prefix}_segments`);
 
 /**
- * Masks as one segmentation, whose segments have the names of the files; where the app has a label of that name, its colour and code.
- * @throws VolumeError for a mask of several values, and for masks of several grids
+ * Combines masks into one segmentation whose segments are named after the files. A segment takes the colour and code of the app's
+ * label of that name, if there is one.
+ * @throws VolumeError for a mask of several values, and for masks on different grids
  */
 export async function joinNamed<T extends ResultMask>(
   masks: readonly T[],
@@ -43,9 +44,9 @@ export async function joinNamed<T extends ResultMask>(
 }
 
 /**
- * The masks of a result that are taken together: those of one folder, grid and scan that are each named after another structure,
- * where the app does not call their value something else. What leaves a doubt stays a file of its own.
- * @param taken paths of other volumes, without their endings
+ * The masks of a result that are combined: those that share a folder, grid and scan and are each named after a different
+ * structure, unless the app gives their value another name. Masks in doubt remain separate files.
+ * @param taken paths of other volumes, without their extensions
  */
 export async function groupMasks<T extends ResultMask>(
   masks: readonly T[],
@@ -67,7 +68,7 @@ export async function groupMasks<T extends ResultMask>(
       });
       if (!isOtherwise && !taken.has(group.stem)) groups.push(group);
     } catch (error) {
-      // Of several values, or damaged: that is told where they are converted one by one.
+      // Several values, or damaged: converting the masks one by one reports it.
       if (!(error instanceof VolumeError)) throw error;
     }
   }

@@ -12,14 +12,14 @@ import { ofStudy, type ResultFormat } from '../../client/result-formats.js';
 import { quotePath } from '../../contract/index.js';
 import { type Named, namedBy, ScanMatcher, scanOf } from '../matching/index.js';
 
-/** A scan that results may be of. */
+/** A scan that results may belong to. */
 export interface Scan extends Named {
   readonly path: string;
   /** The files of a DICOM series; null for another format. */
   readonly series: readonly string[] | null;
 }
 
-/** A scan among what was found on this machine. */
+/** Describes a unit found on this machine as a scan. */
 export const scanFrom = (unit: Unit): Scan => ({
   ...namedBy(unit.path, unit.kind === 'series' ? unit.wanted : undefined),
   path: unit.path,
@@ -31,7 +31,7 @@ export const scanFrom = (unit: Unit): Scan => ({
         : null,
 });
 
-/** Refuses formats that only a DICOM scan has a study for, before anything is sent. @throws UsageError */
+/** Refuses formats that need the study of a DICOM scan if a scan has none, before anything is sent. @throws UsageError */
 export function checkScans(scans: readonly Scan[], formats: readonly ResultFormat[]): void {
   const format = formats.find((each) => ofStudy.has(each));
   const other = scans.find(({ series }) => series === null);
@@ -42,23 +42,23 @@ export function checkScans(scans: readonly Scan[], formats: readonly ResultForma
     );
 }
 
-/** Whether series show the same place: they are of one study, and in one frame of reference. */
+/** Whether series show the same place: whether they share a study and a frame of reference. */
 const areOfOnePlace = (all: readonly SourceSeries[]): boolean =>
   all.every(
     ({ studyUid, frameOfReferenceUid }) =>
       studyUid === all[0]?.studyUid && frameOfReferenceUid === all[0]?.frameOfReferenceUid,
   );
 
-/** The scans of a case, of which results are. */
+/** The scans of a case, to which its results belong. */
 export class Scans {
   readonly #series = new Map<Scan, Promise<SourceSeries>>();
 
   constructor(private readonly scans: readonly Scan[]) {}
 
   /**
-   * The series that a result is of: the one that its name and folders say, and where these leave a doubt, the one on whose grid it
-   * lies. Several series on one grid of one study show the same place: the first is taken.
-   * @throws VolumeError with the names of several that it fits, and for a series that cannot be read
+   * The series that a result belongs to, found by names and folders, or by the grid if these leave a doubt. Several series on one
+   * grid in one study show the same place, so the first is taken.
+   * @throws VolumeError with the names of several series that fit equally well, and for a series that cannot be read
    */
   async scanOf(result: VolumeFile, name: Named): Promise<SourceSeries> {
     const { scans, isSaid } = new ScanMatcher(this.scans).fit(name);
@@ -74,7 +74,7 @@ export class Scans {
     );
   }
 
-  /** Whether names and folders say the same of several results: that they are of the same scans, or nothing. */
+  /** Whether names and folders assign several results to the same scans, or none of them to any. */
   areOfOne(names: readonly Named[]): boolean {
     if (this.scans.length < 2) return true;
     const matcher = new ScanMatcher(this.scans);
@@ -85,7 +85,7 @@ export class Scans {
     return new Set(said).size === 1;
   }
 
-  /** The same; null where no scan is a series, and where it is not certain which one it is. */
+  /** Like `scanOf`; null if a scan is not a DICOM series, or if it is uncertain which series the result belongs to. */
   async certainScanOf(result: VolumeFile, name: Named): Promise<SourceSeries | null> {
     if (this.scans.some(({ series }) => series === null)) return null;
     return this.scanOf(result, name).catch((error: Error) => {

@@ -2,13 +2,13 @@ import type { LabelLayer, Segment, VolumeFile } from '@remote-app/volumes';
 import { organKey, type Terminology } from '../matching/index.js';
 import { readColour } from '../pictures/index.js';
 
-/** `#eb8` and `#e0b088` as `#rrggbb`; null for what is no colour. */
+/** Converts `#eb8` or `#e0b088` to `#rrggbb`; null for anything else. */
 function hexOf(color: string | undefined | null): string | null {
   const parts = color ? readColour(color) : null;
   return parts && `#${parts.map((part) => part.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** What the labels of a volume are called: as the app says it, and otherwise as the file does. The first name of a value counts. */
+/** The names of a volume's labels: first those of the app, then those of the file. The first name of a value counts. */
 function segmentsOf(volume: VolumeFile, terminology: Terminology): Segment[] {
   const own = (volume.labels ?? []).map(({ value, name, colour }): Segment => {
     return { value, name, color: hexOf(colour), snomed: null };
@@ -26,7 +26,7 @@ export interface Layers {
   readonly overlap: readonly [string, string] | null;
 }
 
-/** A label map as layers: several where the app names regions, of which one voxel may have several. */
+/** Splits a label map into layers: several if the app names regions, because a voxel may belong to more than one of them. */
 export function layersOf(volume: VolumeFile, terminology: Terminology): Layers {
   const segments = segmentsOf(volume, terminology);
   const regions = segments.flatMap((segment) => {
@@ -51,7 +51,7 @@ export function layersOf(volume: VolumeFile, terminology: Terminology): Layers {
   return { layers: groups.map((members) => layerOf(volume, members)), overlap };
 }
 
-/** Some segments of a label map, each of all voxels that have one of its values. */
+/** A layer with some segments of a label map. Each segment covers all voxels that have one of its values. */
 function layerOf(
   volume: VolumeFile,
   members: readonly { readonly segment: Segment; readonly values: readonly number[] }[],
@@ -74,7 +74,7 @@ function layerOf(
   return { mask, segments: members.map(({ segment }) => segment) };
 }
 
-/** The label of an app that has the name of a file; null if it has none of that name. */
+/** The app's label with the name of a file; null if there is none. */
 export function segmentNamed(name: string, terminology: Terminology): Omit<Segment, 'value'> | null {
   const said = Object.values(terminology).find((each) => organKey(each.name) === organKey(name));
   return said ? { name: said.name, color: hexOf(said.color), snomed: said.snomed ?? null } : null;

@@ -16,12 +16,12 @@ import {
   vrOf,
 } from './values.js';
 
-/** Sequences inside each other that are followed; deeper ones are left out. Enhanced objects have four. */
+/** Maximum nesting of sequences; deeper ones are removed. Enhanced objects have four levels. */
 const maxDepth = 16;
 
-/** What a data set is written anew by, and what is found on the way. */
+/** What is needed to rewrite a data set, and what is recorded on the way. */
 export interface Rewriting {
-  /** What messages call the file. */
+  /** Name of the file in messages. */
   readonly file: string;
   /** Whether uptake is computed from the values, for which times are needed. */
   readonly isEmission: boolean;
@@ -31,13 +31,13 @@ export interface Rewriting {
   readonly times: StudyTimes;
   readonly kept: Set<string>;
   readonly removed: Set<string>;
-  /** Options of PS3.15 by which something was kept. */
+  /** Options of PS3.15 under which attributes were kept. */
   readonly options: Set<string>;
-  /** What is kept of a CSA header of Siemens. */
+  /** Names of the fields kept of a Siemens CSA header. */
   readonly ofCsa: Set<string>;
 }
 
-/** A name of an attribute that is not kept, for a person. */
+/** Readable name of a removed attribute. */
 function nameOf(tag: string): string {
   const group = Number.parseInt(tag.slice(0, 4), 16);
   if (group % 2 === 1) return 'private attributes';
@@ -46,7 +46,7 @@ function nameOf(tag: string): string {
   return nameOfRemoved(tag);
 }
 
-/** What is structure and says nothing: lengths of groups, the end of an item, the description of the file. */
+/** Whether an element is pure structure: a group length, an item delimiter, file meta information or pixels. */
 const isStructure = (tag: string): boolean =>
   tag.endsWith('0000') || tag === 'fffee00d' || tag.startsWith('0002') || tag.startsWith('7fe0');
 
@@ -59,7 +59,7 @@ const creatorOf = (set: DataSet, tag: string): string => textOf(set, `x${creator
 
 /**
  * The elements of a data set that may leave, at every depth.
- * @throws CannotDeidentify for a value that may not leave, and without which the image would be another
+ * @throws CannotDeidentify for a value that may not leave but without which the image would mean something else
  */
 export function rewritten(set: DataSet, how: Rewriting, depth = 0): DicomElement[] {
   const elements: DicomElement[] = [];
@@ -80,7 +80,7 @@ export function rewritten(set: DataSet, how: Rewriting, depth = 0): DicomElement
   return [...elements, ...[...creators].map(([tag, name]): DicomElement => [tag, 'LO', name])];
 }
 
-/** Decay is computed from times of the day; dates alone say nothing of it. */
+/** Decay is computed from times of day; dates do not matter for it. */
 const isNeeded = ({ isNeeded, treatment, vrs }: Attribute, { isEmission }: Rewriting): boolean =>
   isNeeded || (isEmission && treatment === 'time' && !vrs.includes('DA'));
 
@@ -110,7 +110,7 @@ function rewrittenElement(
     how.removed.add(attribute.name);
     return [tag, vr, []];
   }
-  // What has items is a sequence, whatever it should be.
+  // An element with items is a sequence, whatever its attribute should be.
   if (vr === null || element.items) return null;
   const value = leavingValue(set, element, attribute, vr, how);
   if (value !== null) {
@@ -124,7 +124,7 @@ function rewrittenElement(
   return [tag, vr, attribute.fallback];
 }
 
-/** The items of a sequence; null for what is none, or lies too deep. */
+/** The rewritten items of a sequence; null for another element, and for one nested too deep. */
 function itemsOf(set: DataSet, element: Element, how: Rewriting, depth: number): DicomElement[][] | null {
   if (element.items === undefined && element.length === 0) return [];
   const items = element.items ?? (isOdd(element.tag.slice(1)) ? privateItems(set, element) : undefined);

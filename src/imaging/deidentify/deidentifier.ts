@@ -17,34 +17,34 @@ import { Pseudonyms } from './uids.js';
 import { isDicomFile, type Leaving, namesFiles, volumeLeaving, voxelsLeaving } from './volume-file.js';
 import { notUnderstood } from './volume-start.js';
 
-/** Names of what is refused and may be allowed. */
+/** Names of the refusals that the user may override. */
 export const refusalNames: readonly string[] = Object.entries(refusals).flatMap(([name, { isAllowable }]) =>
   isAllowable ? [name] : [],
 );
 
-/** How many bytes are read to find the end of a header of gzip. */
+/** Bytes read to find the end of a gzip header. */
 const gzipStart = 1 << 16;
 
-/** A file as it leaves without what identifies a person, or under a neutral name alone. */
+/** Prepares files for sending, either de-identified or only under neutral names. */
 export class Deidentifier {
   readonly #pseudonyms: Pseudonyms;
 
   constructor(
     readonly mode: Mode,
-    /** Kinds of files that are sent although nothing can make them neutral. */
+    /** Refusals that the user overrides: these files are sent although they may identify a person. */
     readonly allowed: ReadonlySet<string>,
-    /** The key of the profile, which never leaves. */
+    /** The key of the profile, which is never sent. */
     private readonly key: Buffer,
   ) {
     this.#pseudonyms = new Pseudonyms(key);
   }
 
-  /** A key for the server that only this profile could have made, and that is the same every time. */
+  /** Derives an idempotency key for the server: always the same, and only this profile can make it. */
   keyFor(text: string): string {
     return createHmac('sha256', this.key).update(`idempotency ${text}`).digest('hex');
   }
 
-  /** The content of a file that is sent by itself. @throws UsageError for what cannot be de-identified */
+  /** Prepares a file that is sent as a volume of its own. @throws UsageError for a file that cannot be de-identified */
   async prepare(
     unit: NamedUnit & { readonly kind: 'file' },
     names: NeutralNames,
@@ -61,7 +61,10 @@ export class Deidentifier {
     return { path: file, pieces: content.pieces, size: sizeOf(content.pieces) };
   }
 
-  /** Counts what leaves of a volume without making it. @returns its bytes, those of the file where it would be packed anew */
+  /**
+   * Records what leaves of a volume without preparing it. @returns its size in bytes; the size of the original if it would be
+   * repacked
+   */
   async describe(unit: NamedUnit, names: NeutralNames, work: Workplace, tally: Tally): Promise<number> {
     if (unit.kind === 'file') {
       if (this.#isDicom(unit)) return (await this.#dicom(unit.path, work, tally)).size;
@@ -80,7 +83,7 @@ export class Deidentifier {
   }
 
   /**
-   * The files of a series or a store as they leave together. Slices have their numbers for names; the keys of a store are those of its
+   * The files of a series or store as they are sent together. Slices are named by their numbers, store files by the keys of their
    * arrays.
    */
   async filesTogether(
@@ -143,7 +146,7 @@ export class Deidentifier {
     return this.mode === 'full' && !isHalf && (hasDicomName(file) || isDicomFile(file));
   }
 
-  /** Null for a file that is sent as it is. */
+  /** Null for a file that is sent unchanged. */
   #leavingOf(unit: NamedUnit & { readonly kind: 'file' }, names: NeutralNames): Leaving | null {
     const { path: file, isHalf } = unit;
     const nameOf = (data: string) => names.nameOfPath(data);
@@ -152,7 +155,7 @@ export class Deidentifier {
       if (isHalf && header !== undefined) return voxelsLeaving(file, header);
       return volumeLeaving(file, nameOf);
     }
-    // These headers hold the names of the files with their voxels.
+    // These headers name their voxel files.
     if (header !== undefined && namesFiles(header)) return voxelsLeaving(file, header);
     if (namesFiles(file)) return volumeLeaving(file, nameOf);
     const pieces = withoutGzipName(file);
@@ -160,7 +163,7 @@ export class Deidentifier {
   }
 }
 
-/** A file without the name and the time that gzip stores in its header; null for a file that is not packed. */
+/** A file without the name and time in its gzip header; null for a file that is not packed. */
 function withoutGzipName(file: string): readonly PackedPiece[] | null {
   const start = firstBytes(file, gzipStart);
   if (!isGzip(start)) return null;

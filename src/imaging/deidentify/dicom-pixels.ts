@@ -11,14 +11,14 @@ import { type DataSet, textOf } from './values.js';
 
 const sequenceEnd = Buffer.from('feffdde000000000', 'hex');
 
-/** How pixels leave. */
+/** The pixels of a file as they are sent. */
 export interface PixelPieces {
-  /** What goes before the first piece: the beginning of the element. */
+  /** What precedes the first piece: the head of the element. */
   readonly start: Buffer;
   readonly pieces: readonly PackedPiece[];
 }
 
-/** Bytes that uncompressed pixels have by their description; null where that is not whole. */
+/** Bytes of uncompressed pixels according to their description; null if that is incomplete. */
 function expectedBytes(set: DataSet): number | null {
   const [rows, columns, bits] = [set.uint16('x00280010'), set.uint16('x00280011'), set.uint16('x00280100')];
   if (!rows || !columns || !bits) return null;
@@ -30,8 +30,8 @@ function expectedBytes(set: DataSet): number | null {
 }
 
 /**
- * The table of offsets before compressed pixels, as an item. It is written anew, since any bytes can stand in it; one that
- * does not tell where parts begin is left out, as the standard allows.
+ * The Basic Offset Table as an item. It is rewritten because it may contain arbitrary bytes. A table whose offsets are not the
+ * starts of fragments is left empty, as the standard allows.
  */
 function tableItem({ table, fragments }: PixelData): Buffer {
   const starts = new Set(fragments?.map(({ start }) => start));
@@ -41,11 +41,11 @@ function tableItem({ table, fragments }: PixelData): Buffer {
   return Buffer.concat([itemStart(bytes.length), bytes]);
 }
 
-/** A number of an element in a fixed place of the data set says how the pixels are called. */
+/** The pixels are Float (7FE0,0008), Double Float (7FE0,0009) or ordinary Pixel Data (7FE0,0010). */
 const tagOf = (set: DataSet): string =>
   ['7fe00008', '7fe00009'].find((tag) => set.elements[`x${tag}`]) ?? '7fe00010';
 
-/** The pixels of a file as they are: none is changed, and nothing that stands behind them is sent. */
+/** The pixels of a file, unchanged. Nothing that follows them is sent. */
 export async function pixelPieces(
   file: string,
   dicom: DicomElements,

@@ -29,7 +29,7 @@ import { isWellKnown, textOf } from './values.js';
 
 export interface DeidentifyOptions {
   readonly pseudonyms: Pseudonyms;
-  /** Names of refusals that the person allows. */
+  /** Names of the refusals that the user overrides. */
   readonly allowed: ReadonlySet<string>;
 }
 
@@ -51,11 +51,11 @@ async function read(file: string, name: string): Promise<DicomElements> {
   }
 }
 
-/** Objects that have them are timed frame by frame. */
+/** Objects with functional groups have times for each frame. */
 const functionalGroups = ['x52009229', 'x52009230'];
 
 /**
- * A DICOM file without what says who it is of: a new data set of the attributes that may leave. Its pixels stay in the file.
+ * De-identifies a DICOM file: writes a new data set with only the attributes that may leave. The pixels stay in the file.
  * @param name what messages call the file
  * @throws CannotDeidentify
  */
@@ -103,7 +103,7 @@ export async function deidentifyDicom(
 
 const digestOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** What of a CSA header says which slices a mosaic has, and on which side of the first the others lie. */
+/** CSA fields that give the number of slices in a mosaic, and the direction in which they follow each other. */
 const ofMosaic = ['NumberOfImagesInMosaic', 'SliceNormalVector'];
 
 function rewritingOf(
@@ -131,7 +131,7 @@ function rewritingOf(
   };
 }
 
-/** What a file says of how it was made: that it names nobody, and by which profile and options. */
+/** The attributes that state that the identity was removed, and by which profile and options. */
 function statementOf({ options: used }: Rewriting): DicomElement[] {
   const codes = [profile, ...options.filter(([name]) => used.has(name))];
   return [

@@ -1,15 +1,15 @@
 import { notUnderstood, type VolumeStart } from './volume-start.js';
 
-/** Bytes of a header, and of what it says: sizes, type and geometry. What follows has no meaning. */
+/** Bytes of a header, and of its meaningful part: sizes, type and geometry. The rest is unused. */
 const [headerBytes, knownBytes] = [284, 90];
 
 /** Bytes of one value, by the code of its type. */
 const valueBytes: Readonly<Record<number, number>> = { 0: 1, 1: 4, 3: 4, 4: 2, 10: 2 };
 
-/** How many numbers follow the voxels: TR, flip angle, TE, TI and field of view. */
+/** Number of acquisition parameters after the voxels: TR, flip angle, TE, TI and field of view. */
 const parameters = 5;
 
-/** These numbers, as far as they are there: rounded, so that bytes of something else do not stay what they are. */
+/** The acquisition parameters that the file contains, rounded so that bytes with another meaning do not survive unchanged. */
 function parametersIn(bytes: Buffer): Buffer {
   const written = Buffer.alloc(4 * Math.floor(bytes.length / 4));
   for (let at = 0; at < written.length; at += 4) {
@@ -22,8 +22,8 @@ function parametersIn(bytes: Buffer): Buffer {
 }
 
 /**
- * A header of MGH or MGZ. What follows its voxels is left out but for acquisition parameters: tags with the commands that made the
- * file and the paths of others.
+ * Rewrites the header of MGH or MGZ. After the voxels, only acquisition parameters are kept: tags with the commands that made the
+ * file and the paths of other files are removed.
  * @param start the first bytes of the file, unpacked
  */
 export function freeSurferStart(file: string, start: Buffer): VolumeStart {

@@ -1,3 +1,3 @@
-/** What may leave of files when nobody must be recognised by it, and under which names. */
+/** De-identification: what may leave of files, and under which names, so that nobody can be recognised. */
 export { prepareLeaving } from './outgoing.js';
 export { translateResult } from './translate.js';

@@ -24,10 +24,10 @@ function keyIn(file: string, keys: Readonly<Record<string, unknown>>, profile: s
 }
 
 /**
- * The key that identifiers of a profile are made with. It is made once, and its owner alone can read it. Whoever has it can
- * try known identifiers, so it is never sent.
- * @param directory where profiles are kept
- * @throws UsageError for a damaged file, which is left as it is; WriteError
+ * Returns the key from which the identifiers of a profile are derived, creating it on first use. Only its owner can read it. The
+ * key is never sent, because anyone who has it can test known identifiers against the pseudonyms.
+ * @param directory where profiles are stored
+ * @throws UsageError for a damaged file, which is left unchanged; WriteError
  */
 export function profileKey(directory: string, profile: string): Buffer {
   const file = fileOf(directory);

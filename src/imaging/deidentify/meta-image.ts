@@ -10,7 +10,7 @@ import {
 
 const isTruth = (text: string): boolean => /^(true|false|t|f|1|0)$/i.test(text);
 
-/** The keys that a model needs, and what their values may be: none of them is free text. */
+/** The keys that a model needs, with a test for their values. None of them is free text. */
 const keys: Readonly<Record<string, (value: string) => boolean>> = {
   ObjectType: oneOf(/^Image$/i),
   NDims: isOfNumbers,
@@ -40,11 +40,11 @@ const keys: Readonly<Record<string, (value: string) => boolean>> = {
   ElementType: oneOf(/^MET_[A-Z_]+$/),
 };
 
-/** Keys that are written anew. */
+/** Keys that are rewritten. */
 const replaced = new Set(['ElementDataFile', 'HeaderSize', 'CompressedDataSize']);
 
 /**
- * A header of MetaImage with the keys that a model needs alone.
+ * Rewrites a MetaImage header with only the keys that a model needs.
  * @param start the first bytes of the file, with the whole header
  * @throws UsageError for a header that is not understood
  */

@@ -3,15 +3,15 @@ import type { FoundFiles, NamedUnit } from '../../client/found-files.js';
 import type { OriginalNames } from '../../client/outgoing.js';
 import { hasZarrName, isSidecar, withoutVolumeEnding } from '../inputs/index.js';
 
-/** A name that says nothing of a case: `case-0001`. */
+/** A neutral name for a case: `case-0001`. */
 const neutral = (number: number): string => `case-${String(number).padStart(4, '0')}`;
 
-/** What is added to the number of a name that is taken: no submission has as many cases. */
+/** Added to the number of a name that is taken. It is larger than the number of cases in any submission. */
 const beyond = 1_000_000;
 
 /**
- * The words of a submission that neutral names could be taken for: a person may call files like that too. A name that occurs
- * among those of the person's files is given to none of them.
+ * The words in a submission that look like neutral names, because the user may name files that way too. Such a name is not given
+ * to any file.
  */
 export function namesLikeNeutral(submission: readonly FoundFiles[]): ReadonlySet<string> {
   const units = submission.flatMap(({ volumes }) => volumes.flatMap(({ groups }) => groups.flat()));
@@ -19,7 +19,7 @@ export function namesLikeNeutral(submission: readonly FoundFiles[]): ReadonlySet
   return new Set(words.map((word) => word.toLowerCase()));
 }
 
-/** The ending of a name: what programs know a format by. Of a file without a known one, nothing is left. */
+/** Extension of a name, by which programs recognise the format; empty if it is unknown. */
 function endingOf(name: string): string {
   const view = /\+(orig|acpc|tlrc)\.(head|brik|brik\.gz|brik\.bz2)$/i.exec(name);
   if (view) return view[0];
@@ -28,22 +28,22 @@ function endingOf(name: string): string {
   return /(\.(tsv|csv|json|txt))?\.[a-z0-9]+$/i.exec(name)?.[0] ?? '';
 }
 
-/** A name without its ending, in lower case: files of one stem belong together. */
+/** A name without its extension, in lower case. Files with the same stem belong together. */
 const stemOf = (name: string): string => name.slice(0, name.length - endingOf(name).length).toLowerCase();
 
 /**
- * The neutral names of the files of a submission: those at the same place in all groups share one, and so do a header, its voxels, and
- * what else has its stem.
+ * The neutral names of the files of a submission. Files at the same position in all groups share a name, and so do a header, its
+ * voxels and other files with the same stem.
  */
 export class NeutralNames {
   readonly #names = new Map<NamedUnit, string>();
   readonly #originals = new Map<string, string>();
-  /** By the absolute paths of files. */
+  /** Names by absolute path. */
   readonly #byPath = new Map<string, string>();
 
   /**
-   * @param unpacksDicom whether DICOM files leave unpacked
-   * @param own names that occur among those of the person's files
+   * @param unpacksDicom whether DICOM files are sent unpacked
+   * @param own names that must not be given, because they occur among the user's files
    * @param first the number of the first case
    */
   constructor(
@@ -84,7 +84,7 @@ export class NeutralNames {
       for (const [at, unit] of halves.entries()) {
         const part = halves.length > 1 ? `_${String(at + 1).padStart(4, '0')}` : '';
         const ending = endingOf(unit.name);
-        // Two headers of one stem, each with voxels of its own.
+        // Two headers may share a stem and each have its own voxels.
         const isTaken = taken.has(stem + part + ending);
         this.#give(unit, `${stem}${part}${isTaken ? `_${taken.size}` : ''}${ending}`, taken);
       }
@@ -109,19 +109,19 @@ export class NeutralNames {
     this.#byPath.set(path.resolve(unit.path), name);
   }
 
-  /** The name under which a file, a series or a store leaves. */
+  /** The name under which a file, series or store is sent. */
   nameOf(unit: NamedUnit): string {
     const name = this.#names.get(unit);
     if (name === undefined) throw new Error('A file without a neutral name would be sent');
     return name;
   }
 
-  /** The name under which a file leaves that a header names; null for one that does not leave. */
+  /** The name under which a file named by a header is sent; null if it is not sent. */
   nameOfPath(file: string): string | null {
     return this.#byPath.get(file) ?? null;
   }
 
-  /** What was found, under neutral names: for what a person is shown of it. */
+  /** The files found, with their neutral names, as shown to the user. */
   applied(found: FoundFiles): FoundFiles {
     const volumes = found.volumes.map(({ field, groups }) => ({
       field,
@@ -135,6 +135,6 @@ export class NeutralNames {
   }
 }
 
-/** How many cases a group has. */
+/** Number of cases in a group. */
 const countOf = (group: readonly NamedUnit[]): number =>
   new Set(group.filter(({ isHalf }) => !isHalf).map(({ name }) => stemOf(name))).size;

@@ -7,7 +7,7 @@ import {
 } from '@remote-app/volumes/headers';
 import { notUnderstood, type VolumeStart } from './volume-start.js';
 
-/** What a model needs: sizes, types, scales and geometry, all of them numbers. */
+/** The fields that a model needs: sizes, types, scales and geometry, all of them numbers. */
 const kept: readonly NiftiField[] = [
   ...(['dim_info', 'dim', 'intent_p1, intent_p2, intent_p3', 'intent_code', 'datatype', 'bitpix'] as const),
   ...(['slice_start', 'pixdim', 'scl_slope, scl_inter', 'slice_end', 'slice_code', 'xyzt_units'] as const),
@@ -15,14 +15,14 @@ const kept: readonly NiftiField[] = [
   ...(['quaternion and offset', 'srow_x, srow_y, srow_z'] as const),
 ];
 
-/** What is left out. */
+/** The fields that are removed. */
 const removed: readonly NiftiField[] = [
   ...(['data_type', 'db_name', 'extents, session_error', 'glmax, glmin'] as const),
   ...(['descrip', 'aux_file', 'intent_name', 'unused_str'] as const),
 ];
 
 /**
- * A header of NIfTI-1 or NIfTI-2 with what a model needs alone.
+ * Rewrites a NIfTI-1 or NIfTI-2 header with only the fields that a model needs.
  * @param start the first bytes of the file, unpacked
  * @throws UsageError for ANALYZE, and for a damaged header
  */
@@ -59,7 +59,7 @@ export function niftiStart(file: string, start: Buffer): VolumeStart {
     kept,
     removed: hasExtensions ? [...left, 'extensions'] : left,
     dataFiles: isPair ? [] : null,
-    // An offset of 0 in a file of its own is that behind the header.
+    // In a single file, an offset of 0 means that the voxels follow the header.
     before: isPair ? layout.before : Math.max(end, layout.before),
     from: 0,
     voxels: layout.voxels,

@@ -8,7 +8,7 @@ import {
   type VolumeStart,
 } from './volume-start.js';
 
-/** Words of one kind, with blanks between them. */
+/** Tests for words that all match one pattern, separated by spaces. */
 const wordsOf = (word: string) => oneOf(new RegExp(`^(${word})(\\s+(${word}))*$`, 'i'));
 
 const lengths = '"?(mm|cm|m|um|µm|μm|microns?|nm|s|ms|seconds?|)"?';
@@ -20,7 +20,7 @@ const directions =
   '(right|left)-(anterior|posterior)-(superior|inferior)(-time)?|[RL][AP][SI]T?|' +
   'scanner-xyz(-time)?|3D-(right|left)-handed(-time)?';
 
-/** The fields that a model needs, by their names without blanks: how they are written, and what their values may be. */
+/** The fields that a model needs, by name without spaces: how the name is written, and a test for the value. */
 const known: Readonly<Record<string, readonly [name: string, isAllowed: (value: string) => boolean]>> = {
   dimension: ['dimension', isOfNumbers],
   type: ['type', oneOf(/^[a-z0-9_ ]{1,24}$/i)],
@@ -49,23 +49,23 @@ const known: Readonly<Record<string, readonly [name: string, isAllowed: (value: 
   sampleunits: ['sample units', oneOf(/^"?(HU|Hounsfield( units?)?|mm|s|ms|Bq\/ml|g\/ml|SUV)"?$/i)],
 };
 
-/** Pairs that say by which b-value and direction each image of diffusion is weighted. */
+/** Key/value pairs with the diffusion weighting (b-value and direction) of each image. */
 const ofDiffusion = /^DWMRI_(?:b-value|gradient_\d+|NEX_\d+|B-matrix_\d+)$/;
 const isKeptPair = (key: string, value: string): boolean =>
   ofDiffusion.test(key) ? isOfNumbers(value) : key === 'modality' && value === 'DWMRI';
 
-/** Fields that are written anew. */
+/** Fields that are rewritten. */
 const replaced = new Set(['datafile', 'byteskip', 'lineskip']);
 
 /**
- * A header of NRRD with the fields that a model needs alone.
+ * Rewrites an NRRD header with only the fields that a model needs.
  * @param start the first bytes of the file, with the whole header
  * @throws UsageError for a header that is not understood
  */
 export function nrrdStart(file: string, start: Buffer): VolumeStart {
   const { fields, pairs, end, dataFiles, isWhole } = parseNrrdHeader(start);
   const layout = dataLayoutOf('volume.nrrd', () => start);
-  // A header in a file of its own may end with its file.
+  // A detached header may end at the end of the file.
   if (layout === null || (!isWhole && dataFiles === null))
     throw notUnderstood(file, `its header is not complete, or its voxels are not encoded as raw or gzip`);
   checkSlices(file, dataFiles, Number(fields.get('sizes')?.split(/\s+/).at(-1)));

@@ -11,8 +11,8 @@ import { profileKey } from './key.js';
 import { NeutralNames, namesLikeNeutral } from './names.js';
 
 /**
- * How the files of one job leave.
- * @param own names that occur among those of the person's files
+ * Prepares the files of one job for sending.
+ * @param own names that must not be given, because they occur among the user's files
  * @param first the number of the first case in its neutral name
  */
 function outgoingOf(
@@ -32,7 +32,7 @@ function outgoingOf(
     originals: names.originals,
     renamed: names.applied(found),
     nameOf: (unit) => names.nameOf(unit),
-    // Other names of the same files make another submission.
+    // The same files under other names are another submission.
     keyFor: (key) => deidentifier.keyFor([key, first, ...Object.keys(names.originals)].join(' ')),
     fileOf: (unit, work) => deidentifier.prepare(unit, names, work),
     filesOf: (unit, work) => deidentifier.filesTogether(unit, work),
@@ -45,7 +45,7 @@ const noteOf = ({ mode, allowed }: Deidentifier): DeidentifiedNote => ({
   allowed: [...allowed].sort(),
 });
 
-/** Said once for each configuration directory. */
+/** Shown once for each configuration directory. */
 const ofFaces =
   'A scan of a head shows a face, by which a person may be recognised: nothing here removes it (docs/privacy.md)';
 
@@ -56,14 +56,14 @@ function tellOfFaces(configDir: string, reporter: Reporter): void {
     makeDirectory(configDir, 0o700);
     writeJsonFile(file, { faces: true }, { isKept: false });
   } catch {
-    // It is said again the next time.
+    // The note is shown again next time.
   }
   reporter.note(ofFaces);
 }
 
 /**
- * What makes the files of a command neutral; null where they leave as they are.
- * @throws UsageError where the server takes nothing else and the person refuses it
+ * The de-identifier for the files of a command; null if they are sent unchanged.
+ * @throws UsageError if the server requires de-identified files and the user refuses
  */
 async function deidentifierFor(
   { deidentify, requiresDeidentified, server }: Omit<Preparing, 'conversion'>,
@@ -86,7 +86,7 @@ async function deidentifierFor(
       throw new UsageError('--allow-identifying is about what --deidentify refuses; give both, or neither');
     return null;
   }
-  // Imported when it is used, to keep start-up fast.
+  // Imported on first use to keep start-up fast.
   const { Deidentifier, refusalNames } = await import('./deidentifier.js');
   const unknown = allowed.find((kind) => !refusalNames.includes(kind));
   if (unknown !== undefined)
@@ -97,7 +97,7 @@ async function deidentifierFor(
   return new Deidentifier(mode, new Set(allowed), profileKey(configDir, profile));
 }
 
-/** How the files of a command leave. @param cases what is sent, in one job or in several */
+/** Prepares the files of a command for sending. @param cases what is sent, in one job or in several */
 export async function prepareLeaving(
   cases: readonly FoundFiles[],
   preparing: Omit<Preparing, 'conversion'>,

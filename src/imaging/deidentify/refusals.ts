@@ -2,7 +2,7 @@ import { ClientError } from '../../client/errors.js';
 import { exitCodes } from '../../contract/index.js';
 import { type DataSet, textOf, textsOf } from './values.js';
 
-/** Why a file is not sent without identity, and whether a person who has looked at it may allow it. */
+/** Why a file cannot be de-identified, and whether the user may allow it after looking at it. */
 export const refusals = {
   'burned-in': {
     why: 'says that text is burned into its pixels (BurnedInAnnotation), which stays there',
@@ -50,7 +50,7 @@ export const refusals = {
 
 export type RefusalName = keyof typeof refusals;
 
-/** A file that cannot be sent without identity. */
+/** The error for a file that cannot be de-identified. */
 export class CannotDeidentify extends ClientError {
   override readonly name = 'CannotDeidentify';
 
@@ -66,7 +66,7 @@ export class CannotDeidentify extends ClientError {
     super(problem ?? `${file} ${why}; ${next}`, exitCodes.usage, { refusal }, options);
   }
 
-  /** Whether a person may allow it by the name of the refusal. */
+  /** Whether the user may allow the file by the name of the refusal. */
   get isAllowable(): boolean {
     return refusals[this.refusal].isAllowable;
   }
@@ -74,12 +74,14 @@ export class CannotDeidentify extends ClientError {
 
 const storage = String.raw`^1\.2\.840\.10008\.5\.1\.4\.1\.1`;
 
-/** Kinds of objects by their SOP classes (PS3.4, B.5). The first that fits counts; null: what models are for. */
+/**
+ * Kinds of objects by SOP class (PS3.4, B.5), with the refusal; null for images that models are made for. The first match counts.
+ */
 const kinds: readonly (readonly [RegExp, RefusalName | null])[] = (
   [
     ['(1(\\.[1-3](\\.1)?)?|2(\\.[12])?|4(\\.[134])?)', null], // CR, DX, mammography, intra-oral; CT; MR
     ['(5|20|128(\\.1)?|130|30)', null], // nuclear medicine, PET, parametric maps
-    ['(12\\.[12](\\.1)?|12\\.3|13\\.1\\.[1-5]|481\\.1)', null], // angiography, fluoroscopy, tomosynthesis, images of therapy
+    ['(12\\.[12](\\.1)?|12\\.3|13\\.1\\.[1-5]|481\\.1)', null], // angiography, fluoroscopy, tomosynthesis, radiotherapy images
     ['7(\\.[1-4])?', 'secondary-capture'],
     ['(3(\\.1)?|6(\\.[123])?)', 'ultrasound'],
     ['77\\.1\\.[1245](\\.[\\d.]+)?', 'photograph'],
@@ -90,7 +92,7 @@ const kinds: readonly (readonly [RegExp, RefusalName | null])[] = (
   ] as const
 ).map(([pattern, refusal]) => [new RegExp(`${storage}\\.${pattern}$`), refusal]);
 
-/** Classes of objects whose pixels give uptake. */
+/** SOP classes of objects from whose pixels uptake is computed. */
 const emission = new RegExp(`${storage}\\.(5|20|128(\\.1)?|130)$`);
 export const isEmission = (sopClass: string): boolean => emission.test(sopClass);
 
@@ -98,7 +100,7 @@ export const isEmission = (sopClass: string): boolean => emission.test(sopClass)
 const enhanced = new RegExp(`${storage}\\.(2\\.[12]|4\\.[134]|12\\.[12]\\.1|13\\.1\\.[1-5]|30|128\\.1|130)$`);
 export const isEnhanced = (sopClass: string): boolean => enhanced.test(sopClass);
 
-/** Words of ImageType by which scanners mark pictures of their screens. */
+/** Words with which scanners mark screenshots in ImageType. */
 const screen = /SCREEN|SNAPSHOT|DOSE[ _]?INFO|REPORT|PROTOCOL/;
 
 /** The words of ImageType, in capitals. */
@@ -107,7 +109,7 @@ function typeOf(set: DataSet): string[] {
   return type ? textsOf(set, type).map((word) => word.toUpperCase()) : [];
 }
 
-/** Whether an image has all slices side by side, as functional MR of Siemens and of United Imaging has. */
+/** Whether an image is a mosaic of all slices, as in functional MR of Siemens and United Imaging. */
 export const isMosaic = (set: DataSet): boolean =>
   typeOf(set).some((word) => word === 'MOSAIC' || word === 'VFRAME');
 
@@ -115,7 +117,7 @@ export const isMosaic = (set: DataSet): boolean =>
 export const isDiffusion = (set: DataSet): boolean =>
   typeOf(set)[0] === 'ORIGINAL' && typeOf(set).includes('DIFFUSION');
 
-/** Whether the file says that an overlay is in bits of the pixels: one without data of its own. */
+/** Whether an overlay without data of its own is stored in unused bits of the pixels. */
 const hasPixelOverlay = (set: DataSet): boolean =>
   Array.from({ length: 16 }, (_, at) => `x60${(2 * at).toString(16).padStart(2, '0')}`).some(
     (group) =>
@@ -124,7 +126,7 @@ const hasPixelOverlay = (set: DataSet): boolean =>
       set.elements[`${group}3000`] === undefined,
   );
 
-/** Why an object is refused, of several reasons all. */
+/** All reasons for which an object is refused; empty if there are none. */
 export function reasonsAgainst(set: DataSet, sopClass: string, hasPixels: boolean): RefusalName[] {
   const kind = kinds.find(([pattern]) => pattern.test(sopClass));
   const reasons: RefusalName[] = [];
@@ -137,10 +139,10 @@ export function reasonsAgainst(set: DataSet, sopClass: string, hasPixels: boolea
   return reasons;
 }
 
-/** Modalities whose images old files give no class. */
+/** Whether the modality is one whose images have no SOP class in old files. */
 const isScanner = (set: DataSet): boolean => /^(?:CT|MR|PT|NM)$/.test(textOf(set, 'x00080060'));
 
-/** The class of a file that names none: that of its modality, or of what is shown anyhow. */
+/** Default SOP classes by modality, for files that name none. Other modalities count as secondary capture. */
 const usualClasses: Readonly<Record<string, string>> = { CT: '2', MR: '4', PT: '128', NM: '20' };
 export const classFor = (set: DataSet, sopClass: string): string =>
   sopClass === '' ? `1.2.840.10008.5.1.4.1.1.${usualClasses[textOf(set, 'x00080060')] ?? '7'}` : sopClass;

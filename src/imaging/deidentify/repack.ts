@@ -8,19 +8,19 @@ import { quotePath } from '../../contract/index.js';
 import { privateMode } from '../../files/index.js';
 import type { Packing, VolumeStart } from './volume-start.js';
 
-/** Packed voxels that are packed anew: what else is packed with them, and the header of gzip, stay behind. */
+/** How packed voxels are repacked. The gzip header and anything else in the packed data are not sent. */
 export interface Repack {
   /** Where the packed bytes begin in the file. */
   readonly from: number;
-  /** Unpacked bytes that stay behind, and those after them that leave. */
+  /** Unpacked bytes to skip, and the number to send after them. */
   readonly skip: number;
   readonly take: number;
-  /** What is packed before them. */
+  /** Bytes to pack before the voxels. */
   readonly inside: Buffer;
-  /** What is packed behind them. */
+  /** What to pack after the voxels. */
   readonly behind?: VolumeStart['behind'];
   readonly to: Packing;
-  /** What precedes the packed bytes, by how many these are. */
+  /** Returns what precedes the packed bytes, given their number. */
   readonly front: (packed: number) => Buffer;
 }
 
@@ -56,7 +56,7 @@ class CutShort extends Error {
 }
 
 /**
- * Packs voxels anew, into a file that is not there yet.
+ * Repacks voxels into a new file.
  * @throws UsageError for damaged data; the system's error
  */
 export async function repack(
@@ -91,7 +91,7 @@ export async function repack(
   return { path: target, pieces, size: front.length + size };
 }
 
-/** Unpacks a file with gzip, into a file that is not there yet. @throws UsageError for damaged data; the system's error */
+/** Unpacks a gzip file into a new file. @throws UsageError for damaged data; the system's error */
 export async function unpack(file: string, target: string, signal: AbortSignal | undefined): Promise<void> {
   try {
     const sink = createWriteStream(target, { flags: 'wx', mode: privateMode });
@@ -105,7 +105,10 @@ export async function unpack(file: string, target: string, signal: AbortSignal |
 /** A header of gzip that says nothing. */
 const plainHeader = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 
-/** Bytes of a header of gzip: of the first member, with the name, comment, time and extra field that it may have. */
+/**
+ * Finds the end of the first gzip header, with its optional name, comment and extra field, and gives a plain header to replace
+ * it; null if it does not end within these bytes.
+ */
 export function gzipHeaderOf(start: Buffer): { readonly plain: Buffer; readonly end: number } | null {
   const flags = start[3] ?? 0;
   let end = 10;

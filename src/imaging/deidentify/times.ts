@@ -2,13 +2,13 @@ import type { Pseudonyms } from './uids.js';
 import { type DataSet, textOf } from './values.js';
 
 const secondsOfDay = 86_400;
-/** When every study begins, in seconds: no scan of a usual length passes midnight. */
+/** Time of day at which every study begins, in seconds. No scan of a usual length passes midnight. */
 const beginning = 8 * 3600;
 
-/** Digits behind those of a microsecond are cut off. */
+/** Digits beyond microseconds are dropped. */
 const timePattern = /^(\d{2})(?::?(\d{2})(?::?(\d{2})(\.\d{1,6})?\d*)?)?$/;
 const datePattern = /^(\d{4})\.?(\d{2})\.?(\d{2})$/;
-/** With a difference to UTC, which is left out: all times of a file are local ones. */
+/** The UTC offset is dropped: all times of a file are local. */
 const dateTimePattern = /^(\d{8})(\d{2}(?:\d{2}(?:\d{2}(?:\.\d{1,6})?)?)?)(?:[+-]\d{4})?$/;
 
 interface Time {
@@ -24,7 +24,7 @@ function timeOf(text: string): Time | null {
   return isTime ? { seconds: all, fraction } : null;
 }
 
-/** Days since 1970; null for a text that is no date. */
+/** Days since 1970; null if the text is not a date. */
 function daysOf(text: string): number | null {
   const [, year, month, day] = datePattern.exec(text) ?? [];
   const date = new Date(Date.UTC(Number(year), Number(month) - 1, Number(day)));
@@ -40,7 +40,7 @@ const timeText = (seconds: number, fraction: string): string =>
     .map((part) => String(Math.floor(part)).padStart(2, '0'))
     .join('') + fraction;
 
-/** The times that go with dates: of study, series, acquisition and content. */
+/** Tags of the times that belong to dates: study, series, acquisition and content. */
 const timeOfDate: Readonly<Record<string, string>> = {
   x00080020: 'x00080030',
   x00080021: 'x00080031',
@@ -49,12 +49,12 @@ const timeOfDate: Readonly<Record<string, string>> = {
 };
 
 /**
- * Shifts the times of a study: it begins at eight in the morning of a day that the patient's pseudonym chooses. Differences
- * within the study are kept to the fraction of a second, those between the studies of a patient in days.
+ * Shifts the times of a study so that it begins at eight in the morning of a day derived from the patient. Differences within a
+ * study are kept to the fraction of a second, those between the studies of a patient in whole days.
  */
 export class StudyTimes {
   readonly #daysBack: number;
-  /** Seconds that times go back; null if nothing says when the study began. */
+  /** Seconds by which times are shifted back; null if the file does not say when the study began. */
   readonly #secondsBack: number | null;
 
   constructor(set: DataSet, pseudonyms: Pseudonyms) {
@@ -65,7 +65,7 @@ export class StudyTimes {
     this.#secondsBack = first ? first.seconds - beginning : null;
   }
 
-  /** A value of an element in shifted time; null for one that is no time, or where nothing says when the study began. */
+  /** The shifted value of an element; null if it is not a date or time, or if the file does not say when the study began. */
   shifted(set: DataSet, tag: string, vr: string): string | null {
     const text = textOf(set, tag);
     const back = this.#secondsBack;

@@ -6,13 +6,13 @@ import { someOf } from '../../contract/index.js';
 import { foldedName, isSafeName, TimeSlice } from '../../files/index.js';
 import { groupBy } from '../inputs/index.js';
 
-/** Largest file of text in which names are replaced, in bytes. */
+/** Maximum size of a text file in which names are replaced, in bytes. */
 const maxText = 16 << 20;
 
-/** Files of text that apps write for people and for tables. */
+/** Whether a file is text that apps write for people or as a table. */
 const isText = (name: string): boolean => /\.(json|csv|tsv|txt|log)$/i.test(name);
 
-/** Names as a file of text has them, byte by byte: in JSON they are escaped, and a table has only those that need no quotation marks. */
+/** Names as they are written in a text file: escaped in JSON; in other files only those that a table need not quote. */
 function namesIn(file: string, originals: OriginalNames): OriginalNames {
   const isJson = /\.json$/i.test(file);
   const names = Object.entries(originals)
@@ -21,7 +21,7 @@ function namesIn(file: string, originals: OriginalNames): OriginalNames {
   return latinNames(names);
 }
 
-/** Names in UTF-8 as they are found in a text that is read byte by byte. */
+/** UTF-8 names as they appear in a text read as Latin-1. */
 const latinNames = (names: readonly (readonly [token: string, name: string])[]): OriginalNames =>
   Object.fromEntries(names.map(([token, name]) => [token, Buffer.from(name).toString('latin1')]));
 
@@ -32,17 +32,17 @@ function translateText(file: string, originals: OriginalNames): void {
   if (translated !== text) writeFileSync(file, translated, 'latin1');
 }
 
-/** Headers that name the files with their voxels, and the line in which they do. */
+/** Headers that name their voxel files, and the line that does so. */
 const detached = /\.(mhd|nhdr)$/i;
 const dataFileLine = /^(?:ElementDataFile\s*=|data ?file:)(?:\s*LIST\b[\s\S]*|[^\n]*)/im;
 
-/** Whether the files that a header names are there. */
+/** Whether the files that a header names exist. */
 function hasDataFiles(file: string, header: Buffer): boolean {
   const wanted = voxelFilesOf(file, (max) => header.subarray(0, max)) ?? [];
   return wanted.every((names) => names.some((name) => existsSync(path.join(path.dirname(file), name))));
 }
 
-/** Puts the new names of the files with its voxels into a header, if they are called so now. */
+/** Replaces the names of voxel files in a header, if files of the new names exist. */
 function translateHeader(file: string, originals: OriginalNames): void {
   if (statSync(file).size > maxText) return;
   const header = readFileSync(file);
@@ -54,9 +54,9 @@ function translateHeader(file: string, originals: OriginalNames): void {
 }
 
 /**
- * Gives the files and directories of a result the names that the person knows, and puts these into files of text and into headers
- * that name other files, in a private directory from which they get their place later. Where such a name cannot be, or would be
- * that of two files, the neutral one stays, and a note says so.
+ * Restores the user's names of the files and directories of a result, also inside text files and in headers that name other
+ * files. Works in a private directory, before the result is moved to its place. A file remains under its neutral name, and a note
+ * says so, if its own name is invalid or shared by two files.
  * @throws the system's error
  */
 export async function translateResult(
@@ -89,7 +89,7 @@ async function translateBelow(
   const names = entries.map(({ name }) => name);
   const renamed = newNames(names, originals);
   const at = (name: string) => path.join(directory, name);
-  // The new name of one may be the old name of another: all make room first.
+  // A new name may be another file's old name, so all files are moved aside first.
   const moves = [...renamed].map(([from, to], index) => ({
     from,
     aside: `.renamed-${process.pid}-${index}`,
@@ -104,7 +104,7 @@ async function translateBelow(
   }
 }
 
-/** The new names of a directory's entries by their old ones, without those that cannot be, or that two would have. */
+/** The new names of a directory's entries by their old names, without names that are invalid or that two entries would share. */
 function newNames(names: readonly string[], originals: OriginalNames): Map<string, string> {
   const wanted = new Map(
     names.flatMap((from) => {
@@ -118,7 +118,7 @@ function newNames(names: readonly string[], originals: OriginalNames): Map<strin
       .flat()
       .filter((name) => wanted.has(name));
     if (doubled.length === 0) return wanted;
-    // A name that stays may be what another file was to get.
+    // An entry that is not renamed may block another one.
     for (const name of doubled) wanted.delete(name);
   }
 }

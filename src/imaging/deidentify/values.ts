@@ -10,19 +10,19 @@ const sizes: Readonly<Record<string, number>> = { US: 2, SS: 2, OW: 2, UL: 4, SL
 const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 /**
- * The longest number, in characters. The standard allows 16, but many programs write all digits of a double, which readers take
- * as they are.
+ * Maximum length of a number, in characters. The standard allows 16, but many programs write all digits of a double, and readers
+ * accept them.
  */
 const maxDecimal = 64;
 
 const isInteger = /^(?:[US][SL]|AT)$/;
 const printable = /^[\x20-\x7e]+[\0 ]?$/;
 
-/** UIDs that the standard gives: a short path below its own number. */
+/** UIDs defined by the standard: a short path below its root. */
 const wellKnown = /^1\.2\.840\.10008(?:\.(?:0|[1-9]\d{0,3})){1,8}$/;
 export const isWellKnown = (uid: string): boolean => wellKnown.test(uid);
 
-/** The longest text that is looked at, in characters. */
+/** Maximum length of a text that is examined, in characters. */
 const maxText = 1 << 20;
 
 export const bytesOf = (set: DataSet, element: Element): Buffer => {
@@ -30,26 +30,26 @@ export const bytesOf = (set: DataSet, element: Element): Buffer => {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 };
 
-/** The values of a text, without the padding around them. */
+/** The values of a text element, without their padding. */
 export function textsOf(set: DataSet, element: Element): string[] {
   if (element.length > maxText) return [];
   const text = bytesOf(set, element).toString('latin1');
   return text.split('\\').map((each) => each.replaceAll('\0', ' ').trim());
 }
 
-/** The first value of a text; empty where it is not there. */
+/** The first value of a text element; empty if it is absent. */
 export function textOf(set: DataSet, tag: string): string {
   const element = set.elements[tag];
   return element ? (textsOf(set, element)[0] ?? '') : '';
 }
 
-/** What the values of a file are read by. */
+/** How the values of a file are encoded. */
 export interface Reading {
   readonly isBig: boolean;
   readonly isSigned: boolean;
 }
 
-/** The value representation that an attribute is written with; null for a value that cannot be one of it. */
+/** The value representation with which an attribute is written; null if the value does not fit it. */
 export function vrOf(attribute: Attribute, element: Element, { isBig, isSigned }: Reading): string | null {
   const [first = ''] = attribute.vrs;
   const usual = first === 'US' && attribute.vrs.includes('SS') && isSigned ? 'SS' : first;
@@ -57,13 +57,13 @@ export function vrOf(attribute: Attribute, element: Element, { isBig, isSigned }
   if (given === undefined) return attribute.vrs.includes('OW') ? 'OW' : usual;
   if (attribute.vrs.includes(given)) return given;
   const isNumber = sizes[usual] !== undefined;
-  // An unknown value is in little endian, whatever the file is in.
+  // A value of VR UN is always little-endian.
   if (given === 'UN') return isNumber && isBig ? null : usual;
   const isText = sizes[given] === undefined && !/^(?:SQ|O[BDFLV]|[SU]V)$/.test(given);
   return isText && !isNumber && first !== 'SQ' ? first : null;
 }
 
-/** Numbers as they are; null for what is none. */
+/** Numbers, unchanged; null if the value is not numeric. */
 export function numbersOf(
   set: DataSet,
   element: Element,
@@ -85,7 +85,7 @@ export function numbersOf(
   return isSound && texts.length <= attribute.maxValues ? texts.join('\\') : null;
 }
 
-/** The terms of a value, with nothing in the place of others; null if there is no known one at its beginning. */
+/** The listed terms of a value, with others left empty; null if the first one is not listed. */
 export function termsOf(set: DataSet, element: Element, attribute: Attribute): string | null {
   const given = textsOf(set, element);
   if (given.join('') === '') return '';

@@ -22,21 +22,21 @@ import { nrrdStart } from './nrrd.js';
 import type { Repack } from './repack.js';
 import { notUnderstood, type VolumeStart } from './volume-start.js';
 
-/** What leaves of a file: pieces of it, or what is packed anew. */
+/** What is sent of a file: pieces of it, or repacked data. */
 export type Content = { readonly pieces: readonly PackedPiece[] } | { readonly repack: Repack };
 
-/** A file as it leaves. */
+/** A file as it is sent. */
 export interface Leaving {
-  /** What it still says, and what it does not say any more: names, never values. */
+  /** Names of what was kept and removed, never values. */
   readonly kept: readonly string[];
   readonly removed: readonly string[];
   readonly content: Content;
 }
 
-/** Bytes by which a format is recognised. */
+/** Number of bytes read to recognise a format. */
 const startBytes = 1 << 16;
 
-/** What a file begins with, unpacked, and whether it is packed. */
+/** The first bytes of a file, unpacked, and whether it is packed. */
 interface Start {
   readonly bytes: Buffer;
   readonly isPacked: boolean;
@@ -55,7 +55,7 @@ function startOf(file: string): Start {
 /** Whether a file is DICOM, packed or not. */
 export const isDicomFile = (file: string): boolean => isDicomStart(startOf(file).bytes);
 
-/** The header of a volume, and whether all of its file is packed. Null for a file that is none that is understood here. */
+/** The rewritten header of a volume, and whether the whole file is packed. Null for an unsupported format. */
 function headerOf(file: string): { readonly header: VolumeStart; readonly isPacked: boolean } | null {
   const { bytes, isPacked } = startOf(file);
   const isText = (ending: RegExp) => ending.test(file) && !bytes.subarray(0, 64).includes(0);
@@ -68,10 +68,10 @@ function headerOf(file: string): { readonly header: VolumeStart; readonly isPack
   return null;
 }
 
-/** Whether the voxels of a header are in a file of its own name. */
+/** Whether the voxels are in a file with the same name as the header. */
 const isPair = ({ dataFiles }: VolumeStart): boolean => dataFiles?.length === 0;
 
-/** Whether a header names the files that have its voxels. */
+/** Whether a file is a header that names its voxel files. */
 export function namesFiles(file: string): boolean {
   if (!/\.(mhd|mha|nhdr|nrrd)$/i.test(file)) return false;
   const found = headerOf(file);
@@ -80,7 +80,7 @@ export function namesFiles(file: string): boolean {
 
 const sizeOf = (file: string): number => statSync(file).size;
 
-/** The voxels of a file that are not packed. @throws UsageError if the file is shorter */
+/** Range of the unpacked voxels in a file. @throws UsageError if the file is too short */
 function rangeOf(file: string, before: number | null, take: number): { start: number; end: number } {
   const size = sizeOf(file);
   const start = before ?? size - take;
@@ -95,7 +95,7 @@ const nothing = Buffer.alloc(0);
 const moreBytes = 'bytes behind the voxels';
 const ofGzip = 'the header of gzip';
 
-/** A file that has its header and its voxels. */
+/** Prepares a file that contains both header and voxels. */
 function wholeFile(file: string, header: VolumeStart, isPacked: boolean): Leaving {
   const { kept, removed, before, from, voxels, behind, packing, encode } = header;
   if (isPacked || packing !== null) {
@@ -116,9 +116,9 @@ function wholeFile(file: string, header: VolumeStart, isPacked: boolean): Leavin
 }
 
 /**
- * A file that is a volume by itself, or the header of one.
- * @param nameOf the name under which a file with its voxels leaves; null for one that does not leave
- * @throws UsageError for what is not understood
+ * Prepares a file that is a whole volume, or the header of one.
+ * @param nameOf the name under which a voxel file is sent; null if it is not sent
+ * @throws UsageError for a file that is not understood
  */
 export function volumeLeaving(file: string, nameOf: (data: string) => string | null): Leaving {
   const found = headerOf(file);
@@ -133,14 +133,14 @@ export function volumeLeaving(file: string, nameOf: (data: string) => string | n
     return name;
   });
   const bytes = encode(names, null);
-  // The header of a pair ends with the mark of its extensions.
+  // The header of a pair ends with the extension flag.
   const piece = isPacked ? gzipSync(bytes) : bytes;
   const isLonger = isPair(header) && !isPacked && sizeOf(file) > bytes.length;
   const left = isLonger ? [...new Set([...removed, 'extensions'])] : removed;
   return { kept, removed: isPacked ? [...left, ofGzip] : left, content: { pieces: [piece] } };
 }
 
-/** A file with voxels of a header. @throws UsageError for what is not understood */
+/** Prepares a voxel file that belongs to a header. @throws UsageError for a file that is not understood */
 export function voxelsLeaving(file: string, headerFile: string): Leaving {
   const found = headerOf(headerFile);
   if (found === null || found.header.dataFiles === null)

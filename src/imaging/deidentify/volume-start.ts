@@ -4,46 +4,47 @@ import { quotePath } from '../../contract/index.js';
 /** How voxels are packed. */
 export type Packing = 'gzip' | 'zlib';
 
-/** A header as it leaves, and where the voxels are that belong to it. */
+/** A rewritten header, and where its voxels are. */
 export interface VolumeStart {
-  /** What the header still says, and what it does not say any more: names of fields, never values. */
+  /** Names of the fields kept and removed, never values. */
   readonly kept: readonly string[];
   readonly removed: readonly string[];
-  /** The files that it names for the voxels; none where these are in a file of its own name, null if they follow it. */
+  /** The voxel files that the header names; empty if their names follow from its own, null if the voxels follow the header. */
   readonly dataFiles: readonly string[] | null;
-  /** Where what is packed begins in the file that holds it. */
+  /** Offset of the packed data in the file that contains it. */
   readonly from: number;
-  /** Bytes before the voxels in each file that has them, unpacked; null where the voxels are its last ones. */
+  /** Bytes before the voxels in each voxel file, unpacked; null if the voxels are at its end. */
   readonly before: number | null;
   /** Bytes of all voxels, unpacked. */
   readonly voxels: number;
-  /** What follows the voxels and leaves as well: how many bytes, and how they leave of those that are there. */
+  /** Data after the voxels that is also sent: its maximum number of bytes, and how the bytes present are rewritten. */
   readonly behind?: { readonly bytes: number; readonly encode: (bytes: Buffer) => Buffer };
   /** How the voxels are packed in their file; null if they are not, or if the whole file is. */
   readonly packing: Packing | null;
   /**
-   * The header.
-   * @param names those under which the files with the voxels leave
-   * @param packed bytes of the voxels behind it as they are packed now
+   * Encodes the header.
+   * @param names the names under which the voxel files are sent
+   * @param packed bytes of the repacked voxels after the header
    */
   encode(names: readonly string[], packed: number | null): Buffer;
 }
 
-/** The error about a file whose content cannot be told from what identifies a person. */
+/** The error for a file whose format is not understood well enough to remove identifying data. */
 export const notUnderstood = (file: string, why: string): UsageError =>
   new UsageError(
     `${quotePath(file)} cannot be de-identified: ${why}. ` +
       'Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is',
   );
 
-/** Whether a text fits this pattern. */
+/** Returns a test for a pattern. */
 export const oneOf = (pattern: RegExp) => (text: string) => pattern.test(text);
 
-/** Whether a text is of numbers alone, with the signs between them. */
+/** Whether a text consists only of numbers and the characters between them. */
 export const isOfNumbers = (text: string): boolean => /^(none|nan|[-+\d.eE\s(),])+$/i.test(text);
 
 /**
- * Refuses voxels in several files that are not one slice each: other divisions are told in ways that are not written here.
+ * Refuses voxels split over several files unless each file holds one slice: headers describe other divisions in ways that are not
+ * supported.
  * @param last the size of the last axis
  */
 export function checkSlices(file: string, dataFiles: readonly string[] | null, last: number): void {
@@ -52,8 +53,8 @@ export function checkSlices(file: string, dataFiles: readonly string[] | null, l
 }
 
 /**
- * The fields that leave, by the test for the value of each.
- * @throws UsageError for numbers that cannot be kept, because readers would take others without them
+ * The fields whose values pass their test.
+ * @throws UsageError for numbers that cannot be kept, because readers would assume others without them
  */
 export const fieldsLeaving = (
   file: string,

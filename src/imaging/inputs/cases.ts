@@ -14,7 +14,7 @@ import { foldedName } from '../../files/index.js';
 import { namesOf, wantedPath } from './names.js';
 import { notesOf } from './notes.js';
 
-/** A volume under the names that it gets if it is sent alone, without other cases. */
+/** A volume with the names that its files get if they are sent without other cases. */
 function renamed(volume: Volume): Volume {
   const names = namesOf(volume.map(wantedPath));
   return volume.map((unit, index) => ({ ...unit, name: names[index] ?? unit.name }));
@@ -28,7 +28,7 @@ function faultOf(units: readonly NamedUnit[]): string | null {
   return fault;
 }
 
-/** Why series of one directory are the same case, and what to do. */
+/** Explains why series of one directory would be the same case, and what to do. */
 function sameSeries(name: string, directory: string, series: readonly Series[]): string {
   const what = `${series.length} series in ${quotePath(directory)} would be the case ${quoteName(name)}, since their number and description are the same`;
   return series.every(({ images }) => images === 1)
@@ -36,7 +36,9 @@ function sameSeries(name: string, directory: string, series: readonly Series[]):
     : `${what}; move each into a directory of its own`;
 }
 
-/** @throws UsageError for two volumes that are the same case, and for a case whose result would lie in that of another one */
+/**
+ * @throws UsageError for two volumes that would be the same case, and for a case whose result would lie inside that of another
+ */
 function checkNames(cases: readonly FoundCase[]): void {
   const unitOf = ({ files }: FoundCase) => files.volumes[0]?.groups[0]?.[0];
   const fileOf = (each: FoundCase) => quotePath(unitOf(each)?.path ?? '');
@@ -69,7 +71,7 @@ function checkNames(cases: readonly FoundCase[]): void {
 const unitsOf = (volumes: FoundFiles['volumes']): NamedUnit[] =>
   volumes.flatMap(({ groups }) => groups.flat());
 
-/** What is reported once for all cases. */
+/** Empty values for what is reported once for all cases. */
 const nothingBeside = {
   omitted: [],
   skipped: [],
@@ -81,8 +83,8 @@ const nothingBeside = {
 };
 
 /**
- * Divides what was found into cases: each volume of the first group, with the one of each other group that is paired with it. A
- * single file of a group that may be left out, such as one mask, belongs to every case.
+ * Divides the files found into cases: each volume of the first group with its partner in every other group. A single file of an
+ * optional group, such as one mask, belongs to every case.
  * @throws UsageError for cases whose names or results would be the same
  */
 export function divideIntoCases(found: FoundFiles['volumes']): FoundCase[] {

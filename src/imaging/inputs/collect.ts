@@ -25,10 +25,12 @@ import { byPath, type Found, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
 
 export interface CollectOptions extends WalkOptions {
-  /** Whether DICOM segmentations are volumes; asked if a directory has any beside images. By default they are not. */
+  /**
+   * Whether DICOM segmentations count as volumes; called if a directory has segmentations beside images. By default they do not.
+   */
   readonly takesSegmentations?: () => Promise<boolean>;
   readonly choose?: ChooseSeries | undefined;
-  /** Called while the beginnings of many files are read. */
+  /** Called as files are read to recognise them. */
   readonly onRead?: ((done: number, total: number) => void) | undefined;
 }
 
@@ -36,20 +38,20 @@ export interface CollectOptions extends WalkOptions {
 export interface Collected
   extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays' | 'followed' | 'objects'> {
   readonly units: readonly Unit[];
-  /** Directories of which all files are sent, since none has a format that is known. */
+  /** Directories whose files are all sent because none has a known format. */
   readonly unknown: readonly string[];
   /** Directories that were visited before by another path. */
   readonly repeated: readonly string[];
 }
 
-/** Why nothing is sent, or shown, of directories without a volume. */
+/** Explains why nothing of directories without a volume is sent or shown. */
 function noVolume(count: number, { purpose }: Obstacles): string {
   const [more, them] = count === 1 ? ['', 'it'] : [`, nor are ${count - 1} more`, 'them'];
   const remedy = purpose === 'sent' ? `; --all-files sends ${them}` : '';
   return `is not a volume${more}, and there is no volume beside ${them}${remedy}`;
 }
 
-/** Headers whose voxels are in other files, and such voxels: the header says how these are packed. */
+/** Headers whose voxels are in other files, and such voxel files: only the header says how these are packed. */
 const detached = /\.(hdr|hdr\.gz|mhd|nhdr|raw|raw\.gz|zraw)$/i;
 
 /** Finds the volumes of paths, one after the other. */
@@ -62,14 +64,14 @@ class Collector {
   readonly followed: Followed[] = [];
   readonly objects: FoundFiles['objects'][number][] = [];
   readonly unknown: string[] = [];
-  /** Sidecars that a path names. They may have been meant, or be the result of a pattern that a shell expanded. */
+  /** Sidecars named by a path. The user may have meant them, or a shell may have expanded a pattern to them. */
   readonly named: string[] = [];
 
   readonly #walk: Walk;
   /** Why images cannot be sent, by their paths: their series fails. */
   readonly #faults = new Map<string, string>();
 
-  /** Below which directory units are found now. */
+  /** The directory in which units are currently being found. */
   #from: Pick<Unit, 'base'> = {};
 
   constructor(private readonly options: CollectOptions) {
@@ -86,7 +88,7 @@ class Collector {
       obstacles.addMissing(given, why);
       return;
     }
-    // What a pattern matches lies below the directory that it begins with.
+    // Matches of a pattern lie below the directory that it begins with.
     const base = targets[0] === given ? null : splitPattern(given).directory || '.';
     for (const target of targets) {
       if (base !== null && !this.#walk.isChosen(target)) continue;
@@ -97,7 +99,7 @@ class Collector {
     if (this.#found === before) obstacles.add(given, nothingToSend);
   }
 
-  /** @param base the directory that a pattern begins with; null for a path that is named itself */
+  /** @param base the directory that a pattern begins with; null for a path that was given literally */
   async addTarget(target: string, base: string | null = null): Promise<void> {
     const look = lookAt(target);
     const before = this.units.length;
@@ -110,7 +112,10 @@ class Collector {
     this.#addFailing(before);
   }
 
-  /** Adds the files that fail alone at their places in the order of names, behind the first `before` units, which are of other paths. */
+  /**
+   * Inserts the files whose failure affects only their own case, in the order of names. The first `before` units belong to other
+   * paths and are skipped.
+   */
   #addFailing(before: number): void {
     for (const [file, fault] of this.options.obstacles.takeAlone()) {
       const at = this.units.findIndex((unit, index) => index >= before && byPath(unit.path, file) > 0);
@@ -136,7 +141,7 @@ class Collector {
     else await this.#addFile(file, formatNameOf(file.path), { isNamed: base === null, root });
   }
 
-  /** Why a file does not leave; null if it does. A link that leads out of what was named is noted. */
+  /** Why a file may not leave; null if it may. A link that leads out of the named directory is recorded. */
   async #against(file: string, isLink: boolean, root: string): Promise<string | null> {
     const verdict = await verdictOn({ role: 'named', path: file, isLink, root });
     if (!verdict.leaves) return verdict.why;
@@ -162,7 +167,7 @@ class Collector {
     this.units.push({ kind: 'file', path: file, size, format, ...known });
   }
 
-  /** Why a volume is not whole. That of a header with other files is found where these are. */
+  /** Why a volume is incomplete; null if it is complete. Headers with separate voxel files are checked when these are found. */
   async #volumeFault(
     file: string,
     { series, doubt }: { series?: Series; doubt?: string },
@@ -181,8 +186,8 @@ class Collector {
   }
 
   /**
-   * Separates the files that leave from those that do not, such as a text that a link leads to.
-   * @returns with the files that are left, the doubts about those that only a header can clear
+   * Removes files that may not leave, such as a text that a link leads to.
+   * @returns the remaining files, and doubts about some of them that only a header can resolve
    */
   async #leaving(
     found: readonly Found[],
@@ -230,7 +235,7 @@ class Collector {
     for (const each of found) {
       const at = firsts.get(each.path);
       if (at !== undefined) {
-        // Slices of one directory are in the order of their numbers, whatever the files are called.
+        // Series of one directory are sorted by number, whatever their files are called.
         const index = left.findIndex((one) => one.path === at);
         for (const next of left.splice(index, 1)) await this.#addSeries(next, series);
       } else if (each.isStore) await this.#addStore(each);
@@ -254,7 +259,7 @@ class Collector {
     if (cut && !obstacles.failsAlone) return obstacles.add(cut.file, cut.why);
     if (cut && isFile) return void this.units.push(this.#failing(cut.file, dicom, cut.why));
     if (isFile && first) return this.#addFile({ path: first.path, size: first.size ?? 0 }, dicom, { series });
-    // That of a directory above its own, where it is split over several, would say nothing of the series.
+    // If a series is split over several directories, the name of their parent says nothing about it.
     const isHere = files.some((file) => path.dirname(file.path) === place);
     const isAlone = isHere && all.every((each) => each === series || each.isFile || each.path !== place);
     this.units.push({
@@ -270,10 +275,10 @@ class Collector {
   }
 
   /**
-   * Separates what a directory has into series and files that are sent by themselves, and notes what is not sent.
-   * @param hasStores whether it has volumes besides these files
-   * @param takesSegmentations whether segmentations are volumes
-   * @returns the files by their paths, with their formats
+   * Divides the files of a directory into series and files that are sent individually, and records what is not sent.
+   * @param hasStores whether the directory has Zarr stores besides these files
+   * @param takesSegmentations whether segmentations count as volumes
+   * @returns the series, and the formats of the other files by path
    */
   #sortOut(
     directory: string,
@@ -290,7 +295,7 @@ class Collector {
     const [volumes, unknown] = partition(rest, ({ format, isPicture }) => format !== null && !isPicture);
     const [companions, own] = splitCompanions(volumes);
     const series = groupSeries(images).map((each) => {
-      // A slice by itself among other volumes is a volume like any other.
+      // A single slice among other volumes is treated as a volume of its own.
       const isLoose = each.images === 1 && own.some((file) => isBelow(file.path, each.path));
       return isLoose ? { ...each, isFile: true } : each;
     });
@@ -310,7 +315,7 @@ class Collector {
     return { series, others };
   }
 
-  /** An empty file in a directory of slices is taken for a slice that was not copied, unless its name says otherwise. */
+  /** Treats an empty file in a directory of slices as a slice whose content was not copied, unless its name says otherwise. */
   #checkEmpty(unknown: readonly Recognised[], images: readonly DicomFile[]): void {
     const directories = new Set(images.map((file) => path.dirname(file.path)));
     for (const { path: file, size } of unknown) {
@@ -319,7 +324,7 @@ class Collector {
     }
   }
 
-  /** Slices without those that cannot be sent, which are added to the obstacles. */
+  /** The slices that can be sent. The others become obstacles. */
   #checked(slices: readonly Recognised[]): Recognised[] {
     const readable = new Set(slices.filter(({ header }) => header).map((file) => path.dirname(file.path)));
     return slices.filter(({ path: file, size, header, fault: cut }) => {
@@ -333,10 +338,10 @@ class Collector {
 }
 
 /**
- * The volumes that the paths of one group name: files as they are, globs sorted by name, directories
- * walked in the order of names without hidden files, links followed, each directory once. In a directory, the images of a DICOM series and a
- * `.zarr` store count as one volume, and what is not a volume is left out. Sidecars are left out, unless paths name them and
- * the group has nothing else: an app may be one for text.
+ * The volumes that the paths of one group name. Globs are sorted by name. Directories are walked in the order of names, each
+ * once, following links and skipping hidden files. In a directory, the images of a DICOM series and a `.zarr` store each count as
+ * one volume, and other files are left out. Sidecars are left out too, unless paths name them and the group has nothing else: an
+ * app may process text.
  */
 export async function collectUnits(paths: readonly string[], options: CollectOptions): Promise<Collected> {
   const { obstacles } = options;

@@ -7,7 +7,7 @@ import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
 import { volumeFault } from './recognise.js';
 import { isStore, readStore } from './zarr.js';
 
-/** The data set of a fine-tuning: the files of a directory, or a zip archive as it is. */
+/** The data set for fine-tuning: the files of a directory, or a zip archive that is sent unchanged. */
 export type DataSet =
   | ({ readonly path: string } & Tree)
   | { readonly path: string; readonly files: null; readonly size: number };
@@ -28,7 +28,7 @@ export async function archiveFault(archive: string): Promise<string | null> {
 const fileFault = async (archive: string): Promise<string | null> =>
   /\.zip$/i.test(archive) ? archiveFault(archive) : 'is neither a directory nor a zip archive';
 
-/** What is sent of a directory that is a data set. */
+/** Collects what is sent of a data set directory. */
 async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tree> {
   const tree = new TreeReader(await realpath(directory), obstacles);
   const { files, strays, followed } = tree;
@@ -36,9 +36,9 @@ async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tre
   const visited = walkInputs(directory, {
     obstacles,
     wanted: (name) => !isHidden(name),
-    // Asked after the parent's entries were looked at.
+    // Called after the entries of the parent directory were examined.
     enters: ({ path: at }) => !stores.has(at),
-    // Without one of its names, a data set would be another.
+    // Skipping one of the paths to a directory would change the data set.
     onRepeated: (at, first) => obstacles.add(at, `is the same directory as ${quotePath(first)}; ${remedy}`),
   });
   for await (const { path: at, entries } of visited) {
@@ -68,8 +68,8 @@ async function readDataSet(directory: string, obstacles: Obstacles): Promise<Tre
 const remedy = 'a data set is sent with each directory once: remove one of them, or copy it';
 
 /**
- * The data set that a path names. All files of a directory belong to it, except hidden ones outside of stores of Zarr. Null if
- * it cannot be sent, which the obstacles say before anything is packed.
+ * The data set at a path. All files of a directory belong to it, except hidden ones outside Zarr stores. Null if it cannot be
+ * sent; the obstacles say why, before anything is packed.
  */
 export async function findDataSet(target: string, obstacles: Obstacles): Promise<DataSet | null> {
   const look = lookAt(target);

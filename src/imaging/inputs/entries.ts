@@ -26,33 +26,33 @@ export class Obstacles {
   #alone = new Map<string, string>();
 
   /**
-   * @param purpose what the files are wanted for
-   * @param failsAlone whether a volume fails by itself, while all others are sent: see `takeAlone`
+   * @param purpose what the files are needed for
+   * @param failsAlone whether a faulty volume fails only its own case, while all others are sent: see `takeAlone`
    */
   constructor(
     readonly purpose: 'sent' | 'shown' = 'sent',
     readonly failsAlone = false,
   ) {}
 
-  /** How many were found. */
+  /** Number of obstacles found. */
   get count(): number {
     return this.#all.length + this.#alone.size;
   }
 
-  /** @param why words that follow the path in a sentence */
+  /** @param why the reason, worded to follow the path in a sentence */
   add(target: string, why: string): void {
     if (this.failsAlone && isWholeVolumeName(target)) this.#alone.set(target, why);
     else this.#note(target, `${quotePath(target)} ${why}`);
   }
 
-  /** The files that fail alone, each with the reason. From then on they are no obstacles. */
+  /** The files whose failure affects only their own case, with the reasons. They no longer count as obstacles afterwards. */
   takeAlone(): ReadonlyMap<string, string> {
     const alone = this.#alone;
     this.#alone = new Map();
     return alone;
   }
 
-  /** Adds a path that does not exist. @param why more words, for the end of the sentence */
+  /** Adds a path that does not exist. @param why further words, to end the sentence */
   addMissing(target: string, why = ''): void {
     this.#note(target, `No such file or directory: ${quotePath(target)}${why}`);
   }
@@ -66,7 +66,7 @@ export class Obstacles {
     return this.#all;
   }
 
-  /** @throws UsageError if anything was found */
+  /** @throws UsageError if there are obstacles */
   check(): void {
     const [first, ...others] = this.#all;
     if (first === undefined) return;
@@ -79,7 +79,7 @@ export class Obstacles {
   }
 }
 
-/** What is found at a path: a file or a directory, or the words for why it cannot be sent, which follow its name. */
+/** What exists at a path: a file or directory, or the reason why it cannot be sent, worded to follow the path. */
 export type PathContent =
   | { readonly stats: Stats; readonly fault: null }
   | { readonly stats: null; readonly fault: string };
@@ -105,10 +105,10 @@ function faultOf(target: string, bytes: string | Buffer, stats: Stats): string |
 }
 
 /**
- * Looks at what a path leads to, links followed. Synchronous, since a directory may have thousands of files: the thread pool
- * takes longer than the calls themselves.
- * @param bytes the path as it is on the disk, if it is not UTF-8
- * @returns null if nothing has this path
+ * Examines what a path leads to, following links. It is synchronous because a directory may have thousands of files, and the
+ * thread pool takes longer than the calls themselves.
+ * @param bytes the path as stored on disk, if it is not UTF-8
+ * @returns null if nothing exists at this path
  */
 export function lookAt(target: string, bytes: string | Buffer = target): PathContent | null {
   try {
@@ -119,7 +119,7 @@ export function lookAt(target: string, bytes: string | Buffer = target): PathCon
     if (!isMissing(error)) {
       return { stats: null, fault: `cannot be read: ${faultWithoutPath(error)}` };
     }
-    // ENOTDIR: a file where a directory is expected, before the last slash.
+    // ENOTDIR: a parent of the path is a file.
     const isLink =
       errorCode(error) === 'ENOENT' && lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink();
     return isLink ? { stats: null, fault: brokenLink(bytes) } : null;
@@ -133,23 +133,23 @@ export const exists = (target: string): boolean => lookAt(target) !== null;
 export interface Entry {
   readonly name: string;
   readonly path: string;
-  /** Whether the link's target is one. */
+  /** Whether it is a directory, or a link to one. */
   readonly isDirectory: boolean;
   /** Whether it is a link itself. */
   readonly isLink: boolean;
-  /** Bytes of the link's target. */
+  /** Size in bytes; of a link, the size of its target. */
   readonly size: number;
 }
 
 /** The fault of a file whose name is not UTF-8: a form and an archive would change its name. */
 export const misnamed = 'has a name that is not UTF-8; rename it';
 
-/** How many files and directories are looked at below one directory: far more than a study has. */
+/** Maximum number of files and directories examined below one directory: far more than a study has. */
 export const maxEntries = 1_000_000;
 
 export const tooMany = `there are more than ${maxEntries} files and directories; name those below that are meant`;
 
-/** A directory while it is walked, with what may be sent of it. */
+/** A directory that is being walked, with those of its entries that may be sent. */
 interface Visited {
   readonly path: string;
   readonly entries: readonly Entry[];
@@ -158,12 +158,12 @@ interface Visited {
 /** How a directory and those below it are walked. */
 export interface InputWalk {
   readonly obstacles: Obstacles;
-  /** Which entries to look at. Faults of others are not reported. */
+  /** Whether to examine an entry. Faults of other entries are not reported. */
   readonly wanted: (name: string, path: string) => boolean;
-  /** Whether a directory is walked too. Asked after its parent was visited. */
+  /** Whether to walk a subdirectory. Called after its parent was visited. */
   readonly enters: (entry: Entry) => boolean;
   readonly followsLinks?: boolean;
-  /** Called with a directory to which several paths lead, and the first of them: it is walked only once. */
+  /** Called for a directory that several paths lead to, with the first of these paths: it is walked only once. */
   readonly onRepeated?: (directory: string, first: string) => void;
 }
 
@@ -171,9 +171,9 @@ export const isBelow = (file: string, directory: string): boolean =>
   file.startsWith(`${directory}${path.sep}`);
 
 /**
- * A directory and those below it, links followed, each visited once: by its first path in the order of names. What cannot be
- * sent is added to the obstacles: links that lead nowhere, files that cannot be read, FIFOs, sockets, devices, names that are
- * not UTF-8, and more entries than the limit.
+ * Walks a directory and its subdirectories, following links. Each directory is visited once, by its first path in the order of
+ * names. Anything that cannot be sent becomes an obstacle: dangling links, unreadable files, FIFOs, sockets, devices, names that
+ * are not UTF-8, and more entries than the limit.
  */
 export async function* walkInputs(start: string, how: InputWalk): AsyncGenerator<Visited> {
   const { obstacles, wanted, enters, followsLinks = true, onRepeated = () => {} } = how;
@@ -204,7 +204,7 @@ export async function* walkInputs(start: string, how: InputWalk): AsyncGenerator
   }
 }
 
-/** A path without a slash at its end, and without a dot at its beginning. */
+/** A path without a trailing slash or a leading `./`. */
 const normal = (directory: Buffer): string => path.dirname(path.join(directory.toString(), 'x'));
 
 /** Null for an entry that is not wanted, cannot be sent, or was removed after its directory was listed. */
@@ -223,7 +223,7 @@ function sendable(
   return { name, path: target, isDirectory: look.stats.isDirectory(), isLink, size: look.stats.size };
 }
 
-/** The fault of a file whose content cannot be read. @throws the cause, if it is no error of the system */
+/** The fault of a file whose content cannot be read. @throws the cause, if it is not a system error */
 export function readingFault(cause: unknown): string {
   if (!isSystemError(cause)) throw cause;
   const remedy = isForbidden(cause) ? 'make it readable' : 'copy it again from the original';

@@ -43,7 +43,7 @@ type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>
 
 /**
  * Finds all files of a submission and the names under which they are sent.
- * @throws UsageError for what cannot be sent
+ * @throws UsageError for files that cannot be sent
  */
 export async function findFiles(submission: Searched, finding: Partial<Finding> = {}): Promise<FoundFiles> {
   const { output = null, skipsIncomplete = false, listsRefused = false, isListed = false } = finding;
@@ -100,7 +100,7 @@ async function collectGroups(
   obstacles: Obstacles,
 ): Promise<(Omit<Group, 'units'> & { readonly collected: Collected })[]> {
   const selector = new Selector(selection);
-  // Ground truth and masks have suffixes of their own.
+  // Ground truth and masks have different suffixes.
   const ofOthers = new Selector({ ...selection, suffixes: [] });
   const shared = {
     output: output?.directory ?? null,
@@ -112,7 +112,7 @@ async function collectGroups(
     },
   };
   const takesSegmentations = async (group: number) => {
-    // Other operations work on what an app has segmented.
+    // Other operations work on segmentations that an app has made.
     if (operation && operation.paths !== 'inputs') return true;
     const app = await describeApp?.();
     return app?.available === true && Object.values(app.inputs)[group]?.volume_type === 'SEGMENTATION';
@@ -134,8 +134,8 @@ async function collectGroups(
 }
 
 /**
- * Gives the files of a group the names under which an app gets them.
- * @param obstacles collects the volumes that these names would break apart; null if each case is sent by itself
+ * Assigns the names under which an app receives the files of a group.
+ * @param obstacles collects the volumes that renaming would break; null if each case is sent separately
  */
 function nameUnits(group: Completed, obstacles: Obstacles | null): NamedUnit[] {
   const { units, halves, faults } = group;
@@ -159,7 +159,7 @@ function filesOf(source: Unit | DataSet): string[] {
   return files ? files.map((file) => file.path) : [source.path];
 }
 
-/** Identifies a directory on this machine, whatever path leads to it; null if it does not exist. */
+/** An identifier of a directory, the same for all paths that lead to it; null if the directory does not exist. */
 function identityOf(directory: string): string | null {
   const stats = statSync(directory, { bigint: true, throwIfNoEntry: false });
   return stats ? `${stats.dev}:${stats.ino}` : null;
@@ -179,13 +179,13 @@ function insideOf(wanted: string): (directory: string) => boolean {
   return isInside;
 }
 
-/** Where a file is, by its path and after following links. Empty if it is gone: sending it reports that. */
+/** The paths of a file, with and without following a link at its end. Empty if the file is gone: sending it reports that. */
 const placesOf = (file: string): string[] =>
   orElse(() => [path.join(realpathSync(path.dirname(file)), path.basename(file)), realpathSync(file)], []);
 
 /**
- * Adds to the obstacles the files that a result could replace: those in the directory that it goes to. Apps name results
- * after their inputs, so the names would be the same.
+ * Adds to the obstacles the files that a result could overwrite: those in the output directory. Apps name results after their
+ * inputs, so the names would be the same.
  */
 function checkReplaceable(files: readonly string[], output: string, obstacles: Obstacles): void {
   const wanted = identityOf(output);
@@ -207,7 +207,7 @@ function withoutRefused(groups: readonly FoundGroup[], refused: readonly Refused
   return groups.map((group) => ({ ...group, units: group.units.filter((unit) => !isBad(unit)) }));
 }
 
-/** What was found besides the volumes of all groups. */
+/** What was found besides the volumes, for all groups together. */
 function besidesOf(
   groups: readonly FoundGroup[],
   set: DataSet | null,
@@ -243,10 +243,10 @@ function archiveName(set: DataSet): string {
 }
 
 /**
- * Finds the volumes of paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and the
- * files that have its voxels are one volume.
- * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
- * @throws UsageError for what cannot be read, and for paths without a volume
+ * Finds the volumes at paths without sending them: files, DICOM series and segmentations, `.zarr` stores. A header and its voxel
+ * files are one volume.
+ * @param options.output where results go: directories are not searched for earlier results, unless a path names them
+ * @throws UsageError for files that cannot be read, and for paths without a volume
  */
 export async function findVolumes(
   paths: readonly string[],
@@ -259,7 +259,7 @@ export async function findVolumes(
     takesSegmentations: async () => true,
   });
   obstacles.check();
-  // Whoever opens a volume reports what it lacks, but does not open what may not leave.
+  // Missing voxels are reported when the volume is opened. Voxel files that may not leave are not opened.
   const { halves, faults } = await withMissingHalves(units, new Obstacles('shown'));
   const isListed = new Set(halves.flatMap((each) => each.voxels.map((unit) => path.resolve(unit.path))));
   return units.flatMap((unit) => {

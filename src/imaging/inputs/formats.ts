@@ -4,16 +4,18 @@ import { volumeSuffix } from '../../contract/index.js';
 import { isPlaceholderName } from './placeholders.js';
 
 /**
- * The formats that are known here: how a file is recognised, by its content where that says it, otherwise by its name. A
- * file of several formats (`.hdr` and `.img`) has an entry for each of its files; volumes/headers knows which belong together.
+ * A known format. Files are recognised by content where possible, otherwise by name. A format of several files (`.hdr` and
+ * `.img`) has an entry for each; volumes/headers knows which belong together.
  */
 interface Format {
   readonly name: string;
-  /** Endings of names, in lower case. */
+  /** File extensions, in lower case. */
   readonly endings: readonly string[];
-  /** Those of them whose file is known to be a volume by itself: no other file is sent with it, and it is no slice of a series. */
+  /**
+   * Extensions of files that are always whole volumes: no other file is sent with them, and they are never slices of a series.
+   */
   readonly wholeEndings?: readonly string[];
-  /** Whether the first bytes of a file, unzipped, are those of this format. */
+  /** Recognises the format by the first bytes of a file, unpacked. */
   readonly begins?: (start: Buffer) => boolean;
   /**
    * A picture counts as a volume only if there is no other one, since screenshots and photographs often lie beside scans.
@@ -21,7 +23,7 @@ interface Format {
   readonly isPicture?: boolean;
 }
 
-/** Recognises bytes that begin with one of these texts of Latin-1. */
+/** Returns a test for bytes that begin with one of these Latin-1 texts. */
 export const startsWith =
   (...starts: readonly string[]) =>
   (bytes: Buffer): boolean =>
@@ -29,10 +31,10 @@ export const startsWith =
 
 const tiff = startsWith('II*\0', 'MM\0*', 'II+\0', 'MM\0+');
 
-/** The last number of a header of GIPL. */
+/** Possible magic numbers at the end of a GIPL header. */
 const gipl = [0xefff_e9b0, 0x2ae3_89b8];
 
-/** Whether bytes begin as MGH does: version 1, sizes, and one of its types. */
+/** Whether bytes are the beginning of an MGH file: version 1, sizes, and a known type. */
 export const beginsAsFreeSurfer = (start: Buffer): boolean =>
   start.length >= 284 &&
   start.readInt32BE(0) === 1 &&
@@ -99,7 +101,7 @@ const formats: readonly Format[] = [
 
 const wholeEndings = formats.flatMap((format) => format.wholeEndings ?? []);
 
-/** Whether a file is a volume by itself, judging by its name. */
+/** Whether a file is a whole volume, judging by its name. */
 export const isWholeVolumeName = (name: string): boolean =>
   wholeEndings.some((ending) => name.toLowerCase().endsWith(ending));
 
@@ -114,13 +116,13 @@ const byEnding: ReadonlyMap<string, Format> = new Map(
   formats.flatMap((format) => format.endings.map((ending) => [ending, format] as const)),
 );
 
-/** The endings of a name, the longest one first: `.nii.gz` and `.gz`. */
+/** The extensions of a name, longest first: `.nii.gz` and `.gz`. */
 function endingsOf(file: string): string[] {
   const parts = path.basename(file).toLowerCase().split('.').slice(1);
   return [parts.slice(-2), parts.slice(-1)].map((each) => `.${each.join('.')}`);
 }
 
-/** The format of a file by its name; null for DICOM and for what is not known. */
+/** The format of a file by its name; null for DICOM and unknown formats. */
 function formatByName(file: string): Format | null {
   for (const ending of endingsOf(file)) {
     const format = byEnding.get(ending);
@@ -139,25 +141,25 @@ export const isVolumeName = (name: string): boolean => {
   return (format !== null && !format.isPicture) || hasDicomName(name);
 };
 
-/** All endings of volumes, the longest first. */
+/** All extensions of volumes, longest first. */
 const volumeEndings = [
   ...byEnding.keys(),
   ...dicomEndings,
   ...['.ome.zarr', '.zarr', '.ome.tif', '.ome.tiff'],
 ].sort((a, b) => b.length - a.length);
 
-/** The name of a volume without its ending, which does not tell cases apart. */
+/** The name of a volume without its extension, which does not distinguish cases. */
 export function withoutVolumeEnding(name: string): string {
   const lower = name.toLowerCase();
   const ending = volumeEndings.find((each) => lower.endsWith(each)) ?? '';
   return name.slice(0, name.length - ending.length);
 }
 
-/** The format of a file that is not DICOM; null for one that is not known. */
+/** The format of a file that is not DICOM; null if unknown. */
 export const formatOf = (file: string, start: Buffer): Format | null =>
   formats.find(({ begins }) => begins?.(start)) ?? formatByName(file);
 
-/** Whether the first bytes of a file, unzipped, are those of a volume that is not DICOM. */
+/** Whether the first bytes of a file, unpacked, are those of a volume other than DICOM. */
 export const isVolumeContent = (start: Buffer): boolean => {
   const format = formats.find(({ begins }) => begins?.(start));
   return format !== undefined && !format.isPicture;
@@ -168,8 +170,8 @@ export const formatNameOf = (file: string): string | null =>
   hasDicomName(file) ? dicom : (formatByName(file)?.name ?? null);
 
 /**
- * Endings of files that describe volumes, say something about a data set, or belong to the viewer on a patient's disc. A
- * set, because V8 would take 2 ms at each start to compile this many words as a case-insensitive pattern.
+ * Extensions of files that describe volumes or data sets, or belong to the viewer on a patient's disc. A set, because V8 would
+ * take 2 ms at each start to compile this many words as a case-insensitive pattern.
  */
 const sidecarEndings = new Set(
   'json bval bvec txt tsv csv md rst cff pdf doc docx xlsx htm html xml log md5 sha256 lut py inf ini exe dll bat lnk ico chm url'.split(
@@ -177,7 +179,7 @@ const sidecarEndings = new Set(
   ),
 );
 
-/** Names of such files that have no ending, and of what systems and DICOM leave in directories. */
+/** Names of such files without an extension, and of files that operating systems and DICOM leave in directories. */
 const sidecarNames = 'readme changes changelog licence license dicomdir thumbs.db'.split(' ');
 
 /** Whether a file accompanies volumes and is not one itself, judging by its name. */
@@ -190,18 +192,15 @@ export function isSidecar(file: string): boolean {
   return (dot >= 0 && sidecarEndings.has(name.slice(dot + 1))) || sidecarNames.includes(name);
 }
 
-/** Leftovers of systems and storage devices in directories: recycle bins, previews, marks of downloads. */
+/** Leftovers of operating systems and storage devices: recycle bins, previews, marks of downloads. */
 const leftover =
   /^(#recycle|\$recycle\.bin|@eadir|lost\+found|system volume information|desktop\.ini|icon\r)$|:zone\.identifier$/i;
 
-/**
- * Whether an entry of a directory is hidden, or was left there by a system. A placeholder for a file in iCloud is
- * neither.
- */
+/** Whether a directory entry is hidden, or a leftover of an operating system. A placeholder for a file in iCloud is neither. */
 export const isHidden = (name: string): boolean =>
   (name.startsWith('.') && !isPlaceholderName(name)) || leftover.test(name);
 
-/** Directories at the root of a data set of BIDS that hold no raw scans: results, programs, what was shown to people. */
+/** Whether a directory at the root of a BIDS data set holds no raw scans, but results, programs or stimuli. */
 export const isBesideBidsData = (name: string): boolean =>
   ['derivatives', 'sourcedata', 'code', 'stimuli', 'phenotype'].includes(name);
 

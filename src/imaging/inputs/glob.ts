@@ -8,18 +8,18 @@ import { lookAt, maxEntries, misnamed, tooMany } from './entries.js';
 
 const globCharacters = /[*?[\]{}!]/;
 
-/** The character that invalid UTF-8 becomes when Node decodes it. */
+/** The replacement character that Node decodes invalid UTF-8 to. */
 export const replacement = '\ufffd';
 
 /**
- * A pattern, split into an existing directory that it begins with, which is taken literally, and the rest to be matched
- * in it. Both have slashes, also on Windows, where a pattern may have backslashes.
+ * Splits a pattern into the existing directory that it begins with, which is taken literally, and the rest to match inside it.
+ * Both use slashes, even on Windows, where a pattern may contain backslashes.
  */
 export function splitPattern(pattern: string): { readonly directory: string; readonly rest: string } {
   const posix = withSlashes(pattern);
   const parts = posix.split('/');
   for (let count = parts.length - 1; count > 0; count -= 1) {
-    // A drive without a slash would be its current directory.
+    // A drive letter without a slash would mean its current directory.
     const directory = parts
       .slice(0, count)
       .join('/')
@@ -29,10 +29,12 @@ export function splitPattern(pattern: string): { readonly directory: string; rea
   return { directory: '', rest: posix };
 }
 
-/** A pattern in which parentheses, and a leading exclamation mark, are literal, as in a shell. */
+/** Makes parentheses and a leading exclamation mark literal, as in a shell. */
 const withLiterals = (pattern: string): string => pattern.replace(/[()|]|^!/g, '\\$&');
 
-/** The directories of a match that the pattern does not name: from that in which it begins, the match itself included, the outermost first. */
+/**
+ * The directories on the way to a match that the pattern does not name literally, outermost first. The match itself is included.
+ */
 export function foundOnTheWay(pattern: string, match: string): string[] {
   const { directory, rest } = splitPattern(pattern);
   const named = new Set(rest.split('/'));
@@ -42,14 +44,14 @@ export function foundOnTheWay(pattern: string, match: string): string[] {
   );
 }
 
-/** The patterns that braces with slashes in them stand for: other braces are those of one part of a path. */
+/** Expands braces that contain slashes. Other braces stand within one part of a path. */
 function alternativesOf(pattern: string): string[] {
   const [braces = '', inside = ''] = /\{([^{}]*\/[^{}]*)\}/.exec(pattern) ?? [];
   if (braces === '') return [pattern];
   return inside.split(',').flatMap((each) => alternativesOf(pattern.replace(braces, () => each)));
 }
 
-/** A pattern, part by part. A place in it is the number of the part that the next name has to match. */
+/** A pattern, divided into its path parts. A place is the index of the part that the next name has to match. */
 class Parts {
   readonly #parts: readonly string[];
   readonly #tests: readonly ((name: string) => boolean)[];
@@ -63,7 +65,7 @@ class Parts {
     return this.#withSkipped([0]);
   }
 
-  /** The places behind a name; empty if it does not match. */
+  /** The places reached after matching a name; empty if it does not match. */
   after(places: readonly number[], name: string): readonly number[] {
     const next = places.flatMap((at) => {
       if (this.#parts[at] === '**') return name.startsWith('.') ? [] : [at];
@@ -76,18 +78,18 @@ class Parts {
     return places.includes(this.#parts.length);
   }
 
-  /** With the places behind `**`, which may stand for no directory. */
+  /** Adds the places after `**`, which may match no directory. */
   #withSkipped(places: readonly number[]): readonly number[] {
     const all = new Set(places);
-    // A set visits what is added meanwhile.
+    // Iterating over a set includes elements added meanwhile.
     for (const at of all) if (this.#parts[at] === '**') all.add(at + 1);
     return [...all].sort((a, b) => a - b);
   }
 }
 
 /**
- * Adds what one pattern matches below a directory, once for all paths that lead to it.
- * @param matches by what tells files and directories apart
+ * Adds the matches of one pattern below a directory, once for all paths that lead to the same match.
+ * @param matches paths, by the identity of the file or directory
  */
 async function addMatches(start: string, parts: Parts, matches: Map<string, string>): Promise<void> {
   const placesOf = new Map<string, readonly number[]>();
@@ -95,7 +97,7 @@ async function addMatches(start: string, parts: Parts, matches: Map<string, stri
     followsLinks: true,
     maxEntries,
     enters: ({ path: directory }) => placesOf.has(directory.toString()),
-    // What matches below a directory depends on the way to it.
+    // What matches inside a directory depends on the path that led to it.
     variantOf: (directory) => String(placesOf.get(directory.toString())),
     onUnreadable: (directory, cause) => {
       throw new UsageError(`${quotePath(directory.toString())} cannot be read: ${faultWithoutPath(cause)}`);
@@ -114,7 +116,7 @@ async function addMatches(start: string, parts: Parts, matches: Map<string, stri
         placesOf.set(target, next);
         continue;
       }
-      // What lies in a directory that matches is found with it.
+      // The content of a matching directory is found together with it.
       const own = kind === 'directory' ? statSync(target, { bigint: true }) : above;
       const id = `${own.dev}:${own.ino}/${kind === 'directory' ? '' : name}`;
       if (!matches.has(id)) matches.set(id, path.join(target));

@@ -18,19 +18,19 @@ import { type Followed, verdictOn } from './leaving.js';
 import { plainName } from './names.js';
 import { volumeFault } from './recognise.js';
 
-/** A header, and the files that have its voxels. */
+/** A header and its voxel files. */
 interface Halves {
   readonly header: Unit;
   readonly voxels: readonly Unit[];
 }
 
-/** The volumes of one group, with all files that they consist of. */
+/** The volumes of one group, with all their files. */
 export interface Completed {
   readonly units: readonly Unit[];
   readonly halves: readonly Halves[];
   /** Paths of `.img` files without a header beside them. */
   readonly headless: readonly string[];
-  /** Links of data files that were followed out of what was named. */
+  /** Links to data files that were followed out of the named directories. */
   readonly followed: readonly Followed[];
   /** Headers whose voxel files cannot be sent. */
   readonly incomplete: readonly Unit[];
@@ -80,10 +80,10 @@ interface Refused {
 }
 
 /**
- * Adds to the volumes of a group the files that belong to them: the voxels of a header behind it, and the header of voxels,
- * from the directory in which the other one is. A volume that cannot arrive complete is an obstacle: files are sent without
- * their directories, so an app might take half of another volume for the missing half.
- * @param failsAlone whether a file that cannot be sent is only a fault of its case, and not an obstacle
+ * Completes the volumes of a group with files from the same directory: voxel files after their headers, and headers of voxel
+ * files. A volume that would arrive incomplete is an obstacle: files are sent without their directories, so an app might take
+ * half of another volume for the missing half.
+ * @param failsAlone whether a file that cannot be sent fails only its own case, instead of being an obstacle
  */
 export async function withMissingHalves(
   found: readonly Unit[],
@@ -106,7 +106,7 @@ export async function withMissingHalves(
     if (!failsAlone) obstacles.add(file, why);
   };
 
-  /** Whether a file that only a header names does not leave. */
+  /** Whether a file that only a header names may not leave. */
   const isRefused = async (header: Unit, file: string, layout: DataLayout | null, count: number) => {
     const named = header.kind === 'file' ? header.root : undefined;
     const root = named ?? (await realpath(path.dirname(header.path)));
@@ -117,7 +117,7 @@ export async function withMissingHalves(
     return !verdict.leaves;
   };
 
-  /** Finds the voxels of a unit, if it is a header. What they lack is an obstacle. */
+  /** Finds the voxels of a unit, if it is a header. Missing or faulty voxels are an obstacle. */
   const join = async (header: Unit): Promise<void> => {
     const read = (max: number) => firstBytes(header.path, max);
     const wanted = (header.kind === 'file' && voxelFilesOf(header.path, read)) || [];
@@ -147,7 +147,7 @@ export async function withMissingHalves(
       if (!isNamed && (await isRefused(header, half.unit.path, layout, count))) return;
       voxels.push(half.unit);
     }
-    // We have no reader for AFNI headers, so only the end of a packed voxel file shows whether it is complete.
+    // There is no reader for AFNI volumes, so only the end of a packed voxel file shows whether it is complete.
     const checked = header.format === 'AFNI' ? voxels : [header];
     for (const { path: file } of obstacles.purpose === 'sent' ? checked : []) {
       const why = await volumeFault(file);
@@ -165,7 +165,7 @@ export async function withMissingHalves(
   const added = new Set<Unit>();
   const failing = new Set(failsAlone ? refused.map(({ file }) => path.resolve(file)) : []);
   const units = given.flatMap((unit) => {
-    // The case of its header fails.
+    // A voxel file that cannot be sent fails the case of its header.
     if (voxels.has(unit) || failing.has(path.resolve(unit.path))) return [];
     if (unit.kind === 'file' && unit.doubt !== undefined && !failsAlone) obstacles.add(unit.path, unit.doubt);
     const own = (voxelsOf.get(unit) ?? []).filter((each) => !added.has(each));
@@ -197,10 +197,10 @@ function areTogether(header: Unit, voxels: Unit, nameOf: (unit: Unit) => string)
   return pairStem(nameOf(header)) === pairStem(nameOf(voxels));
 }
 
-/** Headers that name, in their content, the file that has their voxels. */
+/** Headers whose content names the voxel file. */
 const detachedHeader = /\.(mhd|nhdr)$/i;
 
-/** Adds to the obstacles the volumes whose halves would not find each other by the names under which they are sent. */
+/** Adds to the obstacles the volumes whose header and voxel files would not match under the names by which they are sent. */
 export function checkNamesOfHalves(
   { units, halves }: Completed,
   nameOf: (unit: Unit) => string,
@@ -208,7 +208,7 @@ export function checkNamesOfHalves(
 ): void {
   const joined = new Set(halves.map((each) => each.header));
   for (const unit of units) {
-    // It is ambiguous which file has its voxels: one of those that would be renamed.
+    // It is ambiguous which of the files to be renamed has its voxels.
     if (joined.has(unit) || !detachedHeader.test(unit.path) || nameOf(unit) === plainName(unit.path))
       continue;
     const why =

@@ -9,51 +9,51 @@ import { type Obstacles, readingFault } from './entries.js';
 import { isHidden, isVolumeContent, startsWith } from './formats.js';
 
 /**
- * What may leave the machine. A file that a person names leaves as it is, and so does what lies in a directory that they
- * name. Everything that only something else leads to, which may come from a stranger (a link, a header, the metadata of a
- * store), is held against one table here.
+ * What may leave the machine. Files that the user names, and those in directories that they name, may leave unchanged. Anything
+ * reached only through a link, a header or the metadata of a store may come from a stranger, so it has to satisfy the rules in
+ * one table here.
  */
 
-/** Why a file would leave. */
+/** The reason for sending a file. */
 export type Role =
   /** A path names it, or the directory in which it lies. */
   | 'named'
-  /** A header names it as a file with its voxels, and nobody else did. */
+  /** Only a header names the file, as its voxels. */
   | 'data'
-  /** It lies in a store of Zarr. */
+  /** The file lies in a Zarr store. */
   | 'key';
 
 export interface Candidate {
   readonly role: Role;
   readonly path: string;
-  /** Whether it is a link, or lies behind one that leads out of what was named. */
+  /** Whether it is a link, or was reached by a link out of the named directory. */
   readonly isLink: boolean;
-  /** The real path of the directory that was named, or in which the named file lies; of a key, that of its store. */
+  /** The real path of the named directory, or of the directory of a named file; for `key`, that of the store. */
   readonly root: string;
-  /** What the header says of its data files, and how many there are; null where it does not say it. For `data` alone. */
+  /** The header's description of its data files, and their number; null if the header has no description. Only for `data`. */
   readonly layout?: DataLayout | null;
   readonly count?: number;
-  /** Whether the metadata of the store implies it. For `key` alone. */
+  /** Whether the metadata of the store implies this file. Only for `key`. */
   readonly isImplied?: boolean;
 }
 
-/** Whether a file leaves. */
+/** Whether a file may leave. */
 export type Verdict =
   | {
       readonly leaves: true;
-      /** Where a link leads that was followed out of what was named; null for any other. */
+      /** The target of a link that was followed out of the named directory; otherwise null. */
       readonly target: string | null;
     }
-  /** The words for why, which follow its path in a sentence. */
+  /** The reason, worded to follow the path in a sentence. */
   | { readonly leaves: false; readonly why: string };
 
-/** A link that was followed out of what was named, and where it leads. */
+/** A link that was followed out of the named directory, and its target. */
 export interface Followed {
   readonly path: string;
   readonly target: string;
 }
 
-/** Where a path leads, links followed. */
+/** Where a path leads after following links. */
 interface Place {
   readonly is: 'inside' | 'annex' | 'outside';
   readonly target: string;
@@ -64,13 +64,13 @@ const annex = /^(.*)[/\\]\.git[/\\](?:modules[/\\].+[/\\])?annex[/\\]objects[/\\
 /** Hidden files that belong to a store. */
 const metadata = /^\.z(array|group|attrs|metadata)$/;
 
-/** A relative path without the way to a directory above. */
+/** Whether a relative path does not lead above its start. */
 const staysBelow = (relative: string): boolean =>
   relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative);
 
 /**
- * Where a path leads: inside a directory and not to something hidden in it; to the content that git-annex keeps in the
- * repository that has this directory; or elsewhere.
+ * Where a path leads: inside the root directory and not to something hidden there; to git-annex content of the repository that
+ * contains the root; or elsewhere.
  */
 function placeOf(file: string, root: string): Place {
   const target = realpathSync.native(file);
@@ -86,7 +86,7 @@ function placeOf(file: string, root: string): Place {
 export const leadsElsewhere = (directory: string, root: string): boolean =>
   placeOf(directory, root).is !== 'inside';
 
-/** A reason against a candidate, in words that follow its path; null for none. */
+/** Returns a reason against a candidate, worded to follow its path; null if there is none. */
 type Rule = (candidate: Candidate, place: Place) => string | null | Promise<string | null>;
 
 const leadsOut = ({ target }: Place): string => `leads to ${quotePath(target)}, outside of what was named,`;
@@ -106,7 +106,7 @@ const remedy = 'name it as well if it is meant';
 const notHidden: Rule = ({ path: file }) =>
   isHidden(path.basename(file)) ? `is a hidden file, which a header names for its voxels; ${remedy}` : null;
 
-/** What the first bytes of a file show that holds no voxels. In the order in which it is looked for. */
+/** Kinds of content other than voxels, by the first bytes of a file, in the order in which they are tested. */
 const others: readonly { readonly what: string; readonly begins: (start: Buffer) => boolean }[] = [
   { what: 'a PDF document', begins: startsWith('%PDF-') },
   { what: 'a zip archive', begins: startsWith('PK\u0003\u0004', 'PK\u0005\u0006') },
@@ -143,23 +143,23 @@ const others: readonly { readonly what: string; readonly begins: (start: Buffer)
   { what: 'text', begins: isText },
 ];
 
-/** How many different bytes a text has at least: voxels of one value are not text. */
+/** Minimum number of different characters in a text: voxels of one value are not text. */
 const minDifferent = 4;
 
-/** Whether bytes are text in UTF-8: no control characters, and not a few values over and over. */
+/** Whether bytes are UTF-8 text: without control characters, and not just a few repeated values. */
 function isText(start: Buffer): boolean {
-  // A character may be cut off at the end.
+  // The last character may be cut off.
   const text = start.toString('utf8').replace(/\ufffd$/, '');
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what no text has
   const isPlain = !/[\u0000-\u0008\u000b\u000e-\u001f\u007f\ufffd]/.test(text);
   return isPlain && new Set(text).size >= minDifferent;
 }
 
-/** What a file is that holds no voxels, by its first bytes: `a PDF document`; null where these show nothing. */
+/** The kind of a file without voxels, by its first bytes: `a PDF document`; null if it is not recognised. */
 const otherContent = (start: Buffer): string | null =>
   others.find(({ begins }) => begins(start))?.what ?? null;
 
-/** Bytes by which content is recognised. */
+/** Number of bytes read to recognise content. */
 const startBytes = 4096;
 
 const notAnythingElse: Rule = ({ path: file, layout }) => {
@@ -168,14 +168,14 @@ const notAnythingElse: Rule = ({ path: file, layout }) => {
   return what === null ? null : `is ${what}, although a header names it for its voxels; ${remedy}`;
 };
 
-/** Whether a file begins as gzip, zlib or bzip2 do. */
+/** Whether bytes are the beginning of gzip, zlib or bzip2 data. */
 const isPacked = (start: Buffer): boolean =>
   start.length > 2 &&
   ((start[0] === 0x1f && start[1] === 0x8b) ||
     (start[0] === 0x78 && start.readUInt16BE(0) % 31 === 0) ||
     start.toString('latin1', 0, 3) === 'BZh');
 
-/** How many bytes a packed file has unpacked, at most one more than these, and its first ones; null if it is damaged. */
+/** Unpacked size of a file, counted up to `max` + 1 bytes, and its first bytes; null if the file is damaged. */
 async function unpacked(file: string, max: number): Promise<{ size: number; start: Buffer } | null> {
   let size = 0;
   let start = Buffer.alloc(0);
@@ -201,27 +201,27 @@ const sizeOfHeader: Rule = async ({ path: file, layout, count = 1 }) => {
   const wanted = layout.before + layout.voxels / count;
   const start = firstBytes(file, startBytes);
   const isByName = layout.isPacked === null && /\.(gz|bz2)$/i.test(file);
-  // Nothing here unpacks bzip2. Only AFNI's halves have it, whose names the header does not choose.
+  // bzip2 cannot be unpacked here. Only AFNI uses it, and an AFNI header does not choose the name of its voxel file.
   if (isByName && start.toString('latin1', 0, 3) === 'BZh') return null;
   const isZipped = layout.isPacked || isByName;
   const found = isZipped ? await unpacked(file, wanted) : { size: statSync(file).size, start };
   if (found === null) return 'cannot be unpacked: it is damaged, or is not what its header says';
   const what = isZipped ? otherContent(found.start) : null;
   if (what !== null) return `is ${what}, although a header names it for its voxels; ${remedy}`;
-  // The header of a pair may have the offset that it had in one file with its voxels.
+  // The header of a pair may retain the offset that it had when header and voxels were one file.
   if (found.size === wanted || (layout.isPacked === null && found.size === layout.voxels)) return null;
   const has = found.size > wanted && isZipped ? 'more' : sizeInWords(found.size);
   return `has ${has}${isZipped ? ' unpacked' : ''}, and its header says ${sizeInWords(wanted)}; ${remedy}`;
 };
 
-/** A size that can be told from one that differs by a byte. */
+/** Formats a size so that a difference of one byte is visible. */
 const sizeInWords = (bytes: number): string =>
   bytes < 1e6 ? `${bytes} bytes` : `${formatBytes(bytes)} (${bytes} bytes)`;
 
 const implied: Rule = ({ isImplied }) =>
   isImplied ? null : 'is no part of the store, as its metadata describe it';
 
-/** THE table: what must hold of a file, by why it would leave. */
+/** The table of rules that a file must satisfy, by the reason for sending it. */
 const rules: Readonly<Record<Role, readonly Rule[]>> = {
   named: [insideOrVolume],
   data: [notHidden, inside, notAnythingElse, sizeOfHeader],
@@ -243,13 +243,13 @@ export async function verdictOn(candidate: Candidate): Promise<Verdict> {
   }
 }
 
-/** What is sent of a directory: of a data set, or of a store of Zarr. */
+/** What is sent of a directory that is a data set or a Zarr store. */
 export interface Tree {
   /** Files, and empty directories. */
   readonly files: readonly ListedFile[];
   /** Paths in stores that their metadata do not describe: they are not sent. */
   readonly strays: readonly string[];
-  /** Links that were followed out of it. */
+  /** Links that were followed out of the directory. */
   readonly followed: readonly Followed[];
 }
 
@@ -265,7 +265,9 @@ export class TreeReader implements Tree {
     protected readonly obstacles: Obstacles,
   ) {}
 
-  /** Whether something in it leaves; what does not is an obstacle, unless its store can do without. */
+  /**
+   * Whether a file or directory in the tree may leave. If not, it becomes an obstacle, unless the store is complete without it.
+   */
   async leaves(candidate: Omit<Candidate, 'root'>): Promise<boolean> {
     const verdict = await verdictOn({ ...candidate, root: this.root });
     if (!verdict.leaves) {

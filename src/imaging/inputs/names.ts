@@ -13,17 +13,17 @@ export function plainName(target: string): string {
 }
 
 /**
- * The name that a file is to have, without what a form cannot carry: a server takes only what follows a backslash as the
- * file name, as on Windows; a line break is written as `%0A`, and a quotation mark as `%22`.
+ * The preferred name of a file, without characters that a multipart form cannot carry: servers take only what follows a backslash
+ * as the file name, as on Windows; a line break is written as `%0A`, a quotation mark as `%22`.
  */
 const wantedName = (target: string): string => plainName(target).replaceAll(/\\|[\r\n]|%(?=0A|0D|22)/gi, '_');
 
-/** A directory's name as the beginning of a file's: without dots, since apps cut a name at its first dot. */
+/** A directory name as a prefix for a file name: without dots, since apps cut names at the first dot. */
 const asPrefix = (part: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   part.replace(/[.<>:"|?*\\\u0000-\u001f\u007f]+/g, '-').replace(/^-+/, '');
 
-/** The path whose last part is the name that a unit should have. */
+/** A path whose last part is the preferred name of a unit. */
 export const wantedPath = (unit: Unit): string =>
   unit.kind === 'series' ? path.join(unit.path, '..', unit.wanted) : unit.path;
 
@@ -39,7 +39,7 @@ export function groupBy<T>(elements: readonly T[], keyOf: (element: T) => string
   return [...groups.values()];
 }
 
-/** How many leading elements all lists have in common. */
+/** Number of leading elements that all lists share. */
 export function commonLength(lists: readonly (readonly string[])[]): number {
   const [first = [], ...others] = lists;
   const differs = first.findIndex((part, at) => others.some((list) => list[at] !== part));
@@ -50,7 +50,8 @@ export function commonLength(lists: readonly (readonly string[])[]): number {
 function differences(directories: ReadonlySet<string>): Map<string, string> {
   const lists = [...directories].map((each) => each.split(path.sep));
   const shortest = Math.min(...lists.map((list) => list.length));
-  // Each keeps at least one part: a file that kept its name could be taken for one that another header names inside.
+  // Each directory keeps at least one part, since a file with an unchanged name could be mistaken for one that another header
+  // names.
   const start = Math.min(commonLength(lists), shortest - 1);
   const rests = lists.map((list) => list.slice(start));
   const end = Math.min(
@@ -67,7 +68,7 @@ function differences(directories: ReadonlySet<string>): Map<string, string> {
   return new Map([...directories].map((each, index) => [each, labels[index] ?? '']));
 }
 
-/** The wanted names of files with one stem. Where two share a name, all of them get what tells their directories apart. */
+/** The preferred names of files with the same stem. If two share a name, each gets the parts by which its directory differs. */
 function apart(paths: readonly string[]): string[] {
   const names = paths.map(wantedName);
   if (new Set(names.map(foldedName)).size === names.length) return names;
@@ -79,12 +80,12 @@ function apart(paths: readonly string[]): string[] {
 }
 
 /**
- * The names by which an app gets the files of one group. A name that is the only one of its kind stays. Files that share a
- * name, also where only the case differs, get the parts of their paths that differ: `sub-01_T1w.nii.gz` and
- * `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are named alike.
+ * The names under which an app receives the files of one group. A unique name is unchanged. Files whose names differ at most in
+ * case get the parts by which their paths differ: `sub-01_T1w.nii.gz` and `sub-02_T1w.nii.gz`, not `T1w.nii.gz` and
+ * `T1w_1.nii.gz`. Files that belong together (`.hdr` and `.img`) are renamed alike.
  */
 export function namesOf(paths: readonly string[]): string[] {
-  // Each case of a cohort is one, and there may be thousands.
+  // A shortcut for the cases of a cohort: each has one path, and there may be thousands.
   if (paths.length === 1) return paths.map(wantedName);
   const stemAt = (index: number) => foldedName(stemOf(wantedName(paths[index] ?? '')));
   const wanted: string[] = [];

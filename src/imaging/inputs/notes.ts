@@ -16,10 +16,10 @@ function pairingNote({ by, groups: [first, second] }: Pairing): string {
   return `${why}: ${someOf(pairs)}`;
 }
 
-/** At most this many series, and this many renamed files, are listed. */
+/** Maximum number of series, and of renamed files, that are listed. */
 const [maxSeries, maxRenamed] = [20, 5];
 
-/** Describes the series, if there are several, and anything a person should know about them. */
+/** Describes the series if there are several, and adds remarks for the user. */
 function seriesNotes(units: readonly NamedUnit[], isListed: boolean): string[] {
   const known = units.flatMap((unit) =>
     unit.kind !== 'store' && unit.series ? [{ ...unit.series, name: unit.name }] : [],
@@ -49,7 +49,7 @@ function seriesNotes(units: readonly NamedUnit[], isListed: boolean): string[] {
   return [...notes, ...remarks, ...apart];
 }
 
-/** The kinds of objects with their numbers: `1 RTDOSE, 2 RTSTRUCT`. */
+/** Counts objects by kind: `1 RTDOSE, 2 RTSTRUCT`. */
 function kindsOf(objects: FoundFiles['objects']): string {
   const counts = new Map<string, number>();
   for (const { modality } of objects) counts.set(modality, (counts.get(modality) ?? 0) + 1);
@@ -58,7 +58,7 @@ function kindsOf(objects: FoundFiles['objects']): string {
 
 /** What was found besides the volumes. */
 export interface Besides extends Pick<FoundFiles, 'skipped' | 'copies' | 'strays' | 'followed' | 'objects'> {
-  /** Directories of which all files are sent, since none has a known format. */
+  /** Directories whose files are all sent because none has a known format. */
   readonly unknown: readonly string[];
   /** Directories that were searched before by another path. */
   readonly repeated: readonly string[];
@@ -109,8 +109,8 @@ function* notesBesides(besides: Besides): Generator<string> {
 }
 
 /**
- * What is not sent, which files belong together, and which are sent under another name.
- * @param isListed whether the volumes are shown in a table, so that they need not be listed here
+ * Notes on what is not sent, which files belong together, and which are renamed.
+ * @param isListed whether a table shows the volumes, so that they need not be listed here
  */
 export function notesOf(units: readonly NamedUnit[], isListed: boolean, besides?: Besides): string[] {
   const notes = [...seriesNotes(units, isListed), ...(besides ? notesBesides(besides) : [])];

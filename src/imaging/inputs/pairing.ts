@@ -6,7 +6,7 @@ import { differingParts, foldedName } from '../../files/index.js';
 import { withoutVolumeEnding } from './formats.js';
 import { commonLength } from './names.js';
 
-/** A group of files with the field that it belongs to, and its number there, counted from 1. */
+/** A group of files, with its field and its number within the field, counted from 1. */
 export interface Group {
   readonly field: Field;
   readonly number: number;
@@ -20,18 +20,18 @@ export interface Pairing {
    * `count`: the groups have different numbers of files.
    */
   readonly by: 'name' | 'order' | 'count';
-  /** Paths of the files of both groups: those at the same position are a pair. */
+  /** Paths of the files of both groups; files at the same position form a pair. */
   readonly groups: readonly [readonly string[], readonly string[]];
 }
 
-/** The groups of a submission, of which the files at the same position belong together. */
+/** The groups of a submission, in which files at the same position belong together. */
 export interface Paired {
   readonly groups: readonly (readonly NamedUnit[])[];
-  /** What is reported to the person. */
+  /** The pairings that are reported to the user. */
   readonly pairings: readonly Pairing[];
   /** Sentences that say what the omitted cases lack. */
   readonly incomplete: readonly string[];
-  /** The omitted cases: their files of the first group. */
+  /** The files of the omitted cases in the first group. */
   readonly omitted: readonly NamedUnit[];
 }
 
@@ -41,12 +41,12 @@ const withoutHalves = (units: readonly NamedUnit[]): NamedUnit[] => units.filter
 const stemOf = ({ name }: NamedUnit): string => foldedName(withoutVolumeEnding(name));
 
 /**
- * The parts that distinguish the names of one group: each name without the ending of a volume, and without the start
- * and end that all have in common. `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
+ * The parts by which the names of one group differ: without the volume extension, and without the start and end that all share.
+ * `01` and `02` of `sub-01_seg.nii.gz` and `sub-02_seg.nii.gz`.
  */
 const keysOf = (units: readonly NamedUnit[]): string[] => differingParts(units.map(stemOf));
 
-/** A group in the order of another one's keys; null if it does not have the same keys, or these have one twice. */
+/** A group in the order of another group's keys; null if their keys differ or are not unique. */
 function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: readonly string[]): T[] | null {
   if (new Set(wanted).size < wanted.length) return null;
   const byKey = new Map(group.map((file, at) => [keys[at], file]));
@@ -54,19 +54,19 @@ function inOrderOf<T>(wanted: readonly string[], group: readonly T[], keys: read
   return ordered.length === group.length ? ordered : null;
 }
 
-/** Brings a group into the order of the first, if the names leave no doubt. */
+/** Reorders a group to match the first, if the names are unambiguous. */
 function pair(firstUnits: readonly NamedUnit[], units: readonly NamedUnit[]) {
   const first = withoutHalves(firstUnits);
   const group = withoutHalves(units);
   const asGiven = (by: Pairing['by'] | null) => ({ units, pairing: by && pairingOf(by, first, group) });
-  // One file may be for all, such as a mask.
+  // One file, such as a mask, may apply to all.
   if (first.length < 2 || group.length < 2) return asGiven(null);
   if (first.length !== group.length) return asGiven('count');
   const wanted = keysOf(first);
   const keys = keysOf(group);
   if (wanted.every((key, at) => key === keys[at])) return asGiven(null);
   const ordered = inOrderOf(wanted, group, keys);
-  // Nobody wants to compare a file with itself, so they were crossed on purpose.
+  // Nobody compares a file with itself on purpose, so the order as typed is intended.
   const isCrossed = ordered?.some(
     (file, at) => path.resolve(file.path) === path.resolve(first[at]?.path ?? ''),
   );
@@ -80,9 +80,9 @@ function pairingOf(by: Pairing['by'], first: readonly NamedUnit[], other: readon
 }
 
 /**
- * Pairs the groups of one job. Apps treat the files at the same position in all groups as one case, whether channels,
- * predictions, ground truth or masks (docs/apps.md).
- * @param typed the paths that a person typed
+ * Pairs the groups of one job. Apps treat files at the same position in all groups as one case: channels, predictions, ground
+ * truth or masks (docs/apps.md).
+ * @param typed the paths that were typed in full
  * @throws UsageError if it is unclear which files belong together
  */
 export function pairGroups(groups: readonly Group[], typed: ReadonlySet<string>): Paired {
@@ -99,9 +99,9 @@ export function pairGroups(groups: readonly Group[], typed: ReadonlySet<string>)
 }
 
 /**
- * The error for groups whose files were found in directories and whose names do not show which belong together: paired by
- * order, predictions would be compared with the ground truth of other cases. If a person typed the order, it is intended.
- * Names the files that lack a partner if others have one, and otherwise lists both groups.
+ * The error for groups whose files were found in directories and whose names do not show which belong together. Pairing them by
+ * order could compare predictions with the ground truth of other cases. An order that the user typed is intended. Names the files
+ * that lack a partner if others have one, and otherwise lists both groups.
  */
 function unpairable(
   { by, groups: [first, second] }: Pairing,
@@ -127,7 +127,10 @@ const incompleteError = (lacking: readonly string[], remedy: string): UsageError
     `${lacking.join('; ')}; give the files of a case the same names, add what is missing, or ${remedy}`,
   );
 
-/** @throws UsageError for files at one position of two groups that are of different people or sessions, unless a person typed both */
+/**
+ * @throws UsageError for files at the same position in two groups that belong to different people or sessions, unless both were
+ *   typed
+ */
 function checkPersons(groups: readonly (readonly NamedUnit[])[], typed: ReadonlySet<string>): void {
   const [first = [], ...others] = groups.map(withoutHalves);
   for (const group of others.filter(({ length }) => length === first.length)) {
@@ -159,10 +162,10 @@ function apartIn(first: readonly NamedUnit[], other: readonly NamedUnit[]) {
     });
 }
 
-/** The name of a scan without the number of its channel (nnU-Net) or its suffix (BIDS): `sub-01` of `sub-01_T1w`. */
+/** The name of a scan without its channel number (nnU-Net) or suffix (BIDS): `sub-01` of `sub-01_T1w`. */
 export const withoutSuffix = (stem: string): string => stem.replace(/_(\d{4}|[a-z][a-z0-9]*)$/, '');
 
-/** The parts of directories that are not the same for all of both groups. */
+/** The directories of files, without the parents that all files of both groups share. */
 function foldersOf(groups: readonly (readonly NamedUnit[])[]): string[][] {
   const lists = groups.map((group) =>
     group.map((unit) => path.dirname(path.resolve(unit.path)).split(path.sep)),
@@ -171,7 +174,7 @@ function foldersOf(groups: readonly (readonly NamedUnit[])[]): string[][] {
   return lists.map((group) => group.map((list) => list.slice(shared).join('/')));
 }
 
-/** Names without the words that all of a group end with: `A_t1` of `A_t1_mask`, if all are masks. */
+/** Names without the words that the whole group ends with: `A_t1` of `A_t1_mask`, if all are masks. */
 function withoutSharedEnd(units: readonly NamedUnit[]): string[] {
   const words = units.map((unit) => stemOf(unit).split(/[_\-. ]/));
   const shared = commonLength(words.map((each) => each.toReversed()));
@@ -182,13 +185,13 @@ function withoutSharedEnd(units: readonly NamedUnit[]): string[] {
 const folderOf = (unit: NamedUnit): string =>
   foldedName(path.basename(path.dirname(path.resolve(unit.path))));
 
-/** The labels of BIDS that say whose scan it is, and of which session; empty without a subject. */
+/** The subject and session labels of BIDS; empty without a subject. */
 function personOf(unit: NamedUnit): string {
   const [subject, session] = ['sub', 'ses'].map((entity) => labelOf(unit.path, entity));
   return subject === null ? '' : `${subject} ${session ?? ''}`;
 }
 
-/** What may be equal for two files of a case: the keys of both groups. */
+/** The ways to match files of two groups: each returns the keys of both groups, which are equal for files of the same case. */
 const ways: readonly ((groups: readonly (readonly NamedUnit[])[]) => string[][])[] = [
   (groups) => groups.map((group) => group.map(stemOf)),
   (groups) => groups.map((group) => group.map((unit) => withoutSuffix(stemOf(unit)))),
@@ -201,7 +204,10 @@ const ways: readonly ((groups: readonly (readonly NamedUnit[])[]) => string[][])
 
 const areDistinct = (keys: readonly string[]): boolean => new Set(keys).size === keys.length;
 
-/** The file of another group that belongs to each volume: the one with an equal name, equal entities or an equal folder. */
+/**
+ * Finds the partner of each volume in another group: the file with the same name, entities or folder. The way that pairs most
+ * files wins.
+ */
 function partnersOf(first: readonly NamedUnit[], other: readonly NamedUnit[]): Map<NamedUnit, NamedUnit> {
   let best = new Map<NamedUnit, NamedUnit>();
   const areApart = apartIn(first, other);
@@ -227,7 +233,7 @@ const withHalves = (volumes: readonly NamedUnit[], units: readonly NamedUnit[]):
   return [...volumes, ...halves];
 };
 
-/** How many files are named: whoever has to find them needs more than a few. */
+/** Maximum number of files listed. The user has to find them, so a few examples would not do. */
 const maxNamed = 30;
 
 function listOf(units: readonly NamedUnit[]): string {
@@ -237,11 +243,11 @@ function listOf(units: readonly NamedUnit[]): string {
 }
 
 /**
- * Pairs the files of all groups: by equal names, entities or folders, and by their order where a person typed every file of both groups.
- * Files of different subjects or sessions are paired in that order alone. A single file of a group that may be left out, such as one
- * mask, belongs to every case.
- * @param typed the paths that a person typed
- * @returns the groups without the cases that lack a file, in the order of the first, these cases, and what they lack
+ * Pairs the files of all groups: by equal names, entities or folders; by order if the user typed every file of both groups. Only
+ * that order pairs files of different subjects or sessions. A single file of an optional group, such as one mask, belongs to
+ * every case.
+ * @param typed the paths that were typed in full
+ * @returns the groups without incomplete cases, in the order of the first group; the incomplete cases; and what they lack
  */
 function completeCases(
   groups: readonly Group[],
@@ -283,7 +289,7 @@ function completeCases(
 }
 
 /**
- * Pairs the groups of cases that are sent one by one.
+ * Pairs the groups of cases that are sent as separate jobs.
  * @param skipsIncomplete whether cases that lack a file of a group are left out
  * @throws UsageError that names the cases that lack a file, and if no case is complete
  */

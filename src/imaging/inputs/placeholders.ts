@@ -2,20 +2,20 @@ import { existsSync, type Stats } from 'node:fs';
 import path from 'node:path';
 import { firstBytes } from '../../files/index.js';
 
-/** A program that leaves something small, or nothing, in the place of a file whose content it has not fetched. */
+/** A program that leaves a small placeholder, or an empty file, for content that it has not fetched. */
 interface Keeper {
   readonly of: string;
-  /** What to do, at the end of a sentence. */
+  /** How to fetch the file, worded to end a sentence. */
   readonly remedy: string;
   /** How the content of a placeholder begins. */
   readonly begins?: string;
-  /** Where a link leads that dangles. */
+  /** The target of a dangling link. */
   readonly link?: RegExp;
-  /** The name of a placeholder that stands beside nothing else. */
+  /** The name of a placeholder that exists instead of the file. */
   readonly name?: RegExp;
-  /** What is added to the name of a missing file, or directory, in that of its placeholder. */
+  /** The suffix that a placeholder adds to the name of the missing file or directory. */
   readonly ending?: RegExp;
-  /** Directories of the program, where a file that was not fetched has a size and takes no space on the disk. */
+  /** Directories of the program in which a file that was not fetched has a size but occupies no disk space. */
   readonly directory?: RegExp;
 }
 
@@ -44,30 +44,30 @@ const keepers: readonly Keeper[] = [
   },
 ];
 
-/** Largest placeholder, in bytes: a pointer of Git LFS has some 130. */
+/** Maximum size of a placeholder, in bytes: a Git LFS pointer has about 130. */
 const largest = 1024;
 
-/** Bytes that show how a placeholder begins. */
+/** Number of bytes read to recognise a placeholder. */
 const longestBeginning = 64;
 
-/** Smallest size, in bytes, that must occupy a block on the disk: a shorter file may be stored in its inode. */
+/** Minimum size, in bytes, of a file that must occupy a disk block: a shorter one may be stored in its inode. */
 const minOnDisk = 8192;
 
 const faultOf = (keeper: Keeper | undefined): string | null =>
   keeper ? `has no content on this machine, since ${keeper.of} did not fetch it; ${keeper.remedy}` : null;
 
-/** Whether a hidden file of this name stands for one that is not hidden. */
+/** Whether a hidden file with this name is a placeholder for a visible file. */
 export const isPlaceholderName = (name: string): boolean => keepers.some((each) => each.name?.test(name));
 
-/** Why a dangling link cannot be sent, where it stands for a file that was not fetched; null for any other. */
+/** Why a dangling link to a file that was not fetched cannot be sent; null for any other link. */
 export const linkFault = (target: string): string | null =>
   faultOf(keepers.find(({ link }) => link?.test(target)));
 
 /**
- * Why a file cannot be sent that stands for one which was not fetched; null for any other. Looks at no content of a larger
- * file: reading one in the cloud would download it, one file at a time, or fail. Outside of the directories of such programs,
- * a file that takes no space may be a sparse one.
- * @param bytes its path as it is on the disk
+ * Why a placeholder for a file that was not fetched cannot be sent; null for any other file. The content of larger files is not
+ * read: for a file in the cloud, that would download it, one file at a time, or fail. Outside the directories of such programs, a
+ * file that occupies no disk space may be sparse.
+ * @param bytes the path as stored on disk
  */
 export function placeholderFault(target: string, bytes: string | Buffer, stats: Stats): string | null {
   const { size, blocks } = stats;

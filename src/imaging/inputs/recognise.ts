@@ -12,23 +12,23 @@ import { type Obstacles, readingFault } from './entries.js';
 import { dicom, formatOf, hasDicomName, withoutVolumeEnding } from './formats.js';
 import type { DicomFile } from './series.js';
 
-/** A file in a directory or below. */
+/** A file found in a directory or its subdirectories. */
 export interface FoundFile {
   readonly path: string;
   readonly size: number;
 }
 
-/** What a file turns out to be. */
+/** A file with what its content shows. */
 export interface Recognised extends FoundFile {
   readonly header: DicomHeader | null;
   /** DICOM, the name of another format, or null. */
   readonly format: string | null;
   readonly isPicture: boolean;
-  /** Why it cannot be sent: it is a DICOM image that is cut short. Null for any other file. */
+  /** Why it cannot be sent: it is a truncated DICOM image. Null for any other file. */
   readonly fault: string | null;
 }
 
-/** Why a volume fails in every program, or cannot be read, in words that follow its path; null for any other file. */
+/** Why no program can read a volume, worded to follow its path; null if nothing is wrong with it. */
 export async function volumeFault(file: string): Promise<string | null> {
   // Imported lazily: most files of DICOM series are known to be whole without it.
   const { faultOfVolume } = await import('@remote-app/volumes');
@@ -50,7 +50,7 @@ async function bzip2Fault(file: string): Promise<string | null> {
     : 'is cut short: the end of its packed data is missing; copy it again from the original';
 }
 
-/** Files that are read at once: on a network file system, each read waits for an answer. */
+/** Number of files read at the same time: on a network file system, each read waits for a response. */
 const atOnce = 16;
 
 async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Promise<Recognised | null> {
@@ -75,7 +75,7 @@ async function recogniseOne({ path, size }: FoundFile, obstacles: Obstacles): Pr
 }
 
 /**
- * Reads how files begin, several at once. A file that cannot be read is added to the obstacles.
+ * Recognises files by their first bytes, several at a time. A file that cannot be read becomes an obstacle.
  * @param onRead called after each file
  */
 export async function recognise(
@@ -99,7 +99,7 @@ export async function recognise(
   return all.filter((each) => each !== null);
 }
 
-/** The elements for which the condition holds, and the others. */
+/** Splits elements into those for which the condition holds and the others. */
 export function partition<T>(elements: readonly T[], condition: (element: T) => boolean): [T[], T[]] {
   const [yes, no]: [T[], T[]] = [[], []];
   for (const element of elements) (condition(element) ? yes : no).push(element);
@@ -108,7 +108,7 @@ export function partition<T>(elements: readonly T[], condition: (element: T) => 
 
 const isProbabilities = ({ path }: FoundFile): boolean => /\.npz$/i.test(path);
 
-/** Separates nnU-Net's probability files, which have the name of the segmentation beside them, from the volumes. */
+/** Separates the probability files of nnU-Net, named like the segmentation beside them, from the volumes. */
 export function splitCompanions(
   volumes: readonly Recognised[],
 ): [companions: Recognised[], volumes: Recognised[]] {
@@ -117,14 +117,14 @@ export function splitCompanions(
   return partition(volumes, (file) => isProbabilities(file) && stems.has(stemOf(file)));
 }
 
-/** Largest files that are compared, in bytes: slices are far smaller. */
+/** Maximum size of files that are compared, in bytes: slices are far smaller. */
 const maxCompared = 64 << 20;
 
 /** Whether two files have the same content. */
 const areCopies = (a: FoundFile, b: FoundFile): boolean =>
   a.size === b.size && a.size <= maxCompared && readFileSync(a.path).equals(readFileSync(b.path));
 
-/** Splits off duplicates of an image, such as an export to two directories produces. Different images with the same UID are all kept. */
+/** Separates duplicate images, such as those of an export to two directories. Different images with the same UID are all kept. */
 export function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]; copies: DicomFile[] } {
   const byUid = new Map<string, DicomFile>();
   const copies = images.filter((file) => {
@@ -139,9 +139,12 @@ export function splitCopies(images: readonly DicomFile[]): { images: DicomFile[]
   return { images: images.filter((file) => !isCopy.has(file)), copies };
 }
 
-/** Whether a file begins as DICOM does. False if it cannot be read: sending it then fails with the reason. */
+/** Whether a file begins like DICOM. False if it cannot be read: sending it then reports the reason. */
 const isDicomFile = (file: string): boolean => isDicomStart(firstBytes(file, 256));
 
-/** How many of the files that paths name are DICOM. Nearly always all or none: the first one decides whether others are read. */
+/**
+ * Number of DICOM files among the named files. Nearly always all or none are DICOM, so the others are read only if the first one
+ * is.
+ */
 export const countSlices = (files: readonly string[]): number =>
   files[0] !== undefined && isDicomFile(files[0]) ? files.filter(isDicomFile).length : 0;

@@ -7,7 +7,7 @@ import { withSlashes } from '../../files/index.js';
 import { withoutVolumeEnding } from './formats.js';
 import { matches } from './series.js';
 
-/** What follows the last `_` of a name, without its ending. */
+/** The part of a name after the last `_`, without the extension. */
 function suffixOf(file: string): string | null {
   const stem = withoutVolumeEnding(path.basename(file));
   const at = stem.lastIndexOf('_');
@@ -41,7 +41,7 @@ class Choice {
   }
 }
 
-/** Chooses among the files of directories and patterns, as the apps of BIDS do. */
+/** Selects among the files of directories and patterns, as BIDS apps do. */
 export class Selector {
   readonly #choices: readonly Choice[];
   readonly #excluded: readonly string[];
@@ -66,7 +66,7 @@ export class Selector {
     return !isExcluded && this.#choices.every((choice) => choice.keeps(file));
   }
 
-  /** @throws UsageError for a word that chooses nothing, which may be mistyped */
+  /** @throws UsageError for a word that selects nothing and may be mistyped */
   check(): void {
     for (const choice of this.#choices) choice.check();
   }

@@ -20,14 +20,14 @@ export interface DicomFile {
   readonly header: DicomHeader | null;
 }
 
-/** Modalities whose images are complete in themselves, and not slices of a volume. */
+/** Modalities whose images stand alone, and are not slices of a volume. */
 const projections = /^(CR|DX|MG|IO|PX|RF|XA|US|OP|ES|XC|GM|SM|DG)$/;
 
-/** Whether a file is a case of its own: it has several frames, or is a projection. */
+/** Whether a file is a case of its own: it has several frames, or is a projection or a segmentation. */
 const isCaseOfItsOwn = ({ header }: DicomFile): boolean =>
   header !== null && (header.frames > 1 || projections.test(header.modality ?? '') || isSegmentation(header));
 
-/** The part of a unit vector along an axis from which on a plane has the name of that axis. */
+/** Minimum component of a unit vector along an axis for a plane to be named after that axis. */
 const nearlyStraight = 0.9;
 
 /** The anatomical plane of images of this orientation. */
@@ -39,10 +39,10 @@ function planeOf(header: DicomHeader | undefined): Series['plane'] {
   return (['sagittal', 'coronal', 'axial'] as const)[normal.indexOf(max)] ?? null;
 }
 
-/** How much a part of a direction may differ among images of one orientation. */
+/** Maximum difference in a direction component among images of one orientation. */
 const tolerance = 0.01;
 
-/** The images in the order of their positions; null unless all have one, and all have the same orientation. */
+/** The images in the order of their positions; null unless all have a position and the same orientation. */
 function levelsOf(headers: readonly DicomHeader[]): ReturnType<typeof stackOf<DicomHeader>> | null {
   const same = headers[0]?.orientation;
   if (!same) return null;
@@ -52,7 +52,7 @@ function levelsOf(headers: readonly DicomHeader[]): ReturnType<typeof stackOf<Di
   return headers.every(isInPlace) ? stackOf(headers, ({ position }) => dot(position ?? [], normal)) : null;
 }
 
-/** The places of images in a list, in the order of their slices. */
+/** The indices of images, in slice order. */
 function orderOf(files: readonly DicomFile[]): number[] {
   const places = new Map(files.map(({ header }, at) => [header, at]));
   const headers = files.flatMap(({ header }) => header ?? []);
@@ -62,12 +62,12 @@ function orderOf(files: readonly DicomFile[]): number[] {
   return [...files.keys()].sort((a, b) => number(a) - number(b));
 }
 
-/** How many gaps are listed. */
+/** Maximum number of gaps listed. */
 const maxGaps = 5;
 
 const repeatedIn = (values: readonly unknown[]): number => values.length - new Set(values).size;
 
-/** Remarks about what a series' images have in common, and about their positions: gaps in even spacing, and several images at one. */
+/** Remarks about a series: what its images have in common, gaps in even spacing, and several images at one position. */
 function remarksOn(headers: readonly DicomHeader[]): string[] {
   const remarks: string[] = [];
   if (headers.length > 1 && headers[0]?.seriesUid === null)
@@ -94,7 +94,7 @@ function remarksOn(headers: readonly DicomHeader[]): string[] {
   const steps = levels.slice(1).map(({ depth }, index) => depth - (levels[index]?.depth ?? 0));
   const usual = usualStep(steps);
   const missing = steps.map((step) => step / usual - 1);
-  // Unevenly spaced, as the three images of a localiser are: nothing can be said to be missing.
+  // With uneven spacing, as of the three images of a localiser, no slice can be said to be missing.
   const isEven = steps.length > 2 && missing.every((each) => Math.abs(each - Math.round(each)) < 0.2);
   const gaps = isEven ? missing.flatMap((each, index) => (Math.round(each) > 0 ? [index] : [])) : [];
   if (gaps.length > 0) {
@@ -163,7 +163,9 @@ function byDirectoryIfMixed(files: readonly DicomFile[]): readonly (readonly Dic
   return isMixed ? groupBy(files, directoryOf) : [files];
 }
 
-/** What all images of a series have in common. Without a SeriesInstanceUID, these are the same if all else is that a series shares. */
+/**
+ * A key shared by all images of a series. Without a SeriesInstanceUID, it consists of all other attributes that a series shares.
+ */
 function keyOf(file: DicomFile): string {
   const { header } = file;
   if (isCaseOfItsOwn(file)) return file.path;
@@ -175,10 +177,9 @@ function keyOf(file: DicomFile): string {
 }
 
 /**
- * The cases of images: series by SeriesInstanceUID, files with several frames and projections by themselves. Images without a
- * SeriesInstanceUID are one series if they lie in one directory and say the same of their patient, study, number and geometry;
- * those whose header cannot be read, with the others of their directory. In the order of the directories; those of one directory
- * by their numbers.
+ * Groups images into cases: series by SeriesInstanceUID; multi-frame files and projections on their own. Without a
+ * SeriesInstanceUID, images in the same directory form a series if their patient, study, number and geometry agree. Images whose
+ * header cannot be read are grouped by directory. Sorted by directory, then by series number.
  */
 export function groupSeries(images: readonly DicomFile[]): Series[] {
   const grouped = groupBy(images, keyOf).flatMap(byDirectoryIfMixed);
@@ -196,22 +197,25 @@ export function groupSeries(images: readonly DicomFile[]): Series[] {
 }
 
 /**
- * The name of a series: that of its directory; where the directory has several, with the number and the description.
- * @param isAlone whether the directory's name is enough
+ * The name of a series: its directory, followed by number and description if the directory has several series.
+ * @param isAlone whether the name of the directory is enough
  */
 export function seriesName(series: Series, isAlone: boolean): string {
   const directory = path.basename(path.resolve(series.path));
   return isAlone ? directory : [directory, ...numberAndDescription(series)].join('_');
 }
 
-/** A series as a person reads it: `3 'T1 MPRAGE' (MR, 256 x 256 x 176, sagittal)`. */
+/** Describes a series to the user: `3 'T1 MPRAGE' (MR, 256 x 256 x 176, sagittal)`. */
 export function describeSeries({ number, description, modality, size, images, plane }: Series): string {
   const what = [modality, size.length > 0 ? size.join(' x ') : counted(images, 'image'), plane];
   const name = [number, description === '' ? null : `'${description}'`].filter((each) => each !== null);
   return `${name.join(' ') || 'without a number'} (${what.filter(Boolean).join(', ')})`;
 }
 
-/** Whether a pattern of `*` and `?` matches a text, in any case of letters. Descriptions come from files: no text takes long. */
+/**
+ * Whether a pattern of `*` and `?` matches a text, ignoring case. Descriptions come from files, so no text may take long to
+ * match.
+ */
 export function matches(pattern: string, text: string): boolean {
   const [wanted, given] = [[...pattern.toLowerCase()], [...text.toLowerCase()]];
   let [at, from, star, mark] = [0, 0, -1, 0];
@@ -219,7 +223,7 @@ export function matches(pattern: string, text: string): boolean {
     if (wanted[at] === '*') [star, mark, at] = [at, from, at + 1];
     else if (at < wanted.length && (wanted[at] === '?' || wanted[at] === given[from]))
       [at, from] = [at + 1, from + 1];
-    // What follows the last star is tried one further.
+    // Retry with the last star matching one more character.
     else if (star >= 0) [at, mark, from] = [star + 1, mark + 1, mark + 1];
     else return false;
   }
@@ -227,8 +231,8 @@ export function matches(pattern: string, text: string): boolean {
 }
 
 /**
- * The series that words choose: a number is that of a series, anything else a pattern of its description.
- * @returns the words that choose none as well
+ * Selects series by words: a number is a series number, anything else a pattern for the description.
+ * @returns the selected series, and the words that select none
  */
 export function selectSeries<T extends Pick<Series, 'number' | 'description'>>(
   series: readonly T[],

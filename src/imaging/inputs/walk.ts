@@ -13,34 +13,34 @@ import { isStore } from './zarr.js';
 /** A file, or a Zarr store, inside a directory. */
 export interface Found extends FoundFile {
   readonly isStore: boolean;
-  /** Whether it is a link, or lies behind one that leads out of what was named. */
+  /** Whether it is a link, or was reached by a link out of the named directory. */
   readonly isLink: boolean;
 }
 
 export interface WalkOptions {
-  /** Where results go. Neither this directory nor a numbered one beside it is searched, unless a path names it. */
+  /** Where results go. This directory and numbered ones beside it are not searched, unless a path names them. */
   readonly output?: string | null;
-  /** Whether to send files that are not volumes too. */
+  /** Whether to send non-volume files too. */
   readonly allFiles?: boolean;
-  /** Chooses among what is found below directories and by patterns. */
+  /** Selects among the files found in directories and by patterns. */
   readonly selector?: Selector;
   readonly obstacles: Obstacles;
 }
 
-/** The order in which directories are walked. */
+/** Compares paths in the order in which directories are walked. */
 export function byPath(a: string, b: string): number {
   const [partsOfA, partsOfB] = [a.split(path.sep), b.split(path.sep)];
   const at = partsOfA.findIndex((part, index) => part !== partsOfB[index]);
   return byName(partsOfA[at] ?? '', partsOfB[at] ?? '');
 }
 
-/** Walks directories for what may be an input: everything but what is hidden, left out, not chosen, or an earlier result. */
+/** Finds possible inputs in directories: everything that is not hidden, left out, deselected, or an earlier result. */
 export class Walk {
   readonly #output: string | null;
 
   /**
-   * @param skipped gets what is left out
-   * @param repeated gets directories that were visited before by another path
+   * @param skipped collects what is left out
+   * @param repeated collects directories that were already visited by another path
    */
   constructor(
     private readonly options: WalkOptions,
@@ -51,8 +51,8 @@ export class Walk {
   }
 
   /**
-   * The files and stores of a directory and below, links followed, in the order of their paths.
-   * @param root the real path of the directory that was named
+   * The files and stores in a directory and its subdirectories, following links, in the order of their paths.
+   * @param root the real path of the named directory
    */
   async below(directory: string, root: string): Promise<Found[]> {
     const found: Found[] = [];
@@ -85,7 +85,7 @@ export class Walk {
     return found.sort((a, b) => byPath(a.path, b.path));
   }
 
-  /** Whether the flags that choose among files take this one. Of a directory, its files are looked at. */
+  /** Whether the selection flags accept a file. A directory is always accepted; its files are tested instead. */
   isChosen(target: string): boolean {
     const { selector } = this.options;
     return !selector || lookAt(target)?.stats?.isDirectory() === true || selector.keeps(target);
@@ -95,20 +95,20 @@ export class Walk {
     return !this.options.allFiles && isSidecar(target) && !lookAt(target)?.stats?.isDirectory();
   }
 
-  /** Whether a directory is passed over, which is then noted. */
+  /** Whether a directory is skipped. A skipped directory is recorded. */
   #isAside(directory: string): boolean {
     const isAside = this.#isBesideData(directory);
     if (isAside) this.skipped.push(directory);
     return isAside;
   }
 
-  /** Whether a directory of a data set of BIDS has no raw data. It is no input unless a path names it. */
+  /** Whether a directory of a BIDS data set has no raw data. It is not searched unless a path names it. */
   #isBesideData(target: string): boolean {
     if (this.options.allFiles || !isBesideBidsData(path.basename(target))) return false;
     return lookAt(path.join(target, '..', bidsDescription)) !== null;
   }
 
-  /** Whether what a pattern matches lies in a directory that is not walked either, and that the pattern does not name. */
+  /** Whether a match lies in a directory that would not be walked and that the pattern does not name. */
   isFoundAside(pattern: string, match: string): boolean {
     const passed = foundOnTheWay(pattern, match);
     const beside = passed.find((each) => this.#isBesideData(each));

@@ -6,7 +6,7 @@ import { type Entry, lookAt, nothingToSend, type Obstacles, walkInputs } from '.
 import { hasZarrName } from './formats.js';
 import { type Tree, TreeReader } from './leaving.js';
 
-/** Largest metadata that are read, in bytes: consolidated ones have all arrays of a store. */
+/** Maximum size of metadata, in bytes: consolidated metadata describe all arrays of a store. */
 const maxMetadata = 16 << 20;
 
 const count = z.int().check(z.minimum(0));
@@ -44,12 +44,12 @@ const attributes = z.record(z.string(), z.unknown());
 
 /** The chunks of an array, as its metadata describe them. */
 interface Chunks {
-  /** How many there are along each axis. */
+  /** Number of chunks along each axis. */
   readonly counts: readonly number[];
   readonly separator: '/' | '.';
   /** Whether their keys begin with `c`. */
   readonly isMarked: boolean;
-  /** Bytes of each, or `blosc` if its header says how many; null if only unpacking it shows whether it is whole. */
+  /** Bytes of each chunk; `blosc` if the chunk's header has its size; null if only unpacking shows whether it is complete. */
   readonly bytes: number | 'blosc' | null;
 }
 
@@ -72,7 +72,7 @@ function bytesOf(chunks: readonly number[], type: unknown, codecs: readonly stri
   return codecs.length === 0 && each > 0 ? chunks.reduce((product, length) => product * length, each) : null;
 }
 
-/** What one file of metadata says of its directory; null for one that is not valid. */
+/** What a metadata file says about its directory; null if it is invalid. */
 type Meaning = { readonly isNode: boolean; readonly chunks: readonly Chunks[] } | null;
 
 const group: Meaning = { isNode: true, chunks: [] };
@@ -93,7 +93,7 @@ const readers: Readonly<Record<string, (value: unknown) => Meaning>> = {
   '.zgroup': (value) => (group2.safeParse(value).success ? group : null),
   '.zarray': (value) => {
     const array = array2.safeParse(value).data;
-    // Older programs did not write down which of both they use.
+    // Older programs did not record which separator they use.
     const separators = array?.dimension_separator ? [array.dimension_separator] : (['.', '/'] as const);
     if (!array) return null;
     const codecs = array.compressor === null && !array.filters ? [] : [array.compressor?.id ?? 'unknown'];
@@ -104,7 +104,7 @@ const readers: Readonly<Record<string, (value: unknown) => Meaning>> = {
   '.zmetadata': (value) => (z.object({ metadata: attributes }).safeParse(value).success ? described : null),
 };
 
-/** What a file of metadata says. Python writes numbers that JSON does not have. */
+/** Parses a metadata file. Python writes numbers that JSON does not allow. */
 function meaningOf(file: string): Meaning {
   try {
     const text = readSmallFile(file, maxMetadata);
@@ -115,7 +115,7 @@ function meaningOf(file: string): Meaning {
   }
 }
 
-/** Whether a directory is a store: whether the metadata at its root are valid, whatever else is in it. */
+/** Whether a directory is a store: whether its own metadata are valid, whatever else it contains. */
 const hasMetadata = (directory: string): boolean =>
   ['zarr.json', '.zgroup', '.zarray'].some((name) => {
     const file = path.join(directory, name);
@@ -125,18 +125,18 @@ const hasMetadata = (directory: string): boolean =>
 /** Whether a directory is a store, by its name or by its metadata. */
 export const isStore = (directory: string): boolean => hasZarrName(directory) || hasMetadata(directory);
 
-/** Whether a chunk of an array has this key; for a directory, whether one may begin with it. */
+/** Whether an array has a chunk with this key; for a directory, whether the key of a chunk may begin with it. */
 function isKey(key: string, { counts, separator, isMarked }: Chunks, isDirectory: boolean): boolean {
   const parts = key.split(separator);
   if (isMarked && parts.shift() !== 'c') return false;
-  // An array without axes has one chunk.
+  // A zero-dimensional array has one chunk.
   const axes = counts.length === 0 && !isMarked ? [1] : counts;
   if (isDirectory ? separator !== '/' || parts.length >= axes.length : parts.length !== axes.length)
     return false;
   return parts.every((part, at) => /^(0|[1-9]\d{0,14})$/.test(part) && Number(part) < (axes[at] ?? 0));
 }
 
-/** Whether a chunk has all its bytes, as far as that is known without unpacking it. */
+/** Whether a chunk is complete, as far as its size shows without unpacking it. */
 function isWhole({ path: file, size }: Entry, { bytes }: Chunks): boolean {
   if (bytes !== 'blosc') return size >= (bytes ?? 1);
   const start = firstBytes(file, 16);
@@ -149,16 +149,16 @@ const cutShort = 'is a chunk of a Zarr store and cut short; copy it again from t
 interface Place {
   /** The path of its array or group in the store, with a slash at its end. */
   readonly prefix: string;
-  /** With which key the chunks in it begin; null for an array or a group. */
+  /** The beginning of the keys of the chunks in it; null for an array or a group. */
   readonly key: string | null;
   /** The arrays whose chunks it may hold. */
   readonly arrays: readonly Chunks[];
 }
 
-/** Finds what belongs to a store: its metadata, the chunks of an array, the arrays and groups of a group. */
+/** Finds the parts of a store: metadata, chunks of arrays, and the arrays and groups of groups. */
 class StoreReader extends TreeReader {
   readonly #places = new Map<string, Place>();
-  /** Directories that are an array or a group, or have one below. */
+  /** Directories that are or contain an array or group. */
   readonly #nodes = new Set<string>();
 
   async read(start: string): Promise<void> {
@@ -173,7 +173,7 @@ class StoreReader extends TreeReader {
         await this.#addNode(directory, place.prefix, entries);
       } else for (const each of entries) await this.#addChunk(each, `${place.key}/${each.name}`, place);
     }
-    // Those inside others come first, and the store itself is none of them.
+    // Inner groups come first. The store itself is skipped.
     for (const directory of groups.slice(1).reverse()) {
       if (this.#nodes.has(directory)) this.#nodes.add(path.dirname(directory));
       else this.strays.push(directory);
@@ -219,7 +219,7 @@ class StoreReader extends TreeReader {
   }
 }
 
-/** What is sent of a store. What belongs to it and cannot be sent is added to the obstacles. */
+/** Collects what is sent of a store. Parts that cannot be sent become obstacles. */
 export async function readStore(directory: string, obstacles: Obstacles): Promise<Tree> {
   const before = obstacles.count;
   const reader = new StoreReader(await realpath(directory), obstacles);

@@ -7,22 +7,25 @@ import { byName, hashFile, isDirectory } from '../../files/index.js';
 import { groupBy, isHidden, isVolumeName, plainName, withoutVolumeEnding } from '../inputs/index.js';
 import { type Named, namedBy, rankOf, ScanMatcher } from './match.js';
 
-/** How far above a file the directory of its result may lie. */
+/** Maximum number of levels searched upwards from a file for the directory of its result. */
 const resultLevels = 3;
 
-/** A result that a file is part of. */
+/** The result that a file belongs to. */
 export interface FoundResult {
-  /** The path of its record, which need not be there. */
+  /** Path of its record, which may not exist. */
   readonly record: string;
-  /** Its directory, or where it lies among others what the names of its files begin with. */
+  /** Its directory; for a result among others, the path prefix of its files. */
   readonly path: string;
   /** The directory with the results of all cases. */
   readonly root: string;
-  /** Whether it lies among others, as derivatives of BIDS. */
+  /** Whether its files share a directory with those of other results, as BIDS derivatives do. */
   readonly isAmongOthers: boolean;
 }
 
-/** How far above a result the table of all cases may lie: the paths of results are those of their inputs. */
+/**
+ * Maximum number of levels searched upwards from a result for the table of all cases: the paths of results follow those of their
+ * inputs.
+ */
 const tableLevels = 12;
 
 /** The nearest directory with a table of cases, from this one up; this one if there is none. */
@@ -33,7 +36,7 @@ function directoryOfTable(directory: string): string {
   return directory;
 }
 
-/** The result that a file among derivatives of BIDS is part of; null if it is part of none. */
+/** The result that a file among BIDS derivatives belongs to; null if there is none. */
 function resultAmongOthers(file: string): FoundResult | null {
   const directory = path.dirname(path.resolve(file));
   const name = bidsRecordOf(path.basename(file));
@@ -43,7 +46,7 @@ function resultAmongOthers(file: string): FoundResult | null {
   return { record, path: start, root: directoryOfTable(directory), isAmongOthers: true };
 }
 
-/** The result that a file is part of; null if it is part of none. */
+/** The result that a file belongs to; null if there is none. */
 export function resultOf(file: string): FoundResult | null {
   const among = resultAmongOthers(file);
   if (among) return among;
@@ -59,11 +62,11 @@ export function resultOf(file: string): FoundResult | null {
   return null;
 }
 
-/** The record of a result; null where there is none that can be read. */
+/** The record of a result; null if it is missing or cannot be read. */
 export const recordOf = (result: FoundResult | null): CaseRecord | null =>
   result && readRecord(path.dirname(result.record), path.basename(result.record));
 
-/** The name of its case; null where the record does not say. */
+/** The name of a result's case; null if unknown. */
 export function caseNameOf(result: FoundResult): string | null {
   const name = recordOf(result)?.case;
   return name ?? (result.isAmongOthers ? null : path.basename(result.path));
@@ -75,7 +78,7 @@ interface Recorded extends Named, Pick<RecordedInput, 'group' | 'size' | 'sha256
   readonly within: string;
 }
 
-/** The inputs that the record of a result names, of each directory one file. */
+/** The inputs that the record of a result names, with one file for each directory. */
 function recordedInputs(result: FoundResult): Recorded[] {
   const inputs = recordOf(result)?.inputs ?? [];
   const scans = inputs.filter(({ field }) => field === 'inputs');
@@ -99,9 +102,9 @@ const candidateOf = (target: string, isDirectory: boolean): Candidate => ({
   isDirectory,
 });
 
-/** How far scans are looked for by what a record says: down to the files of a BIDS tree. */
+/** Limits of the search for recorded scans: down to the files of a BIDS tree. */
 const byRecord = { levels: 6, maxEntries: 100_000 };
-/** How far they are looked for by names that only fit. */
+/** Limits of the search for scans whose names fit. */
 const byNames = { levels: 2, maxEntries: 2000 };
 
 /** The volumes and directories below some directories, by their names. Directories of results are left out. */
@@ -116,7 +119,7 @@ function candidatesIn(places: readonly string[], { levels, maxEntries }: typeof 
       try {
         names = readdirSync(directory, { withFileTypes: true }).sort((a, b) => byName(a.name, b.name));
       } catch {
-        // It is not there any more, or may not be read: what is looked for can be named.
+        // The directory is gone or may not be read. The user can name the scan instead.
       }
       for (const entry of names) {
         entries += 1;
@@ -138,12 +141,12 @@ function candidatesIn(places: readonly string[], { levels, maxEntries }: typeof 
 const byStems = (candidates: readonly Candidate[]): ReadonlyMap<string, readonly Candidate[]> =>
   new Map(groupBy(candidates, ({ stem }) => stem).map((group) => [group[0]?.stem ?? '', group]));
 
-/** What was found for a result: paths of files and directories, which need not be scans. */
+/** The paths found for a result: files and directories that may not be scans. */
 export interface FoundPaths {
   readonly paths: readonly string[];
-  /** Whether they are what the record names, and do not only have names that fit. */
+  /** Whether the record names these paths, rather than only their names fitting. */
   readonly isRecorded: boolean;
-  /** Paths that have the name of the scan that the record names, and another content: the result is of none of them. */
+  /** Paths with the name of the recorded scan but different content: the result belongs to none of them. */
   readonly changed: readonly string[];
 }
 
@@ -152,19 +155,20 @@ function directoriesAbove(file: string): string[] {
   return above === file ? [] : [above, ...directoriesAbove(above)];
 }
 
-/** Looks for the scans of results: in the directory that has the result's, and in the current one. */
+/** Searches for the scans of results: around the results, and in the current directory. */
 export class ScanSearch {
-  /** By the directories that are searched. */
+  /** Matchers by the directories searched. */
   readonly #candidates = new Map<string, ScanMatcher<Candidate>>();
   readonly #recorded = new Map<string, ReadonlyMap<string, readonly Candidate[]>>();
   readonly #hashes = new Map<string, Promise<string | null>>();
   readonly #taken: ReadonlySet<string>;
-  /** Directories that have results. */
+  /** Directories that contain results. */
   readonly #above: ReadonlySet<string>;
 
   /**
    * @param known paths of volumes that are not the scan
-   * @param only where a person has named scans, their paths: nothing else is looked at, and names are not compared
+   * @param only paths of scans named by the user: nothing else is searched, and names are not compared; null if the user named
+   *   none
    */
   constructor(
     known: readonly string[],
@@ -174,7 +178,7 @@ export class ScanSearch {
     this.#above = new Set([...this.#taken].flatMap(directoriesAbove));
   }
 
-  /** Looks for what may be the scan: what the record beside the result names; without one, what has a name that fits best. */
+  /** Searches for possible scans of a result: the one that the record beside it names, otherwise those whose names fit best. */
   async find(result: Named, file: string): Promise<FoundPaths> {
     const known = resultOf(file);
     const place = known?.root ?? path.dirname(path.resolve(file));
@@ -205,7 +209,10 @@ export class ScanSearch {
     return new ScanMatcher(candidatesIn(places, byNames).filter(isFree));
   }
 
-  /** The recorded input that the result is of: what has its name, size and content; and what has its name alone. */
+  /**
+   * Searches for the recorded input of a result: returns the path with its name, size and content, or those that only have its
+   * name.
+   */
   async #named(
     result: Named,
     inputs: readonly Recorded[],
@@ -234,7 +241,7 @@ export class ScanSearch {
     return { paths: [], changed: named.map((each) => each.path) };
   }
 
-  /** The hash of a file, which may be a candidate for many results; null for one that cannot be read. */
+  /** The hash of a file, cached because it may be a candidate for many results; null if it cannot be read. */
   #hashOf(file: string): Promise<string | null> {
     const hash =
       this.#hashes.get(file) ??

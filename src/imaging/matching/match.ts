@@ -2,15 +2,15 @@ import path from 'node:path';
 import { foldedName } from '../../files/index.js';
 import { commonLength, withoutSuffix, withoutVolumeEnding } from '../inputs/index.js';
 
-/** The names by which a result is matched with its scan. */
+/** The names used to match a result with its scan. */
 export interface Named {
-  /** Its name without the ending, in lower case. */
+  /** Its name without the extension, in lower case. */
   readonly stem: string;
-  /** Names of the directories that it lies in, from the root, in lower case. */
+  /** Names of its directories, from the root, in lower case. */
   readonly folders: readonly string[];
 }
 
-/** @param name the name of the file or directory, where it is not the one of its path */
+/** @param name the name of the file or directory, if it differs from the one in its path */
 export const namedBy = (
   target: string,
   name = withoutVolumeEnding(path.basename(path.resolve(target))),
@@ -19,14 +19,14 @@ export const namedBy = (
   folders: path.dirname(path.resolve(target)).split(path.sep).map(foldedName),
 });
 
-/** Whether a text begins with another one and goes on behind a letter or digit: `case1_seg` after `case1`, not `case12`. */
+/** Whether a text begins with another one that ends at a word boundary: `case1_seg` after `case1`, but not `case12`. */
 const extendsName = (text: string, start: string): boolean =>
   text.startsWith(start) && (text.length === start.length || !/[\p{L}\p{N}]/u.test(text[start.length] ?? ''));
 
-/** How certain it is that names belong together, by the way in which they do. */
+/** How certain a match is, by the way in which the names match. */
 const certainty = { same: 4000, extends: 3000, contains: 2000, suffix: 1000 };
 
-/** How well the names of a result and a scan fit, whatever their folders: 0 for not at all. */
+/** How well the names of a result and a scan match, regardless of their folders: 0 for no match. */
 export function rankOf(result: Named, scan: Named, only: 'all' | 'extends' = 'all'): number {
   const { stem } = scan;
   if (result.stem === stem) return certainty.same;
@@ -47,31 +47,31 @@ function bestOf<T>(elements: readonly T[], numberOf: (element: T) => number): T[
 /** An entity of BIDS: `sub-01`. */
 const entity = /^[a-z]+-[\p{L}\p{N}]+$/u;
 
-/** The words of a name; an entity is one. */
+/** The words of a name. A BIDS entity is one word. */
 const wordsOf = (name: string): string[] =>
   name.split(/[_.\s]+/).flatMap((part) => (entity.test(part) ? [part] : part.split(/[^\p{L}\p{N}]+/u)));
 
 const allWordsOf = ({ stem, folders }: Named): Set<string> =>
   new Set([stem, ...folders, ...wordsOf(stem), ...folders.flatMap(wordsOf)].filter(Boolean));
 
-/** The words that some of the scans have, and not all of them: what all have, such as `anat`, says nothing. */
+/** The words that only some of the scans have. Words common to all, such as `anat`, distinguish nothing. */
 function tellingWords(words: readonly ReadonlySet<string>[]): Set<string> {
   const counts = new Map<string, number>();
   for (const each of words) for (const word of each) counts.set(word, (counts.get(word) ?? 0) + 1);
   return new Set([...counts].flatMap(([word, count]) => (count < words.length ? [word] : [])));
 }
 
-/** The scans that a result may be of, by their names. */
+/** The scans that a result may belong to, by name. */
 export interface Fit<T> {
   /** Those that fit equally well; empty if none does. */
   readonly scans: readonly T[];
-  /** Whether names or folders say so. Otherwise it is only not excluded. */
+  /** Whether names or folders point to these scans. If not, they are merely not ruled out. */
   readonly isSaid: boolean;
 }
 
 /**
- * Finds which scans results may be of, by the parts of names and folders in which the scans differ: `sub-01` of
- * `sub-01/mri/t1`, and not `mri`. Folders count before names. Grids decide among those that fit: see `scanOf`.
+ * Finds the scans that results may belong to, by the parts of names and folders in which the scans differ: `sub-01` of
+ * `sub-01/mri/t1`, but not `mri`. Folders take precedence over names. Grids decide among several matches: see `scanOf`.
  */
 export class ScanMatcher<T extends Named> {
   readonly #words: ReadonlyMap<T, ReadonlySet<string>>;
@@ -99,7 +99,7 @@ export class ScanMatcher<T extends Named> {
     if (folders.length === 0 && !narrow(result.folders.flatMap(wordsOf))) return { scans: [], isSaid };
     const named = bestOf(left, (scan) => rankOf(result, scan));
     if (named.length > 0) [left, isSaid] = [named, true];
-    // A mask of another subject in the folder of this one.
+    // The folder of this subject may contain a mask of another one.
     const others = wordsOf(result.stem).filter((word) => entity.test(word) && this.#telling.has(word));
     const isOther = (scan: T) => others.some((word) => !this.#words.get(scan)?.has(word));
     const own = left.filter((scan) => !isOther(scan));
@@ -108,7 +108,7 @@ export class ScanMatcher<T extends Named> {
     return { scans: left, isSaid: isSaid || this.#isOneFolder(result, left) };
   }
 
-  /** Whether the scans lie in one folder that has the name of one that the result lies in: those of one examination. */
+  /** Whether the scans are those of one examination: they share a folder, and a folder of the result has the same name. */
   #isOneFolder(result: Named, scans: readonly T[]): boolean {
     const [first] = scans;
     if (!first || !areTogether(scans)) return false;
@@ -131,8 +131,9 @@ export interface ScanOf<T> {
 }
 
 /**
- * The scan of a result, among those that its name fits: the one on the same grid. Of several on that grid, any shows where the
- * result lies if they are of one place, such as the sequences of an examination. Otherwise they may be of several people.
+ * Chooses the scan of a result among those that match by name: the one on the same grid. If several are on that grid and show one
+ * place, such as the sequences of an examination, any of them shows where the result lies. Otherwise they may belong to several
+ * people, and none is chosen.
  */
 export function scanOf<T>(
   fitting: readonly T[],

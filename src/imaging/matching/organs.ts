@@ -8,10 +8,10 @@ import {
 } from '@remote-app/volumes';
 import { foldedName } from '../../files/index.js';
 
-/** A mask of one value, by what it is called. */
+/** A single-value mask with its name. */
 interface NamedMask {
   readonly file: VolumeFile;
-  /** Without the ending. */
+  /** Its name without the extension. */
   readonly name: string;
 }
 
@@ -31,10 +31,10 @@ const anatomy = new Set(
   ),
 );
 
-/** Words that say nothing of what a mask is of. */
+/** Words that qualify a structure without naming it. */
 const sides = /^(left|right|upper|lower|middle|inferior|superior|anterior|posterior|small|large|l|r)$/;
 
-/** A name by its words alone: `Kidney left` and `kidney_left` are one. */
+/** A name reduced to its words: `Kidney left` and `kidney_left` are equal. */
 export const organKey = (name: string): string =>
   foldedName(name)
     .split(/[_\-.\s]+/)
@@ -42,8 +42,8 @@ export const organKey = (name: string): string =>
     .join(' ');
 
 /**
- * A name in front of that of the organ, such as that of the patient, and the organ's own; null where none is named.
- * @param known keys of other names of organs
+ * Splits a name into a prefix, such as the patient's name, and the name of the organ; null if no organ is named.
+ * @param known keys of further organ names
  */
 function partsOf(
   name: string,
@@ -59,7 +59,7 @@ function partsOf(
   return { prefix: name.slice(0, at).replace(/[_\-.\s]+$/, ''), organ: name.slice(at) };
 }
 
-/** Words that say how a mask came about: two masks of one organ are not two organs. */
+/** Words about how a mask was made: two masks of one organ made in different ways are not two organs. */
 const waysMade =
   /^(mask|masks|seg|segmentation|label|labels|pred|prediction|gt|truth|manual|auto|final|ensemble|uncertainty|(rater|fold|model|member|checkpoint)(\d*|all)|v\d+)$/;
 
@@ -70,21 +70,21 @@ const ownName = (name: string): string =>
     .filter((word) => !waysMade.test(word))
     .join(' ');
 
-/** Most masks of one case: labels have 16 bits, and their files are open at once. */
+/** Maximum number of masks of one case: labels have 16 bits, and all files are open at the same time. */
 const maxOrgans = 500;
 
-/** Masks that are the organs of one patient, and how many of those beside them are no organs by their names. */
+/** Masks that are the organs of one patient. */
 export interface OrganGroup<T extends NamedMask> {
   readonly masks: readonly T[];
-  /** The name in front of all of them; empty for that of their folder. */
+  /** The prefix of all their names; empty if they have none. */
   readonly prefix: string;
 }
 
 /**
- * Masks of one folder, grid and patient that each have one organ, named by its file: what TotalSegmentator writes. Those
- * that name no organ belong to them where nearly all others in the folder do.
+ * Groups masks of one folder, grid and patient, each of one organ that its file is named after, as TotalSegmentator writes them.
+ * A mask whose name is not an organ is included if nearly all others in its folder are.
  * @param masks each of one value
- * @param known other names of organs, such as those of the app's labels
+ * @param known further organ names, such as those of the app's labels
  */
 export function organGroups<T extends NamedMask>(
   masks: readonly T[],
@@ -111,7 +111,7 @@ export function organGroups<T extends NamedMask>(
     else groups.push({ masks: [mask], prefix: parts.prefix, folder });
   }
   for (const mask of unnamed) {
-    // Such as `segmentation`: of all of them, or of another thing.
+    // A name such as `segmentation` may mean all of the organs, or something else.
     if (ownName(mask.name) === '') continue;
     const folder = path.dirname(path.resolve(mask.file.path));
     const beside = groups.filter((group) => group.folder === folder);
@@ -126,11 +126,11 @@ export function organGroups<T extends NamedMask>(
   });
 }
 
-/** The name of an organ of a group. */
+/** The name of an organ, without the prefix of its group. */
 export const nameInGroup = (name: string, prefix: string): string =>
   name.slice(prefix.length).replace(/^[_\-.\s]+/, '');
 
-/** Masks of organs as one segmentation, whose labels have the names of the files. */
+/** Combines masks of organs into one segmentation whose labels are named after the files. */
 export function organsOf<T extends NamedMask>({ masks, prefix }: OrganGroup<T>): VolumeFile {
   const ordered = masks.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const files = ordered.map(({ file }) => file);

@@ -9,22 +9,22 @@ import { areTogether, type Named, rankOf, ScanMatcher, scanOf } from './match.js
 /** A volume among the paths. */
 export interface Item extends Named {
   readonly file: VolumeFile;
-  /** Without the ending, as it was written. */
+  /** Its name without the extension, in its original case. */
   readonly name: string;
   readonly isMask: boolean;
-  /** Whether it is a mask of one value, which the file does not name itself. */
+  /** Whether it is a single-value mask whose file does not name its label. */
   readonly isBinary: boolean;
-  /** Whether it lies in the directory of a result, where a continuous volume is one that was made from a scan. */
+  /** Whether it lies in the directory of a result: a continuous volume there was made from a scan. */
   readonly isOfResult: boolean;
 }
 
-/** A case of a table: the directory with the table, and the name of the case there. */
+/** A case in a table: the directory of the table, and the name of the case in it. */
 export interface TableCase {
   readonly table: string;
   readonly name: string;
 }
 
-/** A case while it is put together. */
+/** A case being assembled. */
 export interface Draft {
   readonly scan: Item | null;
   readonly masks: Item[];
@@ -32,11 +32,11 @@ export interface Draft {
   readonly notes: string[];
   /** The note saying that the scan was found through the record, or null. */
   recorded: string | null;
-  /** The cases of tables whose results it has, one of each: that of the first gives it its name. */
+  /** The table cases whose results it contains, one for each table. The first one gives it its name. */
   readonly inTables: TableCase[];
 }
 
-/** The case that a file belongs to, if it is of a result of a table. */
+/** The table case that a file belongs to; null if its result is in no table. */
 function tableCaseOf(file: string): TableCase | null {
   const result = resultOf(file);
   if (result === null || !existsSync(path.join(result.root, tableName))) return null;
@@ -46,16 +46,16 @@ function tableCaseOf(file: string): TableCase | null {
 
 const pathOf = ({ file }: Item): string => path.relative('', file.path) || file.path;
 
-/** Several volumes in a sentence. */
+/** Lists volumes for a sentence. */
 function listed(items: readonly Item[]): string {
   const [last, ...before] = items.map((item) => `'${pathOf(item)}'`).reverse();
   return before.length === 0 ? (last ?? '') : `${before.reverse().join(', ')} and ${last}`;
 }
 
-/** What a result is drawn on. */
+/** The scan that a result is drawn on. */
 interface Match {
   readonly scan: Item | null;
-  /** What a person should know of it. */
+  /** Notes for the user. */
   readonly notes: readonly string[];
   /** The note saying that the scan was found through the record. */
   readonly recorded?: string | undefined;
@@ -72,7 +72,7 @@ const undecided = (result: Item, scans: readonly Item[]): Match => ({
   notes: [`${result.name} fits ${listed(scans)} equally well, and is drawn on none of them`],
 });
 
-/** What a result is drawn on, among the scans that fit it; null if there is none. */
+/** Chooses the scan that a result is drawn on among those that fit; null if none fits. */
 function matchOf(result: Item, fitting: readonly Item[]): Match | null {
   if (fitting.length === 0) return null;
   const { scan, others } = scanOf(fitting, isOnGridOf(result), areTogether);
@@ -82,8 +82,8 @@ function matchOf(result: Item, fitting: readonly Item[]): Match | null {
 }
 
 /**
- * The scans of results: by the parts of names and folders in which scans differ, then by their grids. What fits no scan by these can
- * only belong to scans that nothing else fits; a single one of these is taken in any case.
+ * Finds the scans of results: first by the parts of names and folders in which scans differ, then by grids. A result that fits no
+ * scan this way can only belong to a scan that no other result fits. If there is only one such scan, it is taken.
  */
 function scansOf(results: readonly Item[], scans: readonly Item[]): Map<Item, Match> {
   const matcher = new ScanMatcher(scans);
@@ -108,11 +108,11 @@ function scansOf(results: readonly Item[], scans: readonly Item[]): Map<Item, Ma
 }
 
 /**
- * The volume that a map was made from: its name goes on from that volume's. In a result, folders count too, and a single
- * scan outside of it is taken in any case.
+ * Finds the volume that a map was made from: the one whose name the map's name extends. For a map in a result, folders count too,
+ * and if there is only one scan outside the result, it is taken.
  */
 function baseOf(map: Item, continuous: readonly Item[]): Item | null {
-  // What is outside of results was made from none of them.
+  // A map outside results was not made from a volume inside one.
   const others = continuous.filter(
     (each) =>
       each !== map &&
@@ -130,11 +130,11 @@ function baseOf(map: Item, continuous: readonly Item[]): Item | null {
   return rest.length === 0 ? (fitting ?? null) : null;
 }
 
-/** The cases, each with what belongs to it: one for each scan, and one for each case of a table. */
+/** The cases with their volumes: one for each scan, and one for each case of a table. */
 class Drafts {
   readonly all: Draft[] = [];
 
-  /** The case that a volume belongs to: of this scan, or without one of this result. */
+  /** The case of a scan or, without one, of a result. It is created if necessary. */
   of(scan: Item | null, result: Item | null): Draft {
     const inTable = result && tableCaseOf(result.file.path);
     const ofTable = ({ inTables }: Draft) => inTables.find(({ table }) => table === inTable?.table);
@@ -156,7 +156,7 @@ const add = (draft: Draft, item: Item, match: Pick<Match, 'notes' | 'recorded'> 
   draft.recorded ??= match.recorded ?? null;
 };
 
-/** Brings volumes together that belong to each other. Two scans alone are two cases. */
+/** Groups volumes that belong together into cases. Two scans without results are two cases. */
 export async function pair(items: readonly Item[], openItems: OpenItems): Promise<Draft[]> {
   const { found, stale } = await findScans(items, openItems);
   const drafts = new Drafts();
@@ -195,26 +195,26 @@ export async function pair(items: readonly Item[], openItems: OpenItems): Promis
 /** Opens the volumes of a path; empty if there is none. */
 export type OpenItems = (target: string) => Promise<readonly Item[]>;
 
-/** Maximum number of scans of one name that are compared. */
+/** Maximum number of scans compared for one result. */
 const maxCompared = 8;
 
 const isNamedScan = ({ isMask, isOfResult }: Item): boolean => !(isMask || isOfResult);
 
-/** A result whose scan is not any more what it was. */
+/** A result whose scan has changed since. */
 interface Stale {
   readonly note: string;
-  /** What has the name of its scan. */
+  /** Paths with the name of its scan. */
   readonly paths: readonly string[];
 }
 
-/** Looks for the scans of results: among those that were named, by the records; if none was, elsewhere. */
+/** Searches for the scans of results: if the user named scans, only among these, by the records; otherwise elsewhere. */
 async function findScans(
   items: readonly Item[],
   openItems: OpenItems,
 ): Promise<{ readonly found: ReadonlyMap<Item, Match>; readonly stale: ReadonlyMap<Item, Stale> }> {
   const named = items.filter(isNamedScan);
   const results = items.filter((item) => !isNamedScan(item));
-  // Whoever names a scan wants that one.
+  // A user who names a scan wants that one.
   const isComplete = named.length > 0;
   const search = new ScanSearch(
     results.map(({ file }) => file.path),
@@ -261,7 +261,7 @@ async function findScans(
   return { found, stale };
 }
 
-/** Opens the volumes of a path with what opens those that a person has named. */
+/** Makes a function that opens the volumes at a path in the same way as those named by the user. */
 export const openerOf =
   (itemsOf: (units: Awaited<ReturnType<typeof findVolumes>>) => Promise<Item[]>): OpenItems =>
   async (target) =>

@@ -3,7 +3,7 @@ import { UsageError } from '../../client/errors.js';
 import { quotePath } from '../../contract/index.js';
 import { faultWithoutPath, readSmallFile } from '../../files/index.js';
 
-/** Largest file of names that is read, in bytes. */
+/** Maximum size of a file of label names, in bytes. */
 const maxBytes = 1 << 20;
 
 const text = z.string().check(z.maxLength(200));
@@ -16,19 +16,18 @@ const label = z.object({
 });
 
 /**
- * By value of a label, its name, its colour as in HTML and its code in SNOMED CT. A region that overlaps others has the values
- * that belong to it.
+ * Name, HTML colour and SNOMED CT code of each label, by value. A region that overlaps others has the values of the labels in it.
  */
 export type Terminology = Readonly<Record<string, Readonly<z.infer<typeof label>>>>;
 
 const labels = z.record(z.string().check(z.regex(/^-?\d{1,10}$/)), z.union([text, label]));
 
-/** The names alone, or the manifest of an app, which has them under `terminology`. */
+/** Either only the names, or the manifest of an app, which has them under `terminology`. */
 const schema = z.union([z.object({ terminology: labels }), labels]);
 
 /**
- * Reads the names of labels from a JSON file: the app.json of an app, or an object from values to names, or to names and
- * colours as in app.json.
+ * Reads label names from a JSON file: the app.json of an app, or an object that maps values to names, or to names and colours as
+ * in app.json.
  * @throws UsageError
  */
 export function readTerminology(file: string): Terminology {

@@ -20,7 +20,7 @@ import type { CaseToShow, Layer } from './case-to-show.js';
 import { type Looks, looksOf } from './looks.js';
 import { rowsOf, withRows } from './table-rows.js';
 
-/** Opens what was found; a sentence for what cannot be read. */
+/** Opens a unit; returns a sentence if it cannot be read. */
 async function open(unit: Unit, signal?: AbortSignal): Promise<VolumeFile | string> {
   if (unit.kind === 'file' && unit.fault !== undefined) return `${quotePath(unit.path)} ${unit.fault}.`;
   try {
@@ -81,7 +81,7 @@ async function withRecordedScans(items: readonly Item[]): Promise<Item[]> {
   );
 }
 
-/** Masks of single organs of one patient become one segmentation of all. */
+/** Combines masks of single organs of one patient into one segmentation. */
 function withOrgans(items: readonly Item[]): Item[] {
   const groups = organGroups(items.filter(({ isBinary }) => isBinary));
   const merged = new Map<Item, Item>();
@@ -95,13 +95,16 @@ function withOrgans(items: readonly Item[]): Item[] {
   return [...new Set(items.map((item) => merged.get(item) ?? item))];
 }
 
-/** The names of the cases: those of a table, and otherwise of the scan or the result; what share a name get what tells their folders apart. */
+/**
+ * The names of the cases: from the table, otherwise from the scan or the result. Cases with the same name get the parts by which
+ * their folders differ.
+ */
 function namesOfDrafts(drafts: readonly Draft[]): string[] {
   const after = drafts.map(({ scan, masks, maps }) => scan ?? masks[0] ?? maps[0]);
   const names = drafts.map(({ inTables }, at) => inTables[0]?.name ?? after[at]?.name ?? '');
   const wanted = [...names];
   for (const group of groupBy([...names.keys()], (at) => foldedName(names[at] ?? ''))) {
-    // A name of a table is what its rows are joined by.
+    // Table rows are joined by name, so a name from a table is not changed.
     const free = group.filter((at) => group.length > 1 && !drafts[at]?.inTables[0]);
     const distinct = namesOf(free.map((at) => after[at]?.file.path ?? ''));
     for (const [index, at] of free.entries()) wanted[at] = withoutVolumeEnding(distinct[index] ?? '');
@@ -111,7 +114,7 @@ function namesOfDrafts(drafts: readonly Draft[]): string[] {
 
 const noUnits = { inputs: null, outputs: null };
 
-/** The names of what a case is drawn with: their own, or their paths where they share these. */
+/** The layers of a case, by name; by path if names are not unique. */
 function layersOf(items: readonly Item[]): Layer[] {
   const names = items.map(({ name }) => name);
   const isShared = names.length !== new Set(names).size;
@@ -139,13 +142,13 @@ export interface FindCasesOptions {
 }
 
 /**
- * Finds which scans and results belong together, among files and directories in any order: by the parts of their names and folders
- * that differ, and by their grids where these leave a doubt. Without a scan among the paths, it is looked for beside the result and
- * in the current directory. Cases of a table that have no result that can be drawn are among them.
- * @param options.output where results go: directories are not searched for earlier ones, unless a path names them
- * @param options.onRead called while the beginnings of many files are read
+ * Finds which scans and results belong together among files and directories in any order: by the parts in which their names and
+ * folders differ, and by their grids if these leave a doubt. If no path is a scan, the scan is searched for beside the result and
+ * in the current directory. Table cases without a result that can be drawn are included.
+ * @param options.output where results go: directories are not searched for earlier results, unless a path names them
+ * @param options.onRead called as files are read to recognise them
  * @returns the cases in the order of the paths, and a sentence for each volume that cannot be read
- * @throws UsageError for what does not exist and for paths without a volume, VolumeError if no volume can be read
+ * @throws UsageError for paths that do not exist or contain no volume, VolumeError if no volume can be read
  */
 export async function findCasesToShow(
   paths: readonly string[],
@@ -154,7 +157,7 @@ export async function findCasesToShow(
   const problems: string[] = [];
   const rows = rowsOf(paths);
   const units = await findVolumes(paths, options).catch((error: unknown) => {
-    // All cases of a table may have failed.
+    // If all cases of a table failed, there are rows but no volumes.
     if (rows.length === 0) throw error;
     return [];
   });

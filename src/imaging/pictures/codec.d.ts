@@ -1,4 +1,4 @@
-/** What is used of an encoder whose own types are those of browsers. */
+/** The part used of an encoder whose own types are for browsers. */
 
 declare module '@jsquash/jpeg/encode.js' {
   export function init(options: { readonly wasmBinary: Uint8Array }): Promise<void>;
@@ -7,7 +7,7 @@ declare module '@jsquash/jpeg/encode.js' {
     options: {
       /** From 1 to 100. */
       readonly quality: number;
-      /** 1 for grey, 3 for colours as brightness and differences. */
+      /** 1 for grey, 3 for YCbCr. */
       readonly color_space: 1 | 3;
       readonly auto_subsample: boolean;
       readonly chroma_subsample: number;

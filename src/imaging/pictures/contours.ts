@@ -1,8 +1,8 @@
 /**
- * The borders of labels: pixels with a label of which a neighbour above, below, left or right has another one. Where the
- * picture ends, labels are open.
+ * The borders of labels: labelled pixels that have a neighbour above, below, left or right with a different label. Labels are
+ * open at the edge of the picture.
  * @param labels index of the label of each pixel, width x height; 0 for none
- * @returns the same with 0 inside of labels
+ * @returns the same with 0 inside labels
  */
 export function contoursOf(labels: Uint8Array, width: number, height: number): Uint8Array {
   const contours = new Uint8Array(labels.length);

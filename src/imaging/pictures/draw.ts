@@ -11,7 +11,7 @@ export const blank = (width: number, height: number): Picture => ({
   pixels: new Uint8Array(width * height * 3),
 });
 
-/** Fills a rectangle; what lies outside of the picture is left out. */
+/** Fills a rectangle, clipped to the picture. */
 export function fill(
   { width, height, pixels }: Picture,
   [left, top, across, down]: readonly [left: number, top: number, across: number, down: number],
@@ -22,7 +22,7 @@ export function fill(
       pixels.set(colour, (y * width + x) * 3);
 }
 
-/** Puts a picture into a larger one. */
+/** Copies a picture into a larger one. */
 export function place(onto: Picture, picture: Picture, left: number, top: number): void {
   for (let y = 0; y < picture.height; y += 1) {
     const row = picture.pixels.subarray(y * picture.width * 3, (y + 1) * picture.width * 3);
@@ -46,7 +46,7 @@ export function write(picture: Picture, text: string, left: number, top: number,
 const white: Colour = [255, 255, 255];
 const black: Colour = [0, 0, 0];
 
-/** Writes a text that can be read on any ground: with a dark rim. */
+/** Writes a text with a dark outline, so that it is legible on any background. */
 function writeOnPicture(picture: Picture, text: string, left: number, top: number): void {
   for (const [x, y] of [
     [-1, 0],
@@ -62,14 +62,14 @@ function writeOnPicture(picture: Picture, text: string, left: number, top: numbe
 const rim = 2;
 
 export interface DrawOptions {
-  /** Pixels of the picture. */
+  /** Size of the picture, in pixels. */
   readonly width: number;
   readonly height: number;
-  /** Whether the sides are marked with letters: false where they are written beside the picture. */
+  /** Whether letters mark the sides: false if they are written beside the picture. */
   readonly hasMarks?: boolean;
 }
 
-/** A slice in this size, with the contours of labels in their colours and the sides of the patient. */
+/** Draws a slice at a given size, with coloured contours of labels and letters for the sides of the patient. */
 export function drawSlice(
   view: CaseView,
   plane: PlaneView,

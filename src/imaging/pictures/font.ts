@@ -79,7 +79,7 @@ const glyphs = Buffer.from(
   'base64',
 );
 
-/** The place of a character among the glyphs; that of `?` for one without a glyph. */
+/** Index of a character's glyph; that of `?` for a character without a glyph. */
 function placeOf(character: string): number {
   const code = character.codePointAt(0) ?? 0;
   if (code >= 0x20 && code < 0x7f) return code - 0x20;

@@ -15,10 +15,10 @@ import { placeText, windowText } from './sheet.js';
 /** With these, a hundred cases of noisy CT fit into 30 MB. */
 export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
 
-/** Quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 one sees the blocks. */
+/** JPEG quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 blocks become visible. */
 const quality = 75;
 
-/** Maximum bytes of volumes in a page. Browsers hold them as text, a third longer, and then once more to show them. */
+/** Maximum bytes of volumes in a page. Browsers hold them as text, a third longer, and a second copy to show them. */
 const maxVolumeBytes = 200_000_000;
 
 export interface PageOptions {
@@ -34,16 +34,16 @@ const root = new URL('../../..', import.meta.url);
 const template = (name: string) => readFile(new URL(`templates/looking/${name}`, root), 'utf8');
 
 /**
- * NiiVue as one script, and its licences. The build copies it from a development dependency: as a dependency, it would make
+ * NiiVue as one script, with its licences. The build copies it from a development dependency: a runtime dependency would make
  * every installation 25 MB larger for a script of 2 MB, and a hospital's machine often cannot install packages later.
  */
 const viewerFile = (name: string) => new URL(`dist/niivue/${name}`, root);
 
-/** Texts between tags and in attributes. */
+/** Escapes a text for use between tags and in attributes. */
 const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** JSON that no tag within can end. */
+/** A script element with JSON, escaped so that no tag in the JSON can end it. */
 const jsonBlock = (id: string, value: unknown): string => {
   const json = JSON.stringify(value).replace(
     /[<\u2028\u2029]/g,
@@ -55,8 +55,9 @@ const jsonBlock = (id: string, value: unknown): string => {
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
 /**
- * A page of cases to look through and to mark, in pieces: one file that makes no request and holds all that it shows. Each
- * case is read when its turn comes and is not kept, so memory follows one case. The bytes depend on the cases alone.
+ * Generates an HTML page for reviewing and marking cases, piece by piece. It is a single file that makes no request and contains
+ * everything that it shows. Cases are read one at a time and not retained, so memory is bounded by one case. The bytes depend
+ * only on the cases.
  * @throws UsageError before the page grows too large to be opened; VolumeError for volumes that cannot be read
  */
 export async function* htmlPage(
@@ -67,7 +68,7 @@ export async function* htmlPage(
   if (markup === undefined || style === undefined || script === undefined) return;
   const viewer = hasVolumes ? await readViewer() : null;
   const scripts = [script, ...(viewer ? [viewer.script] : [])].map(hashOf).join(' ');
-  // No source is allowed for anything but these scripts and this style, and pictures within the page.
+  // Only these scripts, this style and pictures within the page are allowed.
   const policy = `default-src 'none'; img-src data:; style-src ${hashOf(style)}; script-src ${scripts}; ${
     viewer ? 'connect-src data: blob:; ' : ''
   }base-uri 'none'; form-action 'none'`;
@@ -106,7 +107,7 @@ export async function* htmlPage(
     failed.push(each.status === 'failed');
   }
   if (names.length === 0) throw new RangeError('There is no case to make a page from.');
-  // Marks are kept in the browser by what the page shows: those of an earlier result do not appear at a new one.
+  // The browser stores marks under a hash of the page's content, so that marks of an earlier result do not appear on a new one.
   const id = identity.digest('hex').slice(0, 32);
   yield jsonBlock('page', { id, title, csvName, names, failed, hasVolumes });
   if (viewer) {
@@ -116,11 +117,11 @@ export async function* htmlPage(
   yield `<script>${script}</script>\n</html>\n`;
 }
 
-/** Makes the bytes of a JPEG. */
+/** Encodes a slice as JPEG. */
 type JpegEncoder = (slice: SliceView) => Promise<Buffer>;
 
 const [grey, colours] = [1, 3] as const;
-/** Colours keep their places: contours of one pixel would fade. */
+/** No chroma subsampling, which would fade contours of one pixel. */
 const noSubsampling = { auto_subsample: false, chroma_subsample: 1 };
 
 /** Opens MozJPEG's encoder. */
@@ -145,7 +146,7 @@ class Pictures {
 
   constructor(private readonly encode: JpegEncoder) {}
 
-  /** The place of a slice's picture among all of them. */
+  /** Index of a slice's picture among all pictures. */
   async place(slice: SliceView): Promise<number> {
     const picture = (await this.encode(slice)).toString('base64');
     const known = this.#known.get(picture);
@@ -155,7 +156,7 @@ class Pictures {
   }
 }
 
-/** What the page's script needs of a case. */
+/** The data of a case for the page's script. */
 async function caseData({ layers, notes }: DrawnCase, encode: JpegEncoder) {
   const pictures = new Pictures(encode);
   const data = [];
@@ -170,7 +171,7 @@ async function layerData(view: CaseView, pictures: Pictures) {
   return {
     pixel: view.pixel,
     window: windowText(view),
-    // For the viewer of volumes, which has the values as they are.
+    // For the volume viewer, which draws the original values.
     ...(view.window?.isInverted && { isInverted: true }),
     notes: view.notes,
     labels: isMarked
@@ -203,8 +204,8 @@ async function planeData(plane: PlaneView, pictures: Pictures) {
 }
 
 /**
- * The labels of all slices of a plane, one after another, deflated. Not pictures of contours: these would be larger, too
- * thin or too thick at most zooms, and a label could not be hidden.
+ * The labels of all slices of a plane in sequence, deflated. Pictures of contours would be larger, too thin or too thick at most
+ * zoom levels, and could not hide single labels.
  */
 function packedLabels(slices: readonly SliceView[]): string | null {
   if (slices.every(({ labels }) => labels === null)) return null;
@@ -225,7 +226,7 @@ async function readViewer(): Promise<{ script: string; licences: string }> {
   return { script: await read(script), licences: await read(viewerFile('LICENCES.txt')) };
 }
 
-/** A volume as base64 of a packed NIfTI file. What is none already is converted, and held in memory meanwhile. */
+/** A volume as base64 of a packed NIfTI file. Other formats are converted, which holds the volume in memory. */
 async function* packedVolume(volume: VolumeFile, budget: { left: number }): AsyncGenerator<string> {
   if (/\.nii\.gz$/i.test(volume.path)) {
     yield* base64Of(volume.path, budget);
@@ -247,7 +248,7 @@ async function* base64Of(file: string, budget: { left: number }): AsyncGenerator
     throw new UsageError(
       `The volumes have more than ${maxVolumeBytes / 1e6} MB together, which browsers do not open: show fewer cases, or make the page without volumes`,
     );
-  // A multiple of three bytes, so that the pieces of base64 can follow each other.
+  // A multiple of three bytes, so that the base64 pieces can be concatenated.
   for await (const chunk of createReadStream(file, { highWaterMark: 3 << 20 }))
     yield (chunk as Buffer).toString('base64');
 }

@@ -2,7 +2,7 @@ import type { Slice, VolumeHeader, Voxels } from '@remote-app/volumes';
 import type { Colour } from './picture.js';
 import { WholeLabels } from './whole-labels.js';
 
-/** Maximum number of different values of a segmentation that are counted: volumes with more are no segmentations. */
+/** Maximum number of different values counted: a volume with more is not a segmentation. */
 const maxCounted = 4096;
 
 /** The values of a segmentation, how often each occurs, and where. */
@@ -10,20 +10,20 @@ export interface Counts {
   /** By value, in ascending order. */
   readonly values: readonly { readonly value: number; readonly voxels: number }[];
   /**
-   * By axis of the array, how much of the labels each index has: the sum over all labels of the part of the label that
-   * lies there, so that small labels weigh as much as large ones.
+   * How much label content each index has, by axis of the array: the sum over all labels of the fraction of the label at that
+   * index, so that small labels weigh as much as large ones.
    */
   readonly weights: readonly [Float64Array, Float64Array, Float64Array];
   /** Whether the values are labels only when they are rounded: 0.996 is 1. */
   readonly isScaled: boolean;
 }
 
-/** Maximum number of counts that are kept: of 256 labels along 500,000 rows, columns and slices. */
+/** Maximum number of counts held: those of 256 labels along 500,000 rows, columns and slices. */
 const maxCounts = 1 << 27;
 
 /**
- * Counts the labels of a segmentation, one slice after another. Voxels that are 0 or not a number have no label.
- * @returns null if the values are not those of a segmentation: a range of them, or more than 4,096 different ones
+ * Counts the labels of a segmentation, slice by slice. Voxels that are 0 or NaN have no label.
+ * @returns null if the values are not those of a segmentation: continuous, or more than 4,096 different ones
  */
 export async function countLabels(
   slices: AsyncIterable<Slice>,
@@ -76,10 +76,10 @@ export async function countLabels(
 }
 
 /**
- * The slices that are shown of one axis: that with most of the labels, others in proportion to what they have of them,
- * and the rest evenly spaced.
- * @param weights how much of the labels each index has; null without a segmentation
- * @returns indices in ascending order, and which of them has most
+ * Chooses the slices to show along one axis: the one with most label content, further ones in proportion to their content, and
+ * the rest evenly spaced.
+ * @param weights label content of each index; null without a segmentation
+ * @returns indices in ascending order, and the one with most content
  */
 export function chooseSlices(
   count: number,
@@ -102,7 +102,7 @@ export function chooseSlices(
       for (; next < byLabels && sum >= (total * (next + 0.5)) / byLabels; next += 1) take(index);
     }
   } else take(best);
-  // Each of the rest goes into the middle of the widest gap.
+  // Each remaining slice goes into the middle of the widest gap.
   while (chosen.size < Math.min(wanted, count)) {
     const bounds = [-1, ...[...chosen].sort((a, b) => a - b), count];
     let widest = 0;
@@ -114,7 +114,7 @@ export function chooseSlices(
   return { indices, best: indices.indexOf(best) };
 }
 
-/** Colours that people with any colour vision tell apart, on grey (Okabe and Ito; black is left out). */
+/** Colours on grey that people with any colour vision can distinguish (Okabe and Ito, without black). */
 const palette: readonly Colour[] = [
   [230, 159, 0],
   [86, 180, 233],
@@ -125,7 +125,7 @@ const palette: readonly Colour[] = [
   [0, 114, 178],
 ];
 
-/** The colour of a label without one of its own. After the first seven, lighter and darker ones follow. */
+/** The default colour of a label. After the first seven, lighter and darker variants follow. */
 export function colourOf(index: number): Colour {
   const round = Math.floor((index - 1) / palette.length);
   const colour = palette[(index - 1) % palette.length] ?? [255, 255, 255];
@@ -133,7 +133,7 @@ export function colourOf(index: number): Colour {
   return colour.map((each) => Math.round(each + (target - each) * part)) as unknown as Colour;
 }
 
-/** A colour of HTML, `#e0b088` or `#eb8`; null for anything else. */
+/** Parses an HTML colour, `#e0b088` or `#eb8`; null for anything else. */
 export function readColour(text: string): Colour | null {
   const short = /^#([0-9a-f])([0-9a-f])([0-9a-f])$/i.exec(text);
   const digits = short
@@ -142,7 +142,7 @@ export function readColour(text: string): Colour | null {
   return digits ? (digits.map((each) => Number.parseInt(each, 16)) as unknown as Colour) : null;
 }
 
-/** Replaces values of labels by their indices; what has none becomes 0. */
+/** Replaces label values by their indices; values without an index become 0. */
 export function toIndices(values: Voxels, indexOf: ReadonlyMap<number, number>): Uint8Array {
   const indices = new Uint8Array(values.length);
   let [last, index] = [0, 0];

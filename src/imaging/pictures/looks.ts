@@ -2,25 +2,28 @@ import type { VolumeFile } from '@remote-app/volumes';
 import { pausing } from './pausing.js';
 import { WholeLabels } from './whole-labels.js';
 
-/** Maximum number of different values of a segmentation that are looked for, without the background. */
+/** Maximum number of different values in a segmentation, without the background. */
 const maxLabels = 256;
 
-/** Slices of which the values are looked at. */
+/** Number of slices examined. */
 const lookedAt = 16;
 
 /** What a volume looks like: a mask with one value or none, a segmentation with several labels, or anything else. */
 export type Looks = 'binary' | 'labels' | 'continuous';
 
-/** How many voxels have a value and a neighbour in the foreground, and how many of these neighbours have the same value. */
+/**
+ * For one value: how many of its voxels have a left neighbour in the foreground, and how many of these neighbours have the same
+ * value.
+ */
 interface Runs {
   pairs: number;
   same: number;
 }
 
 /**
- * Guesses what a volume is from slices of all of it, since the first ones may be air with faint noise. A segmentation has few
- * values, which are whole numbers, and most of them lie in areas. Brightness in eight bits is few whole numbers too, but differs
- * from voxel to voxel; a background that is nearly constant may be the larger part of it, but is only some of its values.
+ * Guesses what a volume is from slices spread over it, since the first ones may be air with faint noise. A segmentation has few
+ * different values: whole numbers, most of which form areas. Eight-bit intensities are few whole numbers too, but vary from voxel
+ * to voxel. A nearly constant background may make up most of the voxels of such a volume, but only some of its values.
  */
 export async function looksOf(file: VolumeFile, signal?: AbortSignal): Promise<Looks> {
   if (file.labels !== null) return 'labels';

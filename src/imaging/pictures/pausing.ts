@@ -1,12 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Slice } from '@remote-app/volumes';
 
-/** Milliseconds after which a signal to the process is looked for. */
+/** Milliseconds after which pending signals are handled. */
 const maxBusy = 50;
 
 /**
- * Slices, with a pause now and then: those of a packed file follow each other without one, and Ctrl-C would wait for the last.
- * @throws the reason of an interruption
+ * Yields slices with occasional pauses. Those of a packed file follow each other without pause, so Ctrl-C would wait for the last
+ * one.
+ * @throws the abort reason of the signal
  */
 export async function* pausing(
   slices: AsyncIterable<Slice>,

@@ -1,7 +1,7 @@
 import type { VolumeFile } from '@remote-app/volumes';
 import type { ShownLabel } from '../../client/case/index.js';
 
-/** The three planes, by the axis that goes through their slices. */
+/** The three anatomical planes. */
 export type PlaneName = 'axial' | 'coronal' | 'sagittal';
 
 /** A colour, red, green and blue from 0 to 255. */
@@ -38,34 +38,34 @@ export interface Marks {
   readonly bottom: string;
 }
 
-/** The slices of one plane that are shown, in the order of their places. */
+/** The slices shown of one plane, in the order of their positions. */
 export interface PlaneView {
   readonly name: PlaneName;
   readonly marks: Marks;
   readonly slices: readonly SliceView[];
-  /** Which slice has most of the labels, or lies in the middle where there is none. */
+  /** Index of the slice with most label content, or of the middle one if there are no labels. */
   readonly best: number;
 }
 
 /** A scan or a segmentation or both, ready to be drawn. */
 export interface CaseView {
-  /** The name of the case: of its scan, or of what came back. */
+  /** The name of the case, after its scan or result. */
   readonly name: string;
-  /** Side of a pixel of all slices, in mm. */
+  /** Pixel size of all slices, in mm. */
   readonly pixel: number;
   /** Axial, coronal, sagittal. */
   readonly planes: readonly [PlaneView, PlaneView, PlaneView];
   readonly labels: readonly DrawnLabel[];
-  /** What black and white stand for; null for a volume in colour. */
+  /** The values shown as black and white; null for a volume in colour. */
   readonly window: {
     readonly low: number;
     readonly high: number;
-    /** Where the file or the app names it. */
+    /** The unit, if the file or the app names it. */
     readonly unit: string | null;
     /** Whether low values are white, and high ones black (MONOCHROME1). */
     readonly isInverted?: boolean;
   } | null;
-  /** What a person should know: an oblique volume, a mask of another grid, which of several volumes is shown. */
+  /** Notes for the user: an oblique volume, a mask on another grid, which of several volumes is shown. */
   readonly notes: readonly string[];
 }
 
@@ -80,10 +80,10 @@ export interface LayerView {
 /** A case of a sheet or a page. */
 export interface DrawnCase {
   readonly name: string;
-  /** Empty for a case of which there is nothing to draw. */
+  /** Empty if there is nothing to draw. */
   readonly layers: readonly LayerView[];
   readonly notes: readonly string[];
-  /** In the table beside its result: `done`, `failed`; null without a table. */
+  /** Status in the table beside its result: `done`, `failed`; null without a table. */
   readonly status: string | null;
 }
 

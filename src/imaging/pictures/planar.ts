@@ -12,21 +12,21 @@ import type { Axis } from './planes.js';
 /** Indices that are cut out of a volume, by axis of the array. */
 export type Wanted = readonly [i: readonly number[], j: readonly number[], k: readonly number[]];
 
-/** Slices of the three axes by index: voxels of the other two axes, the lower axis fastest. */
+/** Slices along the three axes, by index. Each has the voxels of the other two axes, the lower axis varying fastest. */
 export type Cuts = readonly [Map<number, Voxels>, Map<number, Voxels>, Map<number, Voxels>];
 
 /** Maximum bytes of all slices that are cut out. */
 const maxHeld = 2 ** 31;
 
-/** What slices are read from: a volume, or a segmentation that is brought onto the grid of a scan. */
+/** A source of slices: a volume, or a segmentation resampled to the grid of a scan. */
 export interface SliceSource extends Pick<VolumeHeader, 'size' | 'components'> {
   slices(choice?: SliceChoice): AsyncIterable<Slice>;
 }
 
 /**
- * Cuts slices out of a volume in one pass. Only what is cut out stays in memory.
+ * Cuts slices out of a volume in one pass. Only these slices are held in memory.
  * @param frame which volume of the file
- * @throws VolumeError for slices that are too large to be held; the reason of the signal
+ * @throws VolumeError for slices that are too large to be held; the abort reason of the signal
  */
 export async function cut(
   source: SliceSource,
@@ -77,7 +77,7 @@ export async function cut(
   return cuts;
 }
 
-/** How a slice becomes a picture: the axes of the picture, and the side of its pixels in mm. */
+/** How a slice is rendered: the axes of the picture, and the pixel size in mm. */
 export interface Raster {
   readonly across: Axis;
   readonly down: Axis;
@@ -88,18 +88,18 @@ export interface Raster {
 export const pixelsOf = ({ count, spacing }: Axis, pixel: number): number =>
   Math.max(1, Math.round((count * spacing) / pixel));
 
-/** Where the middle of each pixel lies along an axis, as a fraction of an index. */
+/** The centre of each pixel along an axis, as a fractional index. */
 const middlesOf = (axis: Axis, pixel: number): number[] =>
   Array.from({ length: pixelsOf(axis, pixel) }, (_, at) => {
     const index = Math.min(axis.count - 1, Math.max(0, ((at + 0.5) * pixel) / axis.spacing - 0.5));
     return axis.isReversed ? axis.count - 1 - index : index;
   });
 
-/** How far voxels of a slice lie apart in memory, along the picture's axes. */
+/** Strides between voxels of a slice in memory, along the axes of the picture. */
 const stridesOf = ({ across, down }: Raster): readonly [across: number, down: number] =>
   across.of < down.of ? [1, across.count] : [down.count, 1];
 
-/** The labels of a picture: those of the voxels at the middle of each pixel. */
+/** The labels of a picture: each pixel takes the label of the voxel at its centre. */
 export function labelsOf(indices: Uint8Array, raster: Raster): Uint8Array {
   const [strideAcross, strideDown] = stridesOf(raster);
   const columns = middlesOf(raster.across, raster.pixel).map((each) => Math.round(each) * strideAcross);
@@ -115,7 +115,7 @@ interface Taps {
   readonly weights: readonly number[];
 }
 
-/** The voxels that count for each pixel of an axis: two for enlarging, all that a pixel covers for reducing. */
+/** The voxels that contribute to each pixel along an axis: two when enlarging, all that a pixel covers when reducing. */
 function tapsOf(axis: Axis, pixel: number): Taps[] {
   const radius = Math.max(1, pixel / axis.spacing);
   return middlesOf(axis, pixel).map((middle) => {

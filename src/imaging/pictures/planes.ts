@@ -1,11 +1,11 @@
 import { type Geometry, placeOf, spacingOf } from '@remote-app/volumes';
 import type { Marks, PlaneName } from './picture.js';
 
-/** How one axis of a picture, or the axis through a plane, runs through the array of voxels. */
+/** How an axis of a picture, or the normal of its plane, maps to an axis of the voxel array. */
 export interface Axis {
   /** 0 for i, 1 for j, 2 for k. */
   readonly of: 0 | 1 | 2;
-  /** Voxels along it. */
+  /** Number of voxels. */
   readonly count: number;
   /** Millimetres between voxels. */
   readonly spacing: number;
@@ -13,7 +13,7 @@ export interface Axis {
   readonly isReversed: boolean;
 }
 
-/** How a plane is cut out of a volume and put on a screen. */
+/** How a plane is cut out of a volume and shown on screen. */
 export interface Plane {
   readonly name: PlaneName;
   readonly marks: Marks;
@@ -21,7 +21,7 @@ export interface Plane {
   readonly across: Axis;
   /** From the top to the bottom. */
   readonly down: Axis;
-  /** Slices follow each other along it: upwards, to the front, to the right. */
+  /** The axis along which slices follow each other: upwards, to the front, to the right. */
   readonly through: Axis;
 }
 
@@ -38,20 +38,20 @@ const permutations: readonly Permutation[] = [
   [2, 1, 0],
 ];
 
-/** Angle between an axis of space and one of voxels from which a volume is called oblique, in degrees. */
+/** Angle in degrees between a spatial axis and a voxel axis above which a volume counts as oblique. */
 const oblique = 2;
 
-/** The axes of a volume by those of space that they are closest to. */
+/** The voxel axes of a volume, by the spatial axes closest to them. */
 export interface Orientation {
   readonly planes: readonly [axial: Plane, coronal: Plane, sagittal: Plane];
-  /** The largest angle between an axis of space and its axis of the volume, in degrees; null if it is too small to matter. */
+  /** The largest angle between a spatial axis and its voxel axis, in degrees; null if it is too small to matter. */
   readonly angle: number | null;
 }
 
 /**
- * Finds the planes of a volume. Its axes are matched with those of space as a whole, since one by one two axes of an
- * oblique volume could be closest to the same one. The pictures are radiological: seen from the feet and from the front,
- * the patient's right is on the left.
+ * Finds the planes of a volume. The voxel axes are matched with the spatial axes all at once, because matching them one by one
+ * could assign two axes of an oblique volume to the same spatial axis. The pictures are radiological: seen from the feet and from
+ * the front, with the patient's right on the left.
  */
 export function orientationOf(geometry: Geometry): Orientation {
   const spacing = spacingOf(geometry);
@@ -92,7 +92,7 @@ export function orientationOf(geometry: Geometry): Orientation {
   };
 }
 
-/** Where the middle of a slice lies along the axis of space that goes through its plane, in mm. */
+/** Position of the centre of a slice along the spatial axis through its plane, in mm. */
 export function positionOf(geometry: Geometry, plane: Plane, index: number): number {
   const middle = geometry.size.map((count) => (count - 1) / 2) as [number, number, number];
   middle[plane.through.of] = index;

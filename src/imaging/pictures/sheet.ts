@@ -9,28 +9,28 @@ import type { CaseView, Colour, DrawnCase, Picture, PlaneView } from './picture.
 const gap = 6;
 const line = glyphSize.height + 2;
 
-/** Slices of small volumes are enlarged until the longest side of a slice has this many pixels. */
+/** Minimum length of the longest side of a slice, in pixels. Slices of small volumes are enlarged to it. */
 const minSide = 192;
 
-/** Narrower sheets would cut names and notes. */
+/** Minimum width of a sheet, in pixels. Narrower ones would cut off names and notes. */
 const minWidth = 640;
 
-/** Maximum pixels of a sheet: 4 bytes are held for each. */
+/** Maximum number of pixels of a sheet: each takes 4 bytes. */
 const maxPixels = 100_000_000;
 
 const bright: Colour = [235, 235, 235];
 const dim: Colour = [160, 160, 160];
 
-/** Letters of a direction, by plane, for places on its negative and its positive side. */
+/** Letters of the two directions along the normal of each plane: negative, then positive. */
 const sides = { sagittal: 'LR', coronal: 'PA', axial: 'IS' } as const;
 
-/** Where a slice lies, as radiologists write it: `S 12 mm`. */
+/** The position of a slice, as radiologists write it: `S 12 mm`. */
 export function placeText({ name }: Pick<PlaneView, 'name'>, position: number): string {
   const rounded = Math.round(position);
   return `${rounded === 0 ? '' : `${sides[name][rounded > 0 ? 1 : 0]} `}${Math.abs(rounded)} mm`;
 }
 
-/** What black and white stand for. */
+/** Describes the values shown as black and white. */
 export function windowText({ window }: Pick<CaseView, 'window'>): string {
   if (!window) return '';
   const number = (value: number) => String(Number(value.toPrecision(4)));
@@ -38,7 +38,7 @@ export function windowText({ window }: Pick<CaseView, 'window'>): string {
   return `black ${number(black)}, white ${number(white)}${window.unit ? ` ${window.unit}` : ''}`;
 }
 
-/** Parts of a text that each fit into a width. */
+/** Wraps a text to a width. */
 function linesOf(text: string, width: number): string[] {
   const max = Math.max(1, Math.floor(width / glyphSize.width));
   const lines: string[] = [];
@@ -51,7 +51,7 @@ function linesOf(text: string, width: number): string[] {
   return lines;
 }
 
-/** A case of which there is nothing to draw: its name, and why. */
+/** Draws the name and notes of a case that has no picture. */
 function drawNotes({ name, notes }: DrawnCase): Picture {
   const inner = minWidth - 2 * gap;
   const [title, about] = [linesOf(name, inner), notes.flatMap((note) => linesOf(note, inner))];
@@ -61,7 +61,7 @@ function drawNotes({ name, notes }: DrawnCase): Picture {
   return picture;
 }
 
-/** One view of a case: its name, a row of slices for each plane, notes, and a legend. */
+/** Draws one view of a case: its name, a row of slices for each plane, notes, and a legend. */
 function drawView(view: CaseView, notes: readonly string[]): Picture {
   const slices = view.planes.flatMap((plane) => plane.slices);
   const longest = Math.max(1, ...slices.flatMap(({ width, height }) => [width, height]));
@@ -120,7 +120,10 @@ function drawView(view: CaseView, notes: readonly string[]): Picture {
   return picture;
 }
 
-/** The columns of a grid that is about as wide as high, of pictures of these sizes, and the heights of its rows. */
+/**
+ * The layout of pictures of these sizes in a grid that is about as wide as it is high: its columns, its width, and the heights of
+ * its rows.
+ */
 function gridOf(pictures: readonly Picture[]): { columns: number; width: number; rows: number[] } {
   const width = Math.max(1, ...pictures.map((picture) => picture.width));
   const rowsFor = (columns: number) =>
@@ -138,7 +141,7 @@ function gridOf(pictures: readonly Picture[]): { columns: number; width: number;
 /**
  * A contact sheet of cases: a grid, row by row, about as wide as it is high.
  * @returns a PNG; the same bytes for the same cases
- * @throws UsageError for more than a picture can hold
+ * @throws UsageError if the sheet would be too large for a picture
  */
 export function sheetOf(cases: readonly DrawnCase[]): Uint8Array {
   const pictures: Picture[] = [];

@@ -15,14 +15,14 @@ import { sheetOf, windowText } from './sheet.js';
 import { drawForTerminal, swatchOf } from './terminal.js';
 import { type ViewOptions, viewCase } from './view-case.js';
 
-/** How much is read of a volume: for a sheet, for a terminal, and where labels are only counted. */
+/** How much of a volume is read: for a sheet, for a terminal, and if labels are only counted. */
 const sizes = {
   sheet: { slices: 5, maxPixels: 320 },
   terminal: { slices: 1, maxPixels: 512 },
   none: { slices: 1, maxPixels: 32 },
 } as const;
 
-/** How much is read of a volume for these pictures. */
+/** How much of a volume is read for the requested pictures. */
 function sizeFor({ terminal, page, sheet, slices }: Showing) {
   if (terminal) return sizes.terminal;
   const size = page ? pageDefaults : sizes[sheet ? 'sheet' : 'none'];
@@ -43,13 +43,13 @@ async function save(file: string, content: Uint8Array | AsyncIterable<string>): 
   });
 }
 
-/** The heading of a page, and the name of the file of its marks, by the name of its own file. */
+/** The heading of a page and the name of the file of its marks, derived from the name of the page. */
 function titleOf(html: string): { readonly title: string; readonly csvName: string } {
   const title = path.basename(html).replace(/\.html?$/i, '');
   return { title, csvName: `${title}-marks.csv` };
 }
 
-/** What a case is drawn with: each segmentation on its scan, and each map with the first of them. */
+/** The layers of a case: each segmentation on its scan, and each map with the first segmentation. */
 function layersOf({ scan, masks, maps }: CaseToShow) {
   const [first] = masks;
   const onScan = masks.map((mask) => ({ ...mask, scan, mask: mask.file, unit: mask.units.inputs }));
@@ -66,8 +66,8 @@ function layersOf({ scan, masks, maps }: CaseToShow) {
 }
 
 /**
- * The pictures of a case. A volume that cannot be drawn is a problem, and does not hide the others.
- * @param names of labels; they go before what the records say
+ * Draws the pictures of a case. A volume that cannot be drawn is reported as a problem, without affecting the others.
+ * @param names of labels; they take precedence over those in the records
  */
 async function viewsOf(
   shown: CaseToShow,
@@ -93,7 +93,7 @@ async function viewsOf(
 const labelsOf = (view: CaseView | undefined) =>
   (view?.labels ?? []).map(({ value, name, voxels, millilitres }) => ({ value, name, voxels, millilitres }));
 
-/** A case as it is told to other programs. */
+/** A case as it is reported to other programs. */
 function shownOf(
   { name, scan, masks, maps, notes, status }: CaseToShow,
   views: readonly LayerView[],
@@ -141,13 +141,13 @@ export async function show(paths: readonly string[], showing: Showing, reporter:
       signal.throwIfAborted();
       if (terminal) reporter.waiting(`Reading ${each.name}`);
       else reporter.progress('Drawing', at, wanted.length);
-      // Otherwise nothing is drawn while volumes are in memory already.
+      // Gives the terminal a chance to update, even while volumes are read from memory.
       await setImmediate();
       const before = problems.length;
       const layers = await viewsOf(each, names, options, problems);
       if (terminal) reporter.waiting(null);
       const isLost = layers.length === 0 && problems.length > before;
-      // A case of a table has its row, whatever can be drawn of it.
+      // A table case is shown even if nothing of it can be drawn.
       if (isLost && each.status === null) continue;
       const notes = isLost ? [...each.notes, ...problems.slice(before)] : each.notes;
       const shown = shownOf({ ...each, notes }, layers);
@@ -178,7 +178,7 @@ export async function show(paths: readonly string[], showing: Showing, reporter:
     if (png && sheet.file !== null) await save(sheet.file, png);
     return { cases, sheet: sheet?.file === null ? png : null, problems, foundByRecord, more };
   } catch (error) {
-    // Messages of volumes end like sentences.
+    // Messages of VolumeErrors end with a full stop.
     if (!(error instanceof VolumeError)) throw error;
     throw new UsageError(error.message.replace(/\.$/, ''), { cause: error });
   }

@@ -7,11 +7,11 @@ import type { CaseToShow } from './case-to-show.js';
 
 /** A row of a table of cases. */
 export interface TableRow extends EarlierRow {
-  /** The directory that has the table. */
+  /** The directory of the table. */
   readonly table: string;
 }
 
-/** The rows of the tables in these directories, and right below them. */
+/** The rows of the tables in these directories and their immediate subdirectories. */
 export function rowsOf(paths: readonly string[]): TableRow[] {
   const directories = paths.map((each) => path.resolve(each)).filter(isDirectory);
   const below = directories.flatMap((each) => namesIn(each).map((name) => path.join(each, name)));
@@ -28,8 +28,8 @@ function noteOf({ status, reason }: TableRow): string | null {
 }
 
 /**
- * The cases with what the tables say of them, and those that have nothing to draw: a page that leaves one out would be joined with a
- * table that has it.
+ * Adds to the cases what the tables say about them, and the table cases that have nothing to draw. Marks from the page may be
+ * joined with the table, so the page has to include every row.
  */
 export function withRows(
   cases: readonly CaseToShow[],
@@ -40,7 +40,7 @@ export function withRows(
   const told = new Set<TableRow>();
   const known = cases.map((each, at) => {
     const { inTables = [] } = drafts[at] ?? {};
-    // A case of no table is joined by its own name, to a row of any.
+    // A case without a table is joined by its own name, with a row of any table.
     const own = (inTables.length > 0 ? inTables : [null]).flatMap((place) => {
       const isOf = (row: TableRow) =>
         foldedName(row.name) === foldedName(oneLine(place?.name ?? each.name)) &&

@@ -6,25 +6,25 @@ import { placeText } from './sheet.js';
 
 const esc = '\u001b';
 
-/** The fewest columns for each of the planes in a row. */
+/** Minimum number of columns for each plane in a row. */
 const minColumns = 36;
 
-/** Rows of the screen that are left for titles, marks and what follows. */
+/** Screen rows reserved for titles, marks and following output. */
 const otherRows = 8;
-/** Rows of a picture on a screen that is lower than that. */
+/** Minimum number of rows of a picture, even on a screen with fewer. */
 const minRows = 8;
 
-/** Columns beside a picture for the letters of its sides, a blank at each of them, and the gap to the next picture. */
+/** Columns beside a picture: for the letters of its sides with a space each, and for the gap to the next picture. */
 const [marked, gap] = [4, 2];
 const beside = marked + gap;
 
 const characters = ' .:-=+*#%@';
 const keys = '123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-/** The character for a label where there are no colours; the last one stands for all that follow. */
+/** The character for a label without colours. The last one stands for all further labels. */
 const keyOf = (index: number): string => keys[index - 1] ?? '&';
 
-/** What shows a label in a legend: a block in its colour, or the character that it is drawn with. */
+/** The swatch of a label in a legend: a block in its colour, or the character that represents it. */
 export function swatchOf({ index, colour }: DrawnLabel, { look }: Pick<Canvas, 'look'>): string {
   return look === 'characters' ? keyOf(index) : `${ink(38, colour, look)}■${esc}[0m`;
 }
@@ -36,7 +36,7 @@ const ink = (of: 38 | 48, colour: Colour, look: Canvas['look']): string =>
 /** The levels of the cube among the 256 colours. */
 const levels: readonly number[] = [0, 95, 135, 175, 215, 255];
 
-/** The number of the nearest of the 256 colours of xterm: a cube of 6 x 6 x 6 colours, or one of 24 greys. */
+/** Index of the nearest of xterm's 256 colours: one of a cube of 6 x 6 x 6 colours, or one of 24 greys. */
 function nearestOf256(colour: Colour): number {
   const steps = colour.map((part) =>
     levels.reduce(
@@ -79,7 +79,7 @@ export function drawForTerminal(view: CaseView, canvas: Canvas): string {
   const height = Math.max(minRows, rows - otherRows) * 2;
   const scale = Math.min(
     ...groups.flatMap((group) => [
-      // The last column stays free: some terminals would go to the next row.
+      // The last column stays free, because some terminals would wrap the line.
       (columns - 1 - group.length * beside) / group.reduce((sum, { slice }) => sum + slice.width, 0),
       height / Math.max(...group.map(({ slice }) => slice.height)),
     ]),
@@ -99,7 +99,7 @@ export function drawForTerminal(view: CaseView, canvas: Canvas): string {
 
 const titleOf = ({ plane, slice }: Shown): string => `${plane.name} ${placeText(plane, slice.position)}`;
 
-/** Lines of a block, which are as wide as they look; control sequences take no columns. */
+/** Lines of a block with their visible width: control sequences take no columns. */
 interface Block {
   readonly width: number;
   readonly lines: readonly { readonly text: string; readonly width: number }[];
@@ -141,7 +141,7 @@ function blockLines(view: CaseView, shown: Shown, look: Canvas['look']): Block {
   };
 }
 
-/** Two pixels in each character: the upper one in the colour of the text, the lower one in that of its background. */
+/** Draws two pixels in each character: the upper one in the text colour, the lower one in the background colour. */
 function inHalfBlocks(
   view: CaseView,
   { plane, slice, width, height }: Shown,
@@ -165,7 +165,9 @@ function inHalfBlocks(
   return lines;
 }
 
-/** A character for each two pixels: denser the brighter they are, or that of the label whose border lies there. */
+/**
+ * Draws one character for every two pixels: denser for brighter pixels, or the character of the label whose border lies there.
+ */
 function inCharacters(view: CaseView, { plane, slice, width, height }: Shown): string[] {
   const rows = Math.ceil(height / 2);
   const size = { width, height: rows * 2, hasMarks: false };

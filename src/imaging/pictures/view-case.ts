@@ -27,31 +27,33 @@ export interface CaseVolumes {
   readonly scan: VolumeFile | null;
   readonly mask: VolumeFile | null;
   readonly terminology: Terminology;
-  /** What the app calls the unit of the scan's values; null if it does not say. */
+  /** Unit of the scan's values, as the app names it; null if it does not. */
   readonly unit: string | null;
 }
 
 export interface ViewOptions {
-  /** How many slices of each plane are read. */
+  /** Number of slices read for each plane. */
   readonly slices: number;
-  /** Maximum pixels along the longest side of the volume. Pixels are never smaller than the smallest side of a voxel. */
+  /**
+   * Maximum number of pixels along the longest side of the volume. A pixel is never smaller than the shortest side of a voxel.
+   */
   readonly maxPixels: number;
-  /** Which volume of a file with several, counted from 0. */
+  /** Which volume of a file with several is shown, counted from 0. */
   readonly frame: number;
   /** Ends the reading. */
   readonly signal: AbortSignal;
 }
 
-/** Degrees by which axes may be from being perpendicular before a picture shows it. */
+/** Deviation of the axes from perpendicular, in degrees, above which a picture shows it. */
 const maxShear = 2;
 
 /** Maximum number of labels that are drawn: the largest ones. */
 const maxLabels = 255;
 
 /**
- * Reads what is shown of a case: of a scan and its segmentation, or of one of them alone. Memory follows the slices, not
- * the volumes, but for a segmentation on another grid than its scan.
- * @throws VolumeError for a volume that cannot be read, and for a segmentation that is none
+ * Reads what is shown of a case: a scan, its segmentation, or both. Memory depends on the slices shown, not on the volumes,
+ * unless a segmentation is on another grid than its scan.
+ * @throws VolumeError for a volume that cannot be read, and for a segmentation without labels
  */
 export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Promise<CaseView> {
   const { scan, mask } = volumes;
@@ -91,7 +93,7 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
     // A plane through a single slice of the volume would be a line.
     const isFlat = plane.across.count === 1 || plane.down.count === 1;
     if (isFlat && shown.size.some((count) => count > 1)) return { indices: [], best: 0 };
-    // Chosen in the order in which they are shown, so that the same slices are chosen however the array is stored.
+    // Slices are chosen in display order, so that the choice does not depend on how the array is stored.
     const { of, count, isReversed } = plane.through;
     const weights = drawn?.weights[of] ?? null;
     const { indices, best } = chooseSlices(
@@ -161,10 +163,10 @@ function framesNote(file: VolumeFile | null, frameOf: (file: VolumeFile) => numb
 }
 
 interface DrawnMask {
-  /** Labels on the grid of what is drawn. */
+  /** Labels on the grid of the volume that is drawn. */
   readonly source: SliceSource;
   readonly weights: Counts['weights'];
-  /** What is counted on the grid of the segmentation itself. */
+  /** Voxel counts on the grid of the segmentation itself. */
   readonly counts: Counts['values'];
 }
 
@@ -173,7 +175,7 @@ interface Reading {
   readonly signal: AbortSignal;
 }
 
-/** Counts a segmentation, and brings it onto the grid of its scan if it has another one. */
+/** Counts the labels of a segmentation, and resamples it to the grid of its scan if it has another one. */
 async function drawnMask(
   mask: VolumeFile,
   scan: VolumeFile | null,
@@ -209,7 +211,7 @@ async function drawnMask(
   return { source, weights: placed?.weights ?? counts.weights, counts: counts.values };
 }
 
-/** Layers of a segmentation while they pass by, put together in memory: files of many segments are read only once. */
+/** Collects the layers of a segmentation in memory as they are read, so that files with many segments are read only once. */
 function flattening(mask: VolumeFile, layers: AsyncIterable<Slice>) {
   const [ni, nj, nk] = mask.size;
   const inSlice = ni * nj;
@@ -290,7 +292,7 @@ function shownLabels(
   });
 }
 
-/** Values as brightness from 0 to 255; black for what is not a number. */
+/** Values as brightness from 0 to 255; black for NaN. */
 function windowed(
   values: Voxels,
   { low, high, isInverted = false }: Pick<NonNullable<CaseView['window']>, 'low' | 'high' | 'isInverted'>,

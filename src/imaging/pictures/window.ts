@@ -5,27 +5,27 @@ import type { Cuts } from './planar.js';
 /** Soft tissue, in HU. */
 export const softTissue = { low: -160, high: 240 } as const;
 
-/** How many values are looked at to find out the range. */
+/** Number of values sampled to find the range. */
 const sampled = 100_000;
 
-/** The part of the values that lies below black, and above white. */
+/** Fraction of the values clipped to black, and to white. */
 const cutOff = 0.005;
 
-/** Values of air in HU, and those between it and tissue, of which a CT has fewer. */
+/** Ranges in HU of air, and between air and tissue, where a CT has fewer values. */
 const air = [-1100, -900] as const;
 const between = [-700, -500] as const;
 
-/** Which part of a CT is air at least, and which part may be less than air, without the value outside of the scanner's circle. */
+/** Minimum fraction of air in a CT, and maximum fraction below air, not counting the value outside the scanner's circle. */
 const [minAir, maxBelow] = [0.03, 0.01];
 
 /**
- * Whether values look like those of CT: many are air near -1000, few lie between it and tissue, and next to none below it.
- * Phases of MR run evenly from -4096 to 4095, and those of susceptibility are around 0.
+ * Whether values look like CT: many are air near -1000, few lie between air and tissue, and almost none below air. MR phase
+ * values spread evenly from -4096 to 4095, and susceptibility values lie around 0.
  * @param sorted ascending
  */
 function looksLikeCt(sorted: Float64Array): boolean {
   const lowest = sorted[0] ?? 0;
-  // Scanners fill what lies outside of their circle with one low value.
+  // Scanners fill the area outside their circle with one low value.
   const padded = lowest < air[0] ? sorted.lastIndexOf(lowest) + 1 : 0;
   const inside = sorted.length - padded;
   const part = ([from, to]: readonly [number, number]) => {
@@ -39,15 +39,15 @@ function looksLikeCt(sorted: Float64Array): boolean {
   return ofAir >= minAir && below <= maxBelow && ofAir >= 2 * part(between) && (sorted.at(-1) ?? 0) > 0;
 }
 
-/** What black and white stand for, and whether that is a guess. */
+/** The values shown as black and white, and whether they are a guess. */
 interface Chosen {
   readonly window: NonNullable<CaseView['window']>;
   readonly isGuess: boolean;
 }
 
 /**
- * The window of a scan: soft tissue of CT, or the range of the values.
- * @param appUnit what the app calls the unit of its values
+ * The window of a scan: soft tissue for CT, otherwise the range of the values.
+ * @param appUnit unit of the values, as the app names it
  */
 export function windowOf(scan: VolumeFile, cuts: Cuts, appUnit: string | null): Chosen {
   const planes = cuts.flatMap((each) => [...each.values()]);
@@ -64,7 +64,7 @@ export function windowOf(scan: VolumeFile, cuts: Cuts, appUnit: string | null): 
   }
   const sorted = Float64Array.from(values).sort();
   const at = (part: number) => sorted[Math.round(part * (sorted.length - 1))] ?? 0;
-  // What the file says of itself goes before what the app says.
+  // What the file says takes precedence over what the app says.
   const unsaid = scan.modality === 'CT' ? 'HU' : scan.modality === null ? appUnit : null;
   const unit = scan.unit === undefined ? unsaid : scan.unit;
   const isGuess = unit === null && scan.modality === null && looksLikeCt(sorted);

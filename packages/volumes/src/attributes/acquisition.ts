@@ -1,6 +1,6 @@
 import type { AttributeGroup } from './table.js';
 
-/** How an image was acquired: what models are trained for, or choose by. */
+/** How an image was acquired: attributes that models are trained for or select by. */
 export const acquisitionAttributes: readonly AttributeGroup[] = [
   {
     reason: 'X-rays and CT: energy, dose, reconstruction, and what hides parts of the image.',

@@ -1,6 +1,6 @@
 import type { AttributeGroup } from './table.js';
 
-/** What uptake is computed from, and times. */
+/** Attributes from which uptake is computed, and times. */
 export const emissionAttributes: readonly AttributeGroup[] = [
   {
     reason: 'PET and nuclear medicine: units, corrections, activity.',

@@ -1,4 +1,4 @@
-/** The DICOM attributes that may leave a machine when a person's identity must not, and those that identify people. */
+/** The DICOM attributes that may leave a machine in de-identified files, and those that identify people. */
 
 import { acquisitionAttributes } from './acquisition.js';
 import { emissionAttributes } from './emission.js';
@@ -19,8 +19,8 @@ const tableOf = (...only: readonly (string | undefined)[]): ReadonlyMap<string, 
 /** Every attribute that may leave, by its tag as eight hexadecimal digits. All others are removed. */
 export const attributes = {
   image: tableOf(undefined),
-  /** With times as well. */
+  /** Including times. */
   timed: tableOf(undefined, 'timed'),
-  /** With times and what is needed to compute uptake. */
+  /** Including times and the attributes needed to compute uptake. */
   emission: tableOf(undefined, 'timed', 'emission'),
 };

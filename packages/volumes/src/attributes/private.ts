@@ -1,9 +1,9 @@
 import { type Attribute, type AttributeGroup, readTable, tagText } from './table.js';
 
 /**
- * Private attributes without which an image cannot be used: b-values and directions of diffusion, the slices of a mosaic, the
- * scales of Philips, the time that decay of GE counts from. PS3.15 lists most of them as safe (Table E.3.10-1). By the name of
- * their creator, with 00 in the place of the block that a file reserves for it.
+ * Private attributes without which an image cannot be used: diffusion b-values and directions, mosaic slices, Philips scales, the
+ * start time for GE decay correction. PS3.15 lists most of them as safe (Table E.3.10-1). Grouped by creator, with 00 in place of
+ * the block that a file reserves for the creator.
  */
 const byCreator: Readonly<Record<string, string>> = {
   'SIEMENS MR HEADER': `
@@ -67,7 +67,7 @@ export function privateAttribute(creator: string, tag: string): Attribute | unde
   return row && { ...row, tag, name: `${row.name.split(' ')[0]} ${tagText(tag)}` };
 }
 
-/** What is kept of a CSA header of Siemens, with its value representation: numbers, and one word. */
+/** The fields kept of a Siemens CSA header, with their value representations: numbers, and one word. */
 const ofCsa = new Map(
   Object.entries({
     B_matrix: 'FD',
@@ -85,12 +85,12 @@ const ofCsa = new Map(
 );
 
 const csaValue = /^(?:[-+\d.eE]{1,32}|DIRECTIONAL|BMATRIX|ISOTROPIC|NONE)$/;
-/** Bytes of the beginning of a header, of a tag, and of an item before its text. */
+/** Bytes of the start of a header, of the head of a tag, and of the head of an item. */
 const [csaStart, csaTag, csaItem] = [16, 84, 16];
-/** The most tags of a header, and items of a tag: each image has about 100 tags, and one item for each slice. */
+/** Maximum number of tags in a header, and of items in a tag: an image has about 100 tags, and one item for each slice. */
 const maxCsa = 1024;
 const signature = Buffer.from('SV10\u0004\u0003\u0002\u0001', 'latin1');
-/** Stands between the fields. */
+/** Separates the fields. */
 const mark = 77;
 
 /** The tags of a CSA header with their values; null for one that cannot be read. */
@@ -124,8 +124,7 @@ function csaTags(bytes: Buffer): Map<string, string[]> | null {
 const words = (...numbers: readonly number[]): Buffer => Buffer.from(Uint32Array.from(numbers).buffer);
 
 /**
- * A CSA header of Siemens with nothing but the numbers that readers need. A header that it wrote itself is
- * returned unchanged.
+ * Rewrites a Siemens CSA header with only the numbers that readers need. A header written by this function is returned unchanged.
  * @returns null for one that cannot be read
  */
 export function neutralCsa(

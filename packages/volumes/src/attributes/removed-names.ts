@@ -1,7 +1,7 @@
 import { identifying } from '../identity/identifying.js';
 import { tagText } from './table.js';
 
-/** Other attributes that are removed, with the names that people know. */
+/** Further removed attributes, with the names that users know. */
 const others = `
   00081030 StudyDescription
   0008103e SeriesDescription

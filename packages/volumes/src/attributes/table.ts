@@ -3,7 +3,7 @@ export interface AttributeGroup {
   readonly reason: string;
   /** The option of PS3.15 (E.1-1) that keeps attributes which the Basic Profile removes. */
   readonly option?: string;
-  /** `emission`: only in PET and NM. `timed`: in these and in objects with functional groups. */
+  /** `emission`: only in PET and NM. `timed`: also in objects with functional groups. */
   readonly only?: 'emission' | 'timed';
   /**
    * Whether a file is refused if the numbers, times or items of these attributes cannot be kept: without them, the image would
@@ -11,16 +11,16 @@ export interface AttributeGroup {
    */
   readonly isNeeded?: boolean;
   /**
-   * One attribute on each line: tag, value representations and keyword, with `*` for any number of values. A colon introduces the
-   * values that may leave: `A | B`, a list of terms.ts (`@list`) or an expression (`/x/`). A question mark introduces the
+   * One attribute per line: tag, value representations and keyword, with `*` for any number of values. A colon introduces the
+   * values that may leave: `A | B`, a list in terms.ts (`@list`) or a regular expression (`/x/`). A question mark introduces the
    * replacement for other values; without one, the attribute is removed. With `?!`, the file is refused.
    */
   readonly rows: string;
 }
 
 /**
- * What is written: valid numbers, listed terms, mapped or standard UIDs, a pseudonym, a shifted time, items, parts of a header of
- * Siemens (CSA), or a fallback.
+ * How a value is treated: valid numbers, listed terms, mapped or standard UIDs, a pseudonym, a shifted time, items, parts of a
+ * Siemens CSA header, or a fallback.
  */
 export type Treatment =
   | 'numbers'
@@ -40,18 +40,18 @@ export interface Attribute {
   /** `Modality (0008,0060)`. */
   readonly name: string;
   readonly treatment: Treatment;
-  /** Whether a text without padding may leave. */
+  /** Whether a text, without its padding, may leave. */
   readonly allows: (text: string) => boolean;
   /** The replacement for a value that may not leave; null to remove the attribute. */
   readonly fallback: string | null;
-  /** Whether a file is refused where a value may not leave. */
+  /** Whether a file is refused if a value may not leave. */
   readonly isNeeded: boolean;
   readonly maxValues: number;
   readonly reason: string;
   readonly option: string | null;
 }
 
-/** The most values of an attribute that is not a list: a matrix has 16. */
+/** Maximum number of values of an attribute that is not a list: a matrix has 16. */
 const fewValues = 16;
 
 const line =
@@ -59,7 +59,7 @@ const line =
 
 const nothing = (): boolean => false;
 
-/** The test for the part after the colon of a line. */
+/** Makes the test for the values after the colon of a line. */
 function testOf(values: string, lists: Readonly<Record<string, string>>): (text: string) => boolean {
   const [, pattern, list] = /^(?:\/(.*)\/)?(?:@(\w+))?$/.exec(values) ?? [];
   const words = list === undefined ? (pattern === undefined ? values : '') : lists[list];
@@ -80,10 +80,10 @@ function treatmentOf(vr: string, values: string): Treatment {
   return /^(?:DS|IS|US|SS|UL|SL|FL|FD|AT|OW)$/.test(vr) ? 'numbers' : 'fallback';
 }
 
-/** A tag as it is printed: `(0008,1030)`. */
+/** Formats a tag: `(0008,1030)`. */
 export const tagText = (tag: string): string => `(${tag.slice(0, 4)},${tag.slice(4).toUpperCase()})`;
 
-/** The attributes of groups, in their order. @throws Error for a line that cannot be read */
+/** Parses the rows of attribute groups, in order. @throws Error for a line that cannot be read */
 export function readTable(
   groups: readonly AttributeGroup[],
   lists: Readonly<Record<string, string>>,

@@ -1,4 +1,7 @@
-/** Words that attributes may have: terms that PS3.3 and PS3.16 define, and a few of common scanners. By the name of their list. */
+/**
+ * Words that attributes may contain, by the name of their list: terms defined in PS3.3 and PS3.16, and a few from common
+ * scanners.
+ */
 export const terms = {
   modality: `AR | BDUS | BI | BMD | CR | CT | CTPROTOCOL | DG | DMS | DX | ECG | EPS | ES | GM | HC | HD | IO | IOL | IVOCT | IVUS |
     KER | LEN | LS | M3D | MG | MR | NM | OAM | OCT | OP | OPM | OPT | OPTBSV | OPTENF | OPV | OSS | OT | PA | PT | PX | RF | RG |

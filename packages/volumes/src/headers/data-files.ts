@@ -7,9 +7,9 @@ import { parseMetaHeader, parseNrrdHeader, type TextHeader } from './text-header
 interface Pair {
   readonly headers: readonly string[];
   readonly voxels: readonly string[];
-  /** What the name ends with in front of these endings. */
+  /** What the name must end with before these extensions. */
   readonly before?: RegExp;
-  /** Recognises a header by its first bytes, where other formats use the same ending. */
+  /** Recognises a header by its first bytes if other formats use the same extension. */
   readonly begins?: (start: Buffer) => boolean;
 }
 
@@ -21,14 +21,14 @@ const pairs: readonly Pair[] = [
 
 type Half = 'headers' | 'voxels';
 
-/** A name or path without its ending, such as `vol` for `vol.img.gz`; null unless it is that of such a file. */
+/** A name or path without its extension, such as `vol` for `vol.img.gz`; null if it is not a file of this pair and half. */
 function stemOf(name: string, pair: Pair, half: Half): string | null {
   const ending = pair[half].find((each) => name.toLowerCase().endsWith(each));
   const stem = ending === undefined ? null : name.slice(0, name.length - ending.length);
   return stem === null || pair.before?.test(stem) === false ? null : stem;
 }
 
-/** The possible names of the other file of a pair, those in the same case first; empty for any other file. */
+/** The possible names of the other file of a pair, those in the same case first; empty if the file is not part of a pair. */
 function otherNames(name: string, half: Half, other: Half): string[] {
   for (const pair of pairs) {
     const stem = stemOf(name, pair, half);
@@ -45,10 +45,10 @@ function otherNames(name: string, half: Half, other: Half): string[] {
   return [];
 }
 
-/** The names or paths that the voxels of a pair's header may have; empty for any other file. */
+/** The possible names or paths of the voxels of a header; empty if the file is not the header of a pair. */
 export const voxelNamesOf = (header: string): string[] => otherNames(header, 'headers', 'voxels');
 
-/** The names or paths that the header of a pair's voxels may have; empty for any other file. */
+/** The possible names or paths of the header of voxels; empty if the file does not hold the voxels of a pair. */
 export const headerNamesOf = (voxels: string): string[] => otherNames(voxels, 'voxels', 'headers');
 
 /** The first of these files that exists; null if none does. */
@@ -57,7 +57,7 @@ export async function firstFile(names: readonly string[]): Promise<string | null
   return null;
 }
 
-/** What the names of a pair have in common: `vol` for `vol.hdr` and `vol.img.gz`. Null for any other file. */
+/** The stem that the names of a pair share: `vol` for `vol.hdr` and `vol.img.gz`. Null if the file is not part of a pair. */
 export function pairStem(name: string): string | null {
   const stems = pairs.map((pair) => stemOf(name, pair, 'headers') ?? stemOf(name, pair, 'voxels'));
   return stems.find((stem) => stem !== null) ?? null;
@@ -66,10 +66,10 @@ export function pairStem(name: string): string | null {
 export const isPairVoxels = (name: string): boolean =>
   pairs.some((pair) => stemOf(name, pair, 'voxels') !== null);
 
-/** How much of a text header is read: first, and if it is longer. */
+/** Bytes of a text header that are read: at first, and if it is longer. */
 const pieces = [4 * 1024, 1024 * 1024];
 
-/** Reads the first bytes of a file, up to a number of them. */
+/** Reads the first bytes of a file, up to `length`. */
 export type Read = (length: number) => Buffer;
 
 /** The header of a file; null if it does not end within what is read. */
@@ -85,8 +85,8 @@ function textHeaderOf(read: Read, parse: (start: Buffer) => TextHeader | null): 
 }
 
 /**
- * The files with the voxels of a header: the possible names of each, relative to the header's directory. Null for a file that has
- * its own voxels, and if it is uncertain.
+ * The voxel files of a header: the possible names of each, relative to the header's directory. Null for a file that contains its
+ * voxels, and if it is uncertain.
  */
 export function voxelFilesOf(file: string, read: Read): readonly (readonly string[])[] | null {
   const name = path.basename(file);

@@ -5,17 +5,17 @@ import { isGzip, unzippedStart } from './dicom-start.js';
 import { parseNiftiHeader } from './nifti-layout.js';
 import { metaTypeOf, nrrdTypeOf, parseMetaHeader, parseNrrdHeader } from './text-headers.js';
 
-/** How a header describes the files with its voxels. */
+/** How a header describes its voxel files. */
 export interface DataLayout {
   /** Bytes of all voxels in all files, unpacked. */
   readonly voxels: number;
   /** Bytes before the voxels in each file, unpacked; null if unknown. */
   readonly before: number | null;
-  /** Whether the files are packed with gzip or zlib; null if their names tell. */
+  /** Whether the files are packed with gzip or zlib; null if only their names show it. */
   readonly isPacked: boolean | null;
 }
 
-/** How much of a header is read. */
+/** Maximum number of bytes read of a header. */
 const maxRead = 1 << 20;
 
 const product = (counts: readonly number[]): number => counts.reduce((all, count) => all * count, 1);
@@ -52,7 +52,7 @@ function ofNrrd(read: Read): DataLayout | null {
   const bytes = type === 'block' ? Number(fields.get('blocksize')) : bytesOf(nrrdTypeOf(type));
   const encoding = (fields.get('encoding') ?? 'raw').toLowerCase();
   const isPacked = ['gz', 'gzip'].includes(encoding);
-  // The header does not give the size of voxels as text, or of lines before them.
+  // The header does not give the size in bytes of voxels stored as text, or of lines before the voxels.
   if ((!isPacked && encoding !== 'raw') || Number(fields.get('lineskip') ?? 0) > 0) return null;
   const before = Number(fields.get('byteskip') ?? 0);
   const count = product(numbersIn(fields.get('sizes')));
@@ -96,7 +96,7 @@ function ofPar(read: Read): DataLayout | null {
   );
 }
 
-/** Bytes of AFNI's types: byte, short, int, float, double, complex, RGB. */
+/** Bytes per value of AFNI's types: byte, short, int, float, double, complex, RGB. */
 const afniBytes = [1, 2, 4, 4, 8, 8, 3];
 
 function ofAfni(read: Read): DataLayout | null {
@@ -117,6 +117,6 @@ const readers: readonly (readonly [RegExp, (read: Read) => DataLayout | null])[]
   [/\.head$/i, ofAfni],
 ];
 
-/** How a header describes the files with its voxels; null if it does not give their size. */
+/** How a header describes its voxel files; null if it does not give their size. */
 export const dataLayoutOf = (header: string, read: Read): DataLayout | null =>
   readers.find(([names]) => names.test(path.basename(header)))?.[1](read) ?? null;

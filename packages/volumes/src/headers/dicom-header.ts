@@ -4,12 +4,12 @@ import type { DataSet } from 'dicom-parser';
 import { hasAllPixels, numberOf, numbersOf, parseDicomStart, pixelData, wordsOf } from './dicom-parse.js';
 import { readBytes, unzippedIfPossible } from './dicom-start.js';
 
-/** What a DICOM file says about its image. Null where it says nothing. */
+/** What a DICOM file says about its image. Values that are absent are null. */
 export interface DicomHeader {
   /** SeriesInstanceUID with the study and the patient, because some tools give series of several patients the same UID. */
   readonly seriesUid: string | null;
   readonly studyUid: string | null;
-  /** PatientID, or the name of a patient without one; empty if neither is given. */
+  /** PatientID, or the patient's name if there is none; empty if neither is given. */
   readonly patient: string;
   readonly instanceUid: string | null;
   /** Empty if it is not given. */
@@ -29,7 +29,7 @@ export interface DicomHeader {
   readonly orientation: readonly number[] | null;
 }
 
-/** SOP classes that are no images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
+/** SOP classes that are not images: doses, structures, plans, segmentations, reports, waveforms, DICOMDIR. */
 const objectClass =
   /^1\.2\.840\.10008\.(1\.3\.10|5\.1\.4\.1\.1\.(481\.(?!1$)[\d.]+|66(\.\d+)*|67|68\.\d+|88\.\d+|11\.\d+|9\.[\d.]+|104\.\d+|78\.\d+|90\.\d+)|5\.1\.4\.34\.[\d.]+)$/;
 
@@ -42,14 +42,14 @@ const segmentationClass = /^1\.2\.840\.10008\.5\.1\.4\.1\.1\.66\.[47]$/;
 /** Whether a header is that of a segmentation. */
 export const isSegmentation = ({ sopClass }: DicomHeader): boolean => segmentationClass.test(sopClass);
 
-/** How much of a text is read, in bytes: DICOM allows 64 characters. */
+/** Maximum number of bytes read of a text: DICOM allows 64 characters. */
 const maxText = 1024;
 
 /**
  * Decodes a text.
  * @param characterSet SpecificCharacterSet; null for the default one, which is read as Latin-1
- * @param vr PN for names, whose parts each begin in the first character set
- * @returns null for an unknown character set, and for bytes that it does not have
+ * @param vr PN for names, each part of which begins in the first character set
+ * @returns null for an unknown character set, and for bytes that are invalid in it
  */
 export function decodeText(characterSet: string | null, bytes: Uint8Array, vr = 'LO'): string | null {
   try {
@@ -61,7 +61,7 @@ export function decodeText(characterSet: string | null, bytes: Uint8Array, vr = 
 }
 
 /**
- * A text for a person, in its character set.
+ * Reads a text for display, decoded from its character set.
  * @param root the data set that names the character set, for an item of a sequence
  */
 export function textOf(set: DataSet, tag: string, root: DataSet = set): string {
@@ -73,13 +73,13 @@ export function textOf(set: DataSet, tag: string, root: DataSet = set): string {
   return text.replaceAll('\0', '').trim();
 }
 
-/** The numbers of an element; null unless there are exactly this many. */
+/** The numbers of an element; null if their count is not `length`. */
 function vectorOf(set: DataSet, tag: string, length: number): number[] | null {
   const numbers = numbersOf(set, tag);
   return numbers?.length === length ? numbers : null;
 }
 
-/** The header of a data set. */
+/** Reads the header from a data set. */
 export function headerOf(set: DataSet): DicomHeader {
   const uid = wordsOf(set, 'x0020000e');
   const patient = textOf(set, 'x00100020') || textOf(set, 'x00100010');
@@ -105,23 +105,23 @@ export function headerOf(set: DataSet): DicomHeader {
 /** Columns, the last element that is needed. */
 const columns = 'x00280011';
 
-/** How much of a file is read: first, and if the header is longer. Private elements may take megabytes. */
+/** Bytes of a file that are read: at first, and if the header is longer. Private elements may take megabytes. */
 const [firstPiece, longPiece] = [16 * 1024, 4 << 20];
 
-/** What the beginning of a file shows. */
+/** The beginning of a file, with what it shows. */
 interface FileStart {
   /** Its first bytes, unpacked if it is a gzip file. */
   readonly bytes: Buffer;
-  /** Null for a file that is not DICOM, or has an unreadable header. */
+  /** Null if the file is not DICOM or its header is unreadable. */
   readonly dicom: DicomHeader | null;
-  /** Whether all pixels of a DICOM file are known to be there. */
+  /** Whether a DICOM file is known to contain all its pixels. */
   readonly isWhole: boolean;
 }
 
 /** How many bytes are returned, to recognise formats by. */
 const maxStart = 1024;
 
-/** What the first bytes of a file show, and whether its header goes on after them. */
+/** Examines the first bytes of a file. `isCut` tells whether its header continues after them. */
 function startOf(read: Buffer): { readonly start: Omit<FileStart, 'isWhole'>; readonly isCut: boolean } {
   const bytes = unzippedIfPossible(read);
   const set = parseDicomStart(bytes, { until: columns })?.set ?? null;

@@ -23,19 +23,19 @@ export interface ParsedDicom {
   readonly set: DataSet;
   /** Whether all of the given bytes, or all elements before the pixels, could be read. */
   readonly isSound: boolean;
-  /** How far the offsets of `set` are ahead of those in the file. */
+  /** Difference between the offsets of `set` and those in the file. */
   readonly shift: number;
-  /** Where deflated bytes begin in the file. Offsets after it are those of the inflated bytes. */
+  /** Offset of the deflated bytes in the file; null if there are none. Offsets beyond it refer to the inflated bytes. */
   readonly deflatedFrom: number | null;
-  /** Whether it has more elements than are read. */
+  /** Whether the file has more elements than the limit. */
   readonly isCut: boolean;
 }
 
-/** How many elements are read where a file is only recognised. */
+/** Maximum number of elements read to recognise a file. */
 const maxToRecognise = 20_000;
 
 export interface ParseOptions {
-  /** The data set with its deflated part inflated; by default, its beginning is inflated. */
+  /** The file with its deflated part inflated; by default, only its beginning is inflated. */
   readonly inflated?: Buffer;
   readonly limit?: number;
   /** The last element that is needed; by default the pixels. */
@@ -47,11 +47,11 @@ const isDeflated = (bytes: Buffer): boolean => bytes.subarray(0, 4096).includes(
 
 /** What is known of a header before it is parsed. */
 interface LookAhead {
-  /** Where its elements are more than are read; null if they are fewer. */
+  /** Offset at which the number of elements exceeds the limit; null if it does not. */
   readonly cut: number | null;
   /** The element that holds the pixels; null if it doesn't begin within these bytes. */
   readonly pixels: string | null;
-  /** Elements whose VR the parser does not know (OV, SV, UV): it would take their length for a short one. */
+  /** Offsets of VRs that the parser does not know (OV, SV, UV): it would read the lengths after them as short ones. */
   readonly unknownVrs: readonly number[];
 }
 
@@ -71,20 +71,22 @@ function lookAhead(bytes: Buffer, from: number, syntax: string, limit: number): 
       if (/^(OV|SV|UV)$/.test(vr)) unknownVrs.push(at + 4);
     }
   } catch (cause) {
-    // The head of the last element is cut off.
+    // The last element is cut off in its head.
     if (!(cause instanceof DamagedElements)) throw cause;
   }
   return { cut: null, pixels: null, unknownVrs };
 }
 
-/** Where the data set of a file begins, and its transfer syntax. @throws DamagedElements */
+/** Finds where the data set of a file begins, and its transfer syntax. @throws DamagedElements */
 function bodyOf(bytes: Buffer): { readonly from: number; readonly syntax: string } {
   const from = hasMagic(bytes) ? afterMagic : 0;
   const { syntax, end } = readMeta(bytesInMemory(bytes), from);
   return { from: end, syntax: end > from ? syntax : (bareSyntaxOf(bytes) ?? syntax) };
 }
 
-/** Whether the header goes on after these first bytes of a file, or has too many elements. Null where only parsing shows it. */
+/**
+ * Whether the header is complete within these first bytes, continues, or has too many elements. Null if only parsing shows it.
+ */
 export function headerExtent(bytes: Buffer): 'whole' | 'goes on' | 'too many elements' | null {
   if (isDeflated(bytes)) return null;
   try {
@@ -128,9 +130,8 @@ export function hasAllPixels(bytes: Buffer, size: number, end: Buffer): boolean 
 }
 
 /**
- * Parses the elements of the beginning of a file, up to its pixels; null for a file that is not DICOM, or of which nothing
- * can be read.
- * @param bytes at least the first 256 of a longer file
+ * Parses the elements at the beginning of a file, up to its pixels; null if the file is not DICOM or nothing can be read.
+ * @param bytes the first bytes of the file: at least 256, or all of a shorter file
  */
 export function parseDicomStart(
   bytes: Buffer,
@@ -140,7 +141,7 @@ export function parseDicomStart(
   if (!hasMagic(bytes)) {
     syntax = bareSyntaxOf(bytes);
     if (syntax === null) return null;
-    // The group that describes the file, without a preamble before it.
+    // File meta information without a preamble before it.
     if (bytes.readUInt16LE(0) === 2) {
       from = Buffer.concat([preamble, bytes]);
       shift = preamble.length;
@@ -150,7 +151,7 @@ export function parseDicomStart(
   let deflatedFrom: number | null = null;
   let isCut = false;
   let untilTag = until;
-  /** The bytes that the parser gets, of which the data set begins here. */
+  /** Prepares the bytes for the parser; the data set begins at `position`. */
   const parsable = (whole: Buffer, position: number, ofBody: string): Buffer => {
     const { cut, pixels, unknownVrs } = lookAhead(whole, position, ofBody, limit);
     isCut = cut !== null;
@@ -196,16 +197,16 @@ export const wordsOf = (set: DataSet | undefined, tag: string): string | null =>
 /** A number as DICOM writes it as text (DS, IS): with a point, without units. */
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-/** NaN for a text that is not a number as a whole, such as `1,25` or `2 mm`. */
+/** Converts a text to a number; NaN if it is not entirely a number, such as `1,25` or `2 mm`. */
 const decimalOf = (text: string): number => (decimal.test(text.trim()) ? Number(text) : Number.NaN);
 
-/** The numbers of an element that has them as text, such as `0.5\0.5`; null where it is absent, or one is no number. */
+/** The numbers of a text element, such as `0.5\0.5`; null if it is absent or one of them is not a number. */
 export function numbersOf(set: DataSet | undefined, tag: string): number[] | null {
   const numbers = wordsOf(set, tag)?.split('\\').map(decimalOf);
   return numbers?.every(Number.isFinite) ? numbers : null;
 }
 
-/** The first number of an element that has it as text. */
+/** The first number of a text element. */
 export const numberOf = (set: DataSet | undefined, tag: string): number | null =>
   numbersOf(set, tag)?.[0] ?? null;
 
@@ -213,7 +214,10 @@ export const numberOf = (set: DataSet | undefined, tag: string): number | null =
 export const itemOf = (set: DataSet | undefined, tag: string, index = 0): DataSet | undefined =>
   set?.elements[tag]?.items?.[index]?.dataSet;
 
-/** The items of a private sequence in implicit encoding, which the parser leaves alone; undefined for what is none. */
+/**
+ * The items of a private sequence in implicit encoding, which the parser does not parse; undefined if the element is not a
+ * sequence.
+ */
 export function privateItems({ byteArray }: DataSet, element: Element): Element['items'] {
   const sequence = element.hadUndefinedLength ? { ...element, length: undefinedLength } : { ...element };
   const { ByteStream, littleEndianByteArrayParser, readSequenceItemsImplicit } = parser;

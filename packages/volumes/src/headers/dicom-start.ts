@@ -11,10 +11,10 @@ export const afterMagic = magic.offset + magic.text.length;
 export const hasMagic = (start: Buffer): boolean =>
   start.toString('latin1', magic.offset, afterMagic) === magic.text;
 
-/** A preamble, as files have it that begin with one. */
+/** An empty preamble, with the magic bytes. */
 export const preamble = Buffer.concat([Buffer.alloc(magic.offset), Buffer.from(magic.text)]);
 
-/** The elements that a data set without a preamble begins with, and the shortest and longest value of each. */
+/** The possible first elements of a data set without a preamble, and the minimum and maximum length of their values. */
 const firstElements: Readonly<Record<number, readonly [vr: string, min: number, max: number]>> = {
   131072: ['UL', 4, 4],
   524288: ['UL', 4, 4],
@@ -54,14 +54,14 @@ function bareSyntaxAs(bytes: Buffer, isBig: boolean): string | null {
 }
 
 /**
- * The transfer syntax of a data set without a preamble, as old systems write them; null for anything else. The test is
- * strict, because a wrong guess would make one series of several volumes: the first element must be one of a few, have a
+ * The transfer syntax of a data set without a preamble, as old systems write it; null for anything else. The test is strict,
+ * because wrongly recognised files would turn several volumes into one series: the first element must be one of a few, have a
  * plausible value, and be followed by a later element of the same group.
  */
 export const bareSyntaxOf = (bytes: Buffer): string | null =>
   bareSyntaxAs(bytes, false) ?? bareSyntaxAs(bytes, true);
 
-/** Whether a file begins as DICOM, with a preamble or without. Needs its first 256 bytes. */
+/** Whether a file begins like DICOM, with or without a preamble. Needs its first 256 bytes. */
 export const isDicomStart = (start: Buffer): boolean => hasMagic(start) || bareSyntaxOf(start) !== null;
 
 /** Reads bytes of a file; fewer at its end. */
@@ -70,10 +70,10 @@ export async function readBytes(handle: FileHandle, length: number, from = 0): P
   return buffer.subarray(0, bytesRead);
 }
 
-/** Whether a file begins as gzip. */
+/** Whether a file begins like gzip. */
 export const isGzip = (bytes: Buffer): boolean => bytes[0] === 0x1f && bytes[1] === 0x8b;
 
-/** How much of the beginning of a packed file is unpacked. Headers come first. */
+/** Maximum number of bytes unpacked at the beginning of a packed file. Headers come first. */
 const maxUnpacked = 8 << 20;
 
 /** Unpacks the beginning of packed bytes, as far as they go. @throws zlib's error */
@@ -95,7 +95,7 @@ export function unpackedStart(
 /** Unpacks the beginning of a gzip file, up to 8 MiB. @throws zlib's error */
 export const unzippedStart = (bytes: Buffer): Buffer => unpackedStart(bytes, gunzipSync);
 
-/** The beginning of a file, unpacked if it is gzip. Damaged bytes stay packed: whoever reads the whole file reports them. */
+/** The beginning of a file, unpacked if it is gzip. Damaged data is returned packed: reading the whole file will report it. */
 export function unzippedIfPossible(bytes: Buffer): Buffer {
   try {
     return isGzip(bytes) ? unzippedStart(bytes) : bytes;

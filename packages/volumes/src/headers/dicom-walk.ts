@@ -1,4 +1,4 @@
-/** Transfer syntaxes whose pixels are not compressed. */
+/** Transfer syntaxes with uncompressed pixels. */
 export const syntaxes = {
   implicit: '1.2.840.10008.1.2',
   explicit: '1.2.840.10008.1.2.1',
@@ -6,7 +6,7 @@ export const syntaxes = {
   deflated: '1.2.840.10008.1.2.1.99',
 } as const;
 
-/** Whether the length of an element with this value representation (VR) has four bytes instead of two. */
+/** Whether an element with this value representation (VR) has a four-byte length instead of a two-byte one. */
 export const hasLongLength = (vr: string): boolean => /^(?:O[BDFLVW]|SQ|SV|U[CNRTV])$/.test(vr);
 
 export const undefinedLength = 0xffff_ffff;
@@ -28,7 +28,7 @@ export const encodingOf = (syntax: string): Encoding => ({
   isBig: syntax === syntaxes.bigEndian,
 });
 
-/** The bytes that elements are read from. */
+/** A source of bytes to read elements from. */
 export interface ElementBytes {
   readonly size: number;
   /** Up to `length` bytes, fewer at the end. They are valid until the next call. */
@@ -40,24 +40,24 @@ export const bytesInMemory = (bytes: Buffer): ElementBytes => ({
   at: (offset, length) => bytes.subarray(offset, offset + length),
 });
 
-/** An element, or an item of a sequence, as it lies in a file. */
+/** The head of an element, or of an item of a sequence. */
 export interface ElementHead {
   readonly at: number;
   readonly tag: number;
   /** Empty where none is written. */
   readonly vr: string;
-  /** Of the value; `undefinedLength` if a delimiter ends it. */
+  /** Length of the value; `undefinedLength` if a delimiter ends it. */
   readonly length: number;
-  /** Where the value begins. */
+  /** Offset of the value. */
   readonly value: number;
-  /** How many sequences it lies in. */
+  /** Number of sequences around it. */
   readonly depth: number;
 }
 
-/** The most elements that are read of a file. */
+/** Maximum number of elements read from a file. */
 export const maxElements = 500_000;
 
-/** The elements contradict each other, or the file ends before they do. */
+/** The error for elements that are inconsistent, or a file that ends before they do. */
 export class DamagedElements extends Error {}
 
 function headAt(
@@ -78,15 +78,15 @@ function headAt(
   return { at, tag, vr, length: long(8), value: at + 12, depth };
 }
 
-/** What an element contains that has not ended yet. */
+/** The content of an element that has not ended yet. */
 interface Level {
   readonly holds: 'items' | 'elements' | 'fragments';
-  /** Null if a delimiter ends it. */
+  /** End offset; null if a delimiter ends it. */
   readonly end: number | null;
   readonly encoding: Encoding;
 }
 
-/** What an element contains: the items of a sequence, fragments of pixels, or null for a value. */
+/** The kind of content of an element: items of a sequence or pixel fragments; null for a plain value. */
 function contentOf(bytes: ElementBytes, head: ElementHead, encoding: Encoding): Level | null {
   const { tag, vr, length, value } = head;
   const end = length === undefinedLength ? null : value + length;
@@ -100,9 +100,9 @@ function contentOf(bytes: ElementBytes, head: ElementHead, encoding: Encoding): 
 }
 
 /**
- * All elements and items of a data set in the order of the file, with those in sequences.
- * @param isStrict whether elements that contradict each other are an error; otherwise they are read as the parser reads them
- * @param isOpaque elements of a known length whose content is skipped
+ * Yields all elements and items of a data set in file order, including those in sequences.
+ * @param isStrict whether inconsistent elements are an error; otherwise they are read as the parser reads them
+ * @param isOpaque whether to skip the content of an element of known length
  * @throws DamagedElements
  */
 export function* elementsIn(
@@ -155,11 +155,11 @@ export function* elementsIn(
   }
 }
 
-/** The standard has 15 elements in the group that describes a file. */
+/** The standard defines 15 elements of file meta information. */
 const maxMetaElements = 1000;
 
 /**
- * The group that describes a file (PS3.10, 7.1): its transfer syntax, and where the data set begins.
+ * Reads the file meta information (PS3.10, 7.1): the transfer syntax, and where the data set begins.
  * @throws DamagedElements
  */
 export function readMeta(bytes: ElementBytes, from: number): { syntax: string; end: number } {

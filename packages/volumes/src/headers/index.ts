@@ -1,4 +1,4 @@
-/** What the beginning of a scan says without its voxels: its format, the files that it names, and its image. */
+/** Reads the headers of scans, without their voxels: format, names of voxel files, and description of the image. */
 
 export {
   headerNamesOf,

@@ -9,7 +9,7 @@ type Rows = readonly (readonly number[])[];
 export const isAffine = (rows: Rows): boolean =>
   rows.flat().every(Number.isFinite) && inverseOf(rows as unknown as Affine) !== null;
 
-/** Where a header says that its volume lies: by its sform, otherwise by its qform; `other` is the qform beside a sform. */
+/** The affine of a header: from its sform, otherwise from its qform. `other` is the qform if there is a sform too. */
 export function formsOf(header: NiftiHeader): { readonly placed?: Rows; readonly other?: Rows } {
   const { srows, sformCode, qformCode, quaternion, pixdim } = header;
   const forms = [
@@ -24,7 +24,7 @@ export function formsOf(header: NiftiHeader): { readonly placed?: Rows; readonly
 /** The affine of a quaternion, by the standard's method 2. */
 function quaternionAffine([b0 = 0, c0 = 0, d0 = 0, ...place]: readonly number[], pixdim: readonly number[]) {
   const squares = b0 ** 2 + c0 ** 2 + d0 ** 2;
-  // In a turn by 180 degrees the first part is 0, except for what rounding took from the others.
+  // In a rotation by 180 degrees the first component is 0, except for the rounding of the others.
   const isHalfTurn = 1 - squares < 1e-7;
   const [b = 0, c = 0, d = 0] = [b0, c0, d0].map((each) => each / (isHalfTurn ? Math.sqrt(squares) : 1));
   const a = isHalfTurn ? 0 : Math.sqrt(1 - squares);
@@ -39,11 +39,11 @@ function quaternionAffine([b0 = 0, c0 = 0, d0 = 0, ...place]: readonly number[],
   ];
 }
 
-/** Whether two affines disagree about which way is right: along the axis that runs most from left to right. */
+/** Whether two affines disagree about left and right, along the axis that runs most from left to right. */
 export function disagreeOnSides([one = []]: Rows, [other = []]: Rows): boolean {
   const lengths = one.slice(0, 3).map(Math.abs);
   const axis = lengths.indexOf(Math.max(...lengths));
-  // Where the other axes run across, rounding decides about the sign.
+  // Small values are ignored: their sign is determined by rounding.
   return (one[axis] ?? 0) * (other[axis] ?? 0) < -0.1 * (one[axis] ?? 0) ** 2;
 }
 
@@ -54,11 +54,11 @@ function headerIn(start: Buffer): NiftiHeader | null {
   return header?.isNifti ? header : null;
 }
 
-/** The guess about a file whose sform and qform contradict each other in left and right. */
+/** The remark about a file whose sform and qform disagree about left and right. */
 export const contradictorySides = 'has an sform and a qform that contradict each other in left and right';
 
 /**
- * What readers of a NIfTI file have to guess, as ends of sentences that begin with its name.
+ * What readers of a NIfTI file have to guess, as sentence endings that follow its name.
  * @param start the first bytes of the file, which may be packed
  */
 export function guessesOnNifti(start: Buffer): string[] {

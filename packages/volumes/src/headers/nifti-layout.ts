@@ -1,8 +1,8 @@
 import { hasMagic } from './dicom-start.js';
 
 /**
- * Where the fields of a header lie (https://nifti.nimh.nih.gov), by their names there: offset and bytes in NIfTI-1, then in
- * NIfTI-2; 0 bytes where a version does not have one. ANALYZE has the sizes and types of NIfTI-1, and no directions.
+ * Header fields by the names in the standard (https://nifti.nimh.nih.gov): offset and bytes in NIfTI-1, then in NIfTI-2; 0 bytes
+ * if a version does not have the field. ANALYZE has the sizes and types of NIfTI-1, but no directions.
  */
 const niftiFields = {
   sizeof_hdr: [0, 4, 0, 4],
@@ -40,7 +40,7 @@ const niftiFields = {
 
 export type NiftiField = keyof typeof niftiFields;
 
-/** Where a field lies in a version of NIfTI. */
+/** Offset and bytes of a field in a version of NIfTI. */
 export function placeOfField(
   name: NiftiField,
   version: 1 | 2,
@@ -49,10 +49,10 @@ export function placeOfField(
   return version === 1 ? { offset: offset1, bytes: bytes1 } : { offset: offset2, bytes: bytes2 };
 }
 
-/** Bytes of a header of NIfTI-1 (and ANALYZE), and of NIfTI-2. Files begin with this number. */
+/** Header bytes in NIfTI-1 (and ANALYZE) and in NIfTI-2. Files begin with this number. */
 const headerBytes = { 1: 348, 2: 540 } as const;
 
-/** Bits of a voxel by its data type. Readers go by the type, and writers sometimes leave `bitpix` wrong. */
+/** Bits per voxel by data type. Readers rely on the type, because writers sometimes leave `bitpix` wrong. */
 const bitsOfType: Readonly<Record<number, number>> = {
   ...{ 1: 1, 2: 8, 256: 8, 4: 16, 512: 16, 128: 24, 8: 32, 16: 32, 768: 32, 2304: 32 },
   ...{ 32: 64, 64: 64, 1024: 64, 1280: 64, 1536: 128, 1792: 128, 2048: 256 },
@@ -61,20 +61,20 @@ const bitsOfType: Readonly<Record<number, number>> = {
 /** Bytes after a header that say whether extensions follow. */
 export const extensionBytes = 4;
 
-/** What a header says. */
+/** The contents of a header. */
 export interface NiftiHeader {
   readonly version: 1 | 2;
-  /** Its length, without the bytes for extensions. */
+  /** Length of the header, without the extension bytes. */
   readonly bytes: number;
   readonly isBigEndian: boolean;
   /** False for ANALYZE. */
   readonly isNifti: boolean;
-  /** Whether its voxels are in a file of their own. */
+  /** Whether its voxels are in a separate file. */
   readonly isPair: boolean;
   /** The number of dimensions, and the size along each. */
   readonly dim: readonly number[];
   readonly datatype: number;
-  /** Of one voxel. */
+  /** Bits per voxel. */
   readonly bits: number;
   readonly pixdim: readonly number[];
   readonly voxOffset: number;
@@ -99,13 +99,13 @@ function versionOf(start: Buffer): { version: 1 | 2; isBigEndian: boolean } | nu
   return null;
 }
 
-/** Whether a file begins as NIfTI or ANALYZE. The preamble of a DICOM file may begin with the same bytes. */
+/** Whether a file begins like NIfTI or ANALYZE. The preamble of a DICOM file may begin with the same bytes. */
 export const beginsAsNifti = (start: Buffer): boolean => versionOf(start) !== null && !hasMagic(start);
 
 /**
  * Reads a header of NIfTI-1, NIfTI-2 or ANALYZE.
  * @param start the first bytes of the file, unpacked
- * @returns null for another file, and for a header that is cut short
+ * @returns null for another format, and for a truncated header
  */
 export function parseNiftiHeader(start: Buffer): NiftiHeader | null {
   const found = versionOf(start);

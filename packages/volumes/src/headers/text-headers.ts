@@ -1,13 +1,13 @@
 import type { ValueType } from '../volume.js';
 
-/** Types of MetaImage. MET_LONG has four bytes, whatever the machine's own long has. */
+/** Types of MetaImage. MET_LONG has four bytes, whatever the size of the machine's own long. */
 const metaTypes: Readonly<Record<string, ValueType>> = {
   ...({ CHAR: 'int8', UCHAR: 'uint8', SHORT: 'int16', USHORT: 'uint16', INT: 'int32' } as const),
   ...({ UINT: 'uint32', LONG: 'int32', ULONG: 'uint32', LONG_LONG: 'int64' } as const),
   ...({ ULONG_LONG: 'uint64', FLOAT: 'float32', DOUBLE: 'float64' } as const),
 };
 
-/** The type of values that MetaImage names so, such as `MET_SHORT`. */
+/** The value type of a MetaImage name, such as `MET_SHORT`. */
 export const metaTypeOf = (name = ''): ValueType | undefined =>
   metaTypes[name.replace(/^MET_/, '').replace(/_ARRAY$/, '')];
 
@@ -24,15 +24,15 @@ const nrrdTypes: readonly (readonly [ValueType, RegExp])[] = [
   ['float64', /^double$/],
 ];
 
-/** The type of values that NRRD names so, such as `unsigned short`. */
+/** The value type of an NRRD name, such as `unsigned short`. */
 export const nrrdTypeOf = (name = ''): ValueType | undefined =>
   nrrdTypes.find(([, names]) => names.test(name.toLowerCase()))?.[0];
 
-/** Whether a file begins as MetaImage does. */
+/** Whether a file begins like MetaImage. */
 export const beginsAsMetaImage = (start: Buffer): boolean =>
   /^\s*(ObjectType|NDims|Comment)\s*[=:]/.test(start.toString('latin1', 0, 64));
 
-/** Whether a file begins as NRRD does. */
+/** Whether a file begins like NRRD. */
 export const beginsAsNrrd = (start: Buffer): boolean => start.toString('latin1', 0, 7) === 'NRRD000';
 
 /** A header of text lines, in a file of its own or before the voxels. */
@@ -48,16 +48,16 @@ export interface TextHeader {
   readonly isWhole: boolean;
 }
 
-/** The longest header in bytes: room for the names of 10,000 files. */
+/** Maximum length of a header, in bytes: room for the names of 10,000 files. */
 export const maxHeader = 1 << 20;
 
-/** The most files that a header may name, and the longest line and pattern of names, in characters. */
+/** Maximum number of files that a header may name, and maximum length of a line and of a name pattern, in characters. */
 const [maxFiles, maxLine, maxPattern] = [100_000, 1 << 16, 1024];
 
 /** Decodes a name as UTF-8 from a header that was read as Latin-1. */
 const decoded = (name: string): string => Buffer.from(name, 'latin1').toString();
 
-/** The data files that a header names: one, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
+/** Expands the data file names in a header: one name, or a pattern such as `slice%03d.raw 1 20 1` (from, to, step). */
 function dataFileNames(words: string): string[] {
   if (words === '') return [];
   const parts = words.split(/[ \t]+/);
@@ -78,7 +78,7 @@ function dataFileNames(words: string): string[] {
 
 const isList = (words: string): boolean => /^list(\s|$)/i.test(words);
 
-/** The data files of a field: those on the lines below if it says `LIST`, otherwise those that it names. */
+/** The data files of a field: the lines below it if it says `LIST`, otherwise those that it names. */
 function namesIn(words: string, below: readonly string[]): string[] {
   if (!isList(words)) return dataFileNames(words);
   const names = below.map((line) => decoded(line.trim())).filter((name) => name !== '');
@@ -88,7 +88,7 @@ function namesIn(words: string, below: readonly string[]): string[] {
 /**
  * Parses a header of MetaImage (https://itk.org/Wiki/ITK/MetaIO/Documentation).
  * @param start the first bytes of a file, with the whole header
- * @returns null for a header that does not end
+ * @returns null for an incomplete header
  */
 export function parseMetaHeader(start: Buffer): TextHeader | null {
   const text = start.toString('latin1', 0, maxHeader);
@@ -110,7 +110,7 @@ export function parseMetaHeader(start: Buffer): TextHeader | null {
 }
 
 /**
- * Parses a header of NRRD (https://teem.sourceforge.net/nrrd/format.html). Keys become lower case, without blanks.
+ * Parses a header of NRRD (https://teem.sourceforge.net/nrrd/format.html). Keys become lower case, without spaces.
  * @param start the first bytes of a file, with the whole header
  */
 export function parseNrrdHeader(start: Buffer): TextHeader {

@@ -109,5 +109,8 @@ export const identifying: ReadonlyMap<number, string> = new Map(
   ]),
 );
 
-/** The name and the ID of the patient, which may be pseudonyms where the file says that the patient's identity was removed. */
+/**
+ * Whether an attribute is the patient's name or ID, which may be a pseudonym if the file says that the patient's identity was
+ * removed.
+ */
 export const mayBeCode = (tag: number): boolean => tag === 0x0010_0010 || tag === 0x0010_0020;

@@ -18,7 +18,7 @@ import {
 } from '../headers/dicom-walk.js';
 import { identifying, mayBeCode } from './identifying.js';
 
-/** What a DICOM file says about people. */
+/** What a DICOM file reveals about people. */
 export interface Identity {
   /** Identifying attributes that have a value, such as `PatientName (0010,0010)`, in the order of their tags. */
   readonly attributes: readonly string[];
@@ -26,21 +26,21 @@ export interface Identity {
   readonly isWhole: boolean;
 }
 
-/** Elements after which other work may run. */
+/** Number of elements after which other work may run. */
 const elementsAtOnce = 1000;
-/** The deepest nesting of sequences. */
+/** Maximum nesting of sequences. */
 const maxDepth = 64;
-/** The largest gzip file or deflated data set that is inspected: it is unpacked into memory. */
+/** Maximum size of a gzip file or deflated data set that is inspected, because it is unpacked into memory. */
 const maxUnpacked = 64 << 20;
-/** How much of a value is read. A longer value is never empty. */
+/** Number of bytes read of a value. A longer value is never empty. */
 const valueStart = 256;
-/** Bytes of an empty value: padding, and the separators in names. */
+/** Bytes that an empty value may contain: padding, and the separators in names. */
 const emptyBytes: ReadonlySet<number> = new Set(Buffer.from('\0 ^=\\'));
 
 const identityRemoved = 0x0012_0062;
 const item = 0xfffe_e000;
 
-/** Whether an attribute is private, and not the name of its creator (PS3.5, 7.8.1). */
+/** Whether an attribute is private and is not a creator element (PS3.5, 7.8.1). */
 function isPrivate(tag: number): boolean {
   const [group, element] = [tag >>> 16, tag & 0xffff];
   return group % 2 === 1 && element !== 0 && (element < 0x10 || element > 0xff);
@@ -53,10 +53,10 @@ function nameOf(tag: number): string {
   return `${identifying.get(tag) ?? 'private attribute'} (${hex.slice(0, 4)},${hex.slice(4)})`;
 }
 
-/** Bytes that are read at once: while elements follow each other, and after a value that was skipped. */
+/** Bytes per read: for consecutive elements, and after a skipped value. */
 const [sequentialRead, readAfterSkip] = [32 * 1024, 4096];
 
-/** A file of which only parts are read, synchronously: the thread pool takes five times as long for such small reads. */
+/** Reads parts of a file synchronously: the thread pool takes five times as long for such small reads. */
 class FileBytes implements ElementBytes, Disposable {
   readonly size: number;
   readonly #descriptor: number;
@@ -104,7 +104,7 @@ function isSafe(
   { vr, value, length }: ElementHead,
   row: Attribute | undefined,
 ): boolean {
-  // The elements in a sequence are judged by themselves, as far as they are found.
+  // The elements in a sequence are judged individually as they are found.
   if (row?.treatment === 'items') return vr === 'SQ';
   if (row?.treatment !== 'csa') return row !== undefined;
   const given = Buffer.from(bytes.at(value, length));
@@ -113,7 +113,7 @@ function isSafe(
 
 const isVr = (text: string): boolean => /^[A-Z]{2}$/.test(text);
 
-/** The encoding of the first element counts: some files are encoded otherwise than their transfer syntax says. */
+/** Detects the encoding from the first element, because some files are not encoded as their transfer syntax says. */
 function encodingAt(bytes: ElementBytes, from: number): { isExplicit: boolean; isBig: boolean } {
   const start = bytes.at(from, 8);
   return {
@@ -122,7 +122,7 @@ function encodingAt(bytes: ElementBytes, from: number): { isExplicit: boolean; i
   };
 }
 
-/** Runs a function of zlib within the limit of what is unpacked. @throws DamagedElements */
+/** Runs a zlib function with a limit on the unpacked size. @throws DamagedElements */
 const unpackedBy = (
   unpack: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>,
   packed: Buffer,
@@ -131,14 +131,17 @@ const unpackedBy = (
     throw new DamagedElements();
   });
 
-/** @param readAll reads the whole file, for a deflated data set */
+/** @param readAll reads the whole file; called for a deflated data set */
 async function inspect(
   file: ElementBytes,
   readAll: () => Promise<Buffer>,
   pause: () => Promise<void>,
 ): Promise<Identity> {
   const tags = new Set<number>();
-  /** Who reserved each block of private attributes (PS3.5, 7.8.1), by depth, group and block: the same tag means other things for others. */
+  /**
+   * The creator of each block of private attributes (PS3.5, 7.8.1), by depth, group and block: the same tag has another meaning
+   * for another creator.
+   */
   const creators = new Map<string, string>();
   let [isIdentityRemoved, isPadding, isWhole] = [false, false, true];
   let count = 0;
@@ -157,7 +160,7 @@ async function inspect(
       count += 1;
       if (count > maxElements || depth > maxDepth) throw new DamagedElements();
       if (count % elementsAtOnce === 0) await pause();
-      // Some programs write zeros after the data set. Anything else after them is not inspected.
+      // Some programs write zeros after the data set. Anything else after it is not inspected.
       const isZeros = depth === 0 && bytes.at(at, 8).every((byte) => byte === 0);
       if (isPadding && !isZeros) throw new DamagedElements();
       isPadding = isZeros;
@@ -180,8 +183,8 @@ async function inspect(
 }
 
 /**
- * Looks for identifying attributes in a whole file: in sequences of any depth, and after the pixels.
- * @param pause called often; the search goes on when it resolves
+ * Searches a whole file for identifying attributes: in sequences of any depth, and after the pixels.
+ * @param pause called often; the search continues when it resolves
  * @returns null for a file that is not DICOM
  * @throws the system's error
  */
