@@ -26,7 +26,7 @@ export { liesOnGrid, nearestOnGrid, placeOnGrid } from './onto-grid.js';
 export { faultOfVolume, openVolume, readVolume } from './open.js';
 export { type RtStructOptions, writeRtStruct } from './rt-struct.js';
 export type { Maker, Segment, SourceImage, SourceSeries, WrittenObject } from './segments.js';
-export { type JoinedMasks, joinMasks, type SingleMask } from './single-masks.js';
+export { type JoinedMasks, joinMasks, labelMapOf, type SingleMask } from './single-masks.js';
 export { readSourceSeries } from './source-series.js';
 export {
   type Affine,

@@ -1,8 +1,15 @@
 import path from 'node:path';
 import type { LabelLayer } from './label-layers.js';
-import { type LabelSlice, labelReader } from './onto-grid.js';
+import { labelReader } from './onto-grid.js';
 import type { Segment } from './segments.js';
-import { isSameGeometry, type SliceChoice, VolumeError, type VolumeFile } from './volume.js';
+import {
+  isSameGeometry,
+  type Label,
+  type SliceChoice,
+  VolumeError,
+  type VolumeFile,
+  type Voxels,
+} from './volume.js';
 
 /** A mask of one segment, whatever the value of its voxels. */
 export interface SingleMask {
@@ -33,11 +40,14 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
   if (other) throw new VolumeError(`${nameOf(other)} lies on another grid than ${nameOf(first)}.`);
   const values = masks.map(() => 0);
   const overlaps = masks.map(() => new Set<number>());
-  for await (const { planes } of inStep(masks)) {
+  const volumes = masks.map(({ mask }) => mask);
+  const readers = volumes.map(labelReader);
+  for await (const { planes } of inStep(volumes)) {
     // The number of the last mask at each voxel, from 1, and the sets of masks that share a voxel.
     const last = new Uint16Array(first.mask.size[0] * first.mask.size[1]);
     const several = new Map<number, readonly number[]>();
-    for (const [index, labels] of planes)
+    for (const [index, plane] of planes) {
+      const labels = readers[index]?.(plane) ?? [];
       for (let at = 0; at < labels.length; at += 1) {
         const value = labels[at] as number;
         if (value === 0) continue;
@@ -53,6 +63,7 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
         for (const each of under) overlaps[index]?.add(each);
         several.set(at, [...under, index]);
       }
+    }
   }
   const layers: number[][] = [];
   for (const [index, under] of overlaps.entries()) {
@@ -63,7 +74,15 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
   const upper = overlaps.findIndex(({ size }) => size > 0);
   const [one, two] = [masks[[...(overlaps[upper] ?? [])][0] ?? -1], masks[upper]];
   return {
-    layers: layers.map((members) => layerOf(masks, members, file)),
+    layers: layers.map((members) => {
+      const segments = members.map((index) => ({
+        ...(masks[index] as SingleMask).segment,
+        value: index + 1,
+      }));
+      const labels = segments.map(({ value, name, color }) => ({ value, name, colour: color }));
+      const own = members.map((index) => volumes[index] as VolumeFile);
+      return { mask: labelMapOf(own, labels, file), segments };
+    }),
     values,
     overlap: one && two ? [one.segment.name, two.segment.name] : null,
   };
@@ -71,61 +90,57 @@ export async function joinMasks(masks: readonly SingleMask[], file: string): Pro
 
 /** Reads masks in parallel. Yields for each slice the masks that have voxels in it, by index. */
 async function* inStep(
-  masks: readonly Pick<SingleMask, 'mask'>[],
+  masks: readonly VolumeFile[],
   choice?: SliceChoice,
-): AsyncGenerator<
-  { readonly k: number; readonly planes: Map<number, LabelSlice['values']> },
-  void,
-  undefined
-> {
-  const readers = masks.map(({ mask }) => ({ slices: mask.slices(choice), labelsOf: labelReader(mask) }));
+): AsyncGenerator<{ readonly k: number; readonly planes: Map<number, Voxels> }, void, undefined> {
+  const readers = masks.map((mask) => mask.slices(choice));
   let none = Buffer.alloc(0);
   try {
     for (;;) {
-      const planes = new Map<number, LabelSlice['values']>();
+      const planes = new Map<number, Voxels>();
       let k = 0;
-      for (const [index, { slices, labelsOf }] of readers.entries()) {
+      for (const [index, slices] of readers.entries()) {
         const { value: slice } = await slices.next();
         if (!slice) return;
         k = slice.k;
-        const labels = labelsOf(slice.values);
         // Most organs occur in few slices.
-        const bytes = Buffer.from(labels.buffer, labels.byteOffset, labels.byteLength);
-        if (bytes.length !== none.length) none = Buffer.alloc(bytes.length);
-        if (!bytes.equals(none)) planes.set(index, labels);
+        const { buffer, byteOffset, byteLength } = slice.values;
+        if (byteLength !== none.length) none = Buffer.alloc(byteLength);
+        if (!Buffer.from(buffer, byteOffset, byteLength).equals(none)) planes.set(index, slice.values);
       }
       yield { k, planes };
     }
   } finally {
-    for (const { slices } of readers) await slices.return();
+    for (const slices of readers) await slices.return();
   }
 }
 
-/** Combines masks that do not overlap into a label map. */
-function layerOf(masks: readonly SingleMask[], members: readonly number[], file: string): LabelLayer {
-  const chosen = members.flatMap((index) => masks[index] ?? []);
-  const segments = chosen.map(({ segment }, at) => ({ ...segment, value: (members[at] ?? 0) + 1 }));
-  const { size, affine, format, hasOrientation } = (chosen[0] as SingleMask).mask;
-  const mask: VolumeFile = {
-    path: file,
-    format,
-    size,
-    affine,
-    hasOrientation,
-    components: 1,
-    frames: 1,
-    modality: null,
-    labels: segments.map(({ value, name, color }) => ({ value, name, colour: color })),
-    async *slices(choice) {
-      for await (const { k, planes } of inStep(chosen, choice)) {
-        const values = new (masks.length > 255 ? Uint16Array : Uint8Array)(size[0] * size[1]);
-        for (const [index, labels] of planes) {
-          const number = segments[index]?.value ?? 0;
-          for (let at = 0; at < values.length; at += 1) if (labels[at] !== 0) values[at] = number;
-        }
-        yield { k, values };
+/**
+ * Combines masks on one grid into a label map. A voxel of several masks has the last of their labels.
+ * @param labels the labels of the masks, in ascending order
+ * @param file the path of the label map
+ */
+export function labelMapOf(masks: readonly VolumeFile[], labels: readonly Label[], file: string): VolumeFile {
+  const [first] = masks;
+  if (!first) throw new RangeError('There is no mask.');
+  const { size, affine, format, hasOrientation } = first;
+  const ArrayType = (labels.at(-1)?.value ?? 0) > 255 ? Uint16Array : Uint8Array;
+  async function* slicesOf(from: number, to?: number, choice?: SliceChoice) {
+    for await (const { k, planes } of inStep(masks.slice(from, to), choice)) {
+      const values = new ArrayType(size[0] * size[1]);
+      for (const [index, plane] of planes) {
+        const label = labels[from + index]?.value ?? 0;
+        for (let at = 0; at < values.length; at += 1) if (Math.round(plane[at] as number)) values[at] = label;
       }
+      yield { k, values };
+    }
+  }
+  return {
+    ...{ path: file, format, size, affine, hasOrientation, labels },
+    ...{ components: 1, frames: 1, modality: null },
+    slices: (choice) => slicesOf(0, masks.length, choice),
+    async *layers() {
+      for (const index of masks.keys()) yield* slicesOf(index, index + 1);
     },
   };
-  return { mask, segments };
 }

@@ -1,11 +1,5 @@
 import path from 'node:path';
-import {
-  isSameGeometry,
-  type Slice,
-  type SliceChoice,
-  VolumeError,
-  type VolumeFile,
-} from '@remote-app/volumes';
+import { isSameGeometry, labelMapOf, type VolumeFile } from '@remote-app/volumes';
 import { foldedName } from '../../files/index.js';
 
 /** A single-value mask with its name. */
@@ -134,51 +128,10 @@ export const nameInGroup = (name: string, prefix: string): string =>
 export function organsOf<T extends NamedMask>({ masks, prefix }: OrganGroup<T>): VolumeFile {
   const ordered = masks.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const files = ordered.map(({ file }) => file);
-  const [first] = files;
-  if (!first) throw new RangeError('There is no mask.');
-  const folder = path.dirname(first.path);
-  const length = first.size[0] * first.size[1];
-  const values = files.length > 255 ? new Uint16Array(length) : new Uint8Array(length);
-  const put = (slice: Slice, label: number) => {
-    for (let at = 0; at < length; at += 1) if (slice.values[at]) values[at] = label;
-  };
-  return {
-    path: folder,
-    format: first.format,
-    size: first.size,
-    affine: first.affine,
-    hasOrientation: first.hasOrientation,
-    components: 1,
-    frames: 1,
-    modality: null,
-    labels: ordered.map(({ name }, at) => ({ value: at + 1, name: nameInGroup(name, prefix), colour: null })),
-    async *slices({ only, frame = 0 }: SliceChoice = {}) {
-      if (frame !== 0) throw new VolumeError(`${folder} holds one segmentation.`);
-      const readers = files.map((file) => file.slices(only ? { only } : {}));
-      try {
-        for (;;) {
-          values.fill(0);
-          let k: number | undefined;
-          for (const [index, reader] of readers.entries()) {
-            const { value, done } = await reader.next();
-            if (done) return;
-            k = value.k;
-            put(value, index + 1);
-          }
-          if (k === undefined) return;
-          yield { k, values };
-        }
-      } finally {
-        for (const reader of readers) await reader.return();
-      }
-    },
-    async *layers() {
-      for (const [index, file] of files.entries())
-        for await (const slice of file.slices()) {
-          values.fill(0);
-          put(slice, index + 1);
-          yield { k: slice.k, values };
-        }
-    },
-  };
+  const labels = ordered.map(({ name }, at) => ({
+    value: at + 1,
+    name: nameInGroup(name, prefix),
+    colour: null,
+  }));
+  return labelMapOf(files, labels, path.dirname(files[0]?.path ?? ''));
 }
