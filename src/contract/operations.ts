@@ -13,12 +13,12 @@ export interface Need {
 }
 
 /**
- * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). Validation, the flags
- * of the commands, the app's argument list and the reference page derive from it. Nothing else in the program asks for an
- * operation by its name: what differs between operations is a column here.
+ * THE table: the operations and their fields (docs/http.md, Submission and The app's command line). Validation, the flags of the
+ * commands, the app's argument list and the reference page derive from it. Nothing else in the program refers to an operation by
+ * name: every difference between operations is a column here.
  *
- * Fields are listed in the order of the app's command line. `outputArgument` and the directory of the result come just
- * before the devices, the first of which is the field with the role `gpus`. Fields for the service alone come last.
+ * Fields are listed in the order of the app's command line. `outputArgument` and the result directory come just before the
+ * devices, the first of which is the field with the role `gpus`. Fields that are only for the service come last.
  */
 export interface Operation {
   /** Last part of the submission path, and the operation's name in a job's record. */

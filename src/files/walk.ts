@@ -41,11 +41,11 @@ export interface DirectoryWalkOptions {
 export class TooManyEntries extends Error {}
 
 /**
- * A directory and those below it, each before the ones that it contains. Each is visited once, however many links lead to it:
- * directories are remembered by device and inode, so that links which form circles or a mesh end like any other tree.
+ * Yields a directory and those below it, parents first. Each is visited once, however many links lead to it: directories are
+ * remembered by device and inode, so that a walk over cyclic or meshed links ends as it does in any other tree.
  *
- * The server walks without following links. A client that sends what a link leads to sets `followsLinks`, gives a limit, and
- * decides by `enters` which directories to send.
+ * The server walks without following links. A client that sends the targets of links sets `followsLinks` and a limit, and chooses
+ * with `enters` which directories to send.
  * @throws the system's error if the first directory cannot be read; TooManyEntries, after the entries within the limit
  */
 export async function* walkDirectories(

@@ -12,11 +12,11 @@ const margin = 3;
 const withoutWrap = (text: string): string => `\u001b[?7l${text}\u001b[?7h`;
 
 /**
- * The one line of stderr that is redrawn in place. While there is one, ora sees every write to stdout and stderr: it
- * removes the line, lets the text pass, and draws the line again below it.
+ * The one line on stderr that is redrawn in place. While it is shown, ora intercepts every write to stdout and stderr: it removes
+ * the line, lets the text pass, and draws the line again below it.
  *
- * The cursor stays at the beginning of the line: the next frame overwrites what the terminal itself writes there (`^C`),
- * and a terminal that has become narrower, and has broken the line, still has the cursor in its first row.
+ * The cursor stays at the beginning of the line. The next frame therefore overwrites what the terminal itself prints there
+ * (`^C`), and if the terminal becomes narrower and wraps the line, the cursor is still in its first row.
  */
 export class DrawnLine {
   readonly #ora: Ora;

@@ -18,14 +18,14 @@ const isSameBar = (state: string | null, text: string): boolean =>
 const cursorUp = /\u001b\[\d{0,2}A/g;
 
 /**
- * Makes the rows that a person sees of the lines of a log. A redraw, which is a line that a carriage return ended, is the
- * state of a bar until the next one comes; only the last state stays. Bars of nested loops go up and down between their rows:
- * these movements are left out, and each line that a line feed ended is a row.
+ * Turns the lines of a log into the rows that a user sees on a terminal. A redraw (a line ended by a carriage return) is a state
+ * of a bar, and is replaced by the next one; only the last state remains. The bars of nested loops move up and down between their
+ * rows: these movements are removed, and each line ended by a line feed is a row.
  *
- * Programs draw bars in two ways. Some begin each state with the carriage return (tqdm): the line feed at the end belongs to
- * the last state, so that line replaces the one before it. Others end each state with it: what comes next is a line of
- * its own, unless it is the bar's last state with a line feed. The former are known by the empty redraw that they begin with,
- * a last state by its words, which are those of the state before.
+ * Programs draw bars in two ways. Some begin each state with the carriage return (tqdm): the line feed at the end then belongs to
+ * the last state, so that line replaces the one before it. Others end each state with the carriage return: the following line is
+ * a separate one, unless it is the bar's last state with a line feed. The first kind is recognised by the empty redraw at the
+ * beginning, a last state of the second kind by its words, which equal those of the state before.
  */
 export class LogRows {
   #returnsFirst = false;
