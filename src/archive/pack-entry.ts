@@ -1,8 +1,9 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
+import path from 'node:path';
 import { promisify } from 'node:util';
 import { deflateRaw } from 'node:zlib';
-import { quoteName } from '../contract/index.js';
+import { maxEntries, quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
 import type { OpenedFile, PackedPiece } from './walk-files.js';
 import type { ZipWriter } from './zip-writer.js';
@@ -84,11 +85,22 @@ export class EntryPacker {
   bytes = 0;
   /** Also empty directories, and files that were left out. */
   entries = 0;
+  readonly #directories = new Set<string>();
 
   constructor(
     private readonly zip: ZipWriter,
     private readonly options: EntryPackerOptions,
   ) {}
+
+  /** Whether an archive with one more file of this name can be extracted, which also creates the directories of its files. */
+  admits(name: string): boolean {
+    let directory = path.posix.dirname(name);
+    while (directory !== '.' && !this.#directories.has(directory)) {
+      this.#directories.add(directory);
+      directory = path.posix.dirname(directory);
+    }
+    return this.entries + this.#directories.size < maxEntries;
+  }
 
   async add({ name, stats, file, pieces }: OpenedFile): Promise<void> {
     if (file === null) await this.zip.addDirectory(name, stats);

@@ -103,7 +103,7 @@ async function packAll(
   try {
     try {
       for await (const file of filesWith(() => entries.count())) {
-        isCut = entries.entries >= maxEntries;
+        isCut = !entries.admits(file.name);
         if (isCut) break;
         await entries.add(file);
       }
@@ -111,6 +111,7 @@ async function packAll(
       if (!(cause instanceof TooManyEntries)) throw cause;
       isCut = true;
     }
+    if (isCut && strict) throw tooLong();
     await zip.finish();
   } catch (cause) {
     throw await zip.abandon(cause);
@@ -120,6 +121,9 @@ async function packAll(
     : [];
   return { files: entries.files, bytes: entries.bytes, notes: [...cut, ...notes.list()] };
 }
+
+const tooLong = () =>
+  new Error(`An archive of more than ${maxEntries} files and directories could not be extracted`);
 
 /** Yields each file, and a second time if it has a second name. */
 async function* withSecondNames(
@@ -197,8 +201,7 @@ export async function packListed(
   archive: string,
   options: Course = {},
 ): Promise<Packed> {
-  if (files.length > maxEntries)
-    throw new Error(`An archive of more than ${maxEntries} files and directories could not be extracted`);
+  if (files.length > maxEntries) throw tooLong();
   const notes = new Notes();
   return intoArchive(archive, (sink) => packAll(sink, () => openListed(files, notes), notes, true, options));
 }

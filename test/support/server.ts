@@ -328,7 +328,7 @@ export class TestServer implements AsyncDisposable {
       const code = await this.stop();
       await this.#scripted.close();
       if (code !== 0) throw new Error(`serve ended with ${code} when it was asked to stop: ${this.stderr}`);
-      if (hasProcesses) await until('no process of the server is left', isAlone, 5000);
+      if (hasProcesses) await until('no process of the server is left', isAlone);
     } catch (cause) {
       if (hasProcesses) isAlone();
       throw cause;

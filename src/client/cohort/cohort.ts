@@ -152,6 +152,7 @@ export class Cohort {
       return false;
     const compared = results.compare(placeOf(foundCase), record);
     if ((await compared).isMissing) return false;
+    if (record.app_version !== null) this.#versions.add(record.app_version);
     await this.#done(record, foundCase, false, compared);
     return true;
   }

@@ -199,6 +199,9 @@ export class Upload {
   async checkContent(): Promise<void> {
     if (this.isComplete || this.offset < this.length) return;
     using _turn = this.takeTurn();
+    // The earlier server may have been killed before it synced the last bytes.
+    await using handle = await open(this.file, 'r+');
+    await this.#keep(handle, this.length);
     await this.#finish();
   }
 

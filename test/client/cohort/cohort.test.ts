@@ -298,3 +298,25 @@ test('A version that the server is still computing is waited for, since keys dep
   expect(table[1]).toMatch(/^a,done,,v1,/);
   expect(answers).toEqual(['v1']);
 });
+
+test('An upgrade between the question for the version and the first job stops the command if it has reused results', async () => {
+  await using study = await temporary();
+  const service = manyJobs();
+  let ran = 'v1';
+  const about = { app: 'tissue', display_name: 'x', maximum_tta: 0, mc_dropout: 0, version: 'v1' };
+  const override: Fake['override'] = async (request, response, raw) => {
+    const [, id] = /^\/jobs\/(\d+)$/.exec(request.url ?? '') ?? [];
+    if (request.url === '/repo_apps/tissue')
+      json(response, 200, { ...about, checkpoints_name: [], checkpoints_name_available: [] });
+    else if (id)
+      json(response, 200, { job_id: id, status: 'done', app: 'tissue', operation: 'infer', version: ran });
+    else return (await service.override?.(request, response, raw)) ?? false;
+    return true;
+  };
+  const upgraded = { ...service, override };
+  await run(['a.nii'], upgraded, {}, undefined, { place: study.path });
+  ran = 'v2';
+  await expect(
+    run(['a.nii', 'b.nii'], upgraded, { maxJobs: 1 }, undefined, { place: study.path }),
+  ).rejects.toThrow(/is version 'v2' now, and 1 result here is of version 'v1': give --force/);
+});
