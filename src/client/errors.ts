@@ -331,7 +331,7 @@ export class JobForgotten extends ClientError {
 
   constructor(jobId: string, server: string, cause: ClientError) {
     const message =
-      `${server} does not know job ${jobId} any more: it was started again, and has lost its jobs and their results; ` +
+      `${server} does not know job ${jobId} any more: it was restarted, and has lost its jobs and their results; ` +
       'submit the job again';
     super(message, exitCodes.failed, { ...cause.details, job_id: jobId }, { cause });
   }

@@ -60,7 +60,7 @@ async function* checkApps({
   const byId = uniqueApps(read);
   checkNamedApps(namedApps, byId);
   const allowed = [...byId.values()];
-  if (allowed.length === 0) yield { kind: 'note', says: 'none is allowed: name one with --apps' };
+  if (allowed.length === 0) yield { kind: 'note', says: 'no app is configured: add one with --apps' };
   const { apps, engineProblem } = await lookAtApps(allowed, engine, environment, 'python');
   for (const found of apps) yield* findingsOf(found, byId.get(found.id)?.argument ?? '');
   if (engineProblem !== null) yield { kind: 'problem', about: 'engine', says: engineProblem };
@@ -82,7 +82,10 @@ async function* checkResidentEngine({
 async function* checkDataDirectory({ dataDirectory }: ServerSettings): AsyncGenerator<Found> {
   try {
     const isThere = lookAtDataDirectory(dataDirectory);
-    yield { kind: 'ok', says: isThere ? dataDirectory : `${dataDirectory}, which the start makes` };
+    yield {
+      kind: 'ok',
+      says: isThere ? dataDirectory : `${dataDirectory}, which will be created at the start`,
+    };
   } catch (cause) {
     // The server with these settings may already be running.
     if (!(cause instanceof DirectoryInUse)) throw cause;
@@ -154,7 +157,7 @@ async function* checkToken({ token, tokensFile, host, apps }: ServerSettings): A
     const known = allowedApps(apps);
     if (known) for (const entry of valid) yield* checkAppsOf(entry, [...known.keys()]);
   }
-  if (token !== null) yield { kind: 'ok', says: 'there is one of the admin' };
+  if (token !== null) yield { kind: 'ok', says: 'the admin token is set' };
   else if (tokensFile === null)
     yield { kind: 'note', says: `there is none: every endpoint is open to whoever reaches ${host}` };
 }
@@ -194,7 +197,7 @@ const appDirectories = (sources: readonly string[]): string[] =>
 
 async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Found> {
   if (settings.slurm) {
-    yield { kind: 'note', says: 'off: there is none with --executor slurm' };
+    yield { kind: 'note', says: 'off: jobs on Slurm run without a sandbox' };
     return;
   }
   const rules = sandboxRules(settings);
@@ -205,7 +208,7 @@ async function* checkSandbox(settings: ServerSettings): AsyncGenerator<Found> {
     if (found.unfiltered !== '') yield { kind: 'note', says: found.unfiltered };
     const stayLoaded = settings.residentIdle > 0 && hasResident(settings);
     const problem = stayLoaded && (await found.sandbox.jobMountsProblem());
-    const reloaded = `apps that could stay loaded are started for each job: ${problem}`;
+    const reloaded = `resident apps are started anew for each job: ${problem}`;
     if (problem) yield { kind: 'problem', says: reloaded };
   } else if (settings.sandbox === 'off') yield { kind: 'note', says: 'off: jobs see what this user sees' };
   else yield { kind: 'problem', says: `jobs would run without one: ${found.problem}` };

@@ -97,7 +97,7 @@ describe('the sources', () => {
   });
 });
 
-test('The package of volumes imports only its own files and its dependencies.', () => {
+test('The package of volumes imports only its own files and its dependencies', () => {
   const root = fileURLToPath(new URL('../../packages/volumes/', import.meta.url));
   const { dependencies } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
   const files = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
@@ -128,7 +128,7 @@ describe('the table', () => {
     ['contract', 'files'],
     ['files', 'server/jobs'],
     ['files', 'client'],
-    ['extract', 'server/submissions'],
+    ['archive', 'server/submissions'],
     ['runner', 'server/executors'],
     ['client/connection', 'client/result'],
     ['client/case', 'server'],

@@ -45,7 +45,8 @@ export const modules: Readonly<Record<string, Module>> = {
   'cli/serve': {
     imports: list`cli/command cli/terminal client server/serve.ts server/check.ts server/settings.ts
       server/devices server programs files contract`,
-    reason: 'What only `serve` uses starts the server, and knows none of its modules but by what it is told.',
+    reason:
+      'Code that only `serve` uses starts the server through its entry, and gets everything else passed in.',
   },
   'cli/completion': {
     imports: list`client/connection contract`,
@@ -81,7 +82,7 @@ export const modules: Readonly<Record<string, Module>> = {
   },
   'cli/terminal': {
     imports: list`client/case client files contract`,
-    reason: 'What is written for a person is told by others.',
+    reason: 'Output for people is written by other modules.',
   },
   imaging: {
     imports: list`imaging/convert imaging/pictures imaging/deidentify imaging/inputs client/case`,

@@ -105,7 +105,7 @@ describe('the log of KonfAI', () => {
     const { code, stdout, stderr } = await here.run(...args);
     expect([code, stdout]).toEqual([1, `${connected}one\n`]);
     expect(stderr.match(/^Error: .*$/gm)).toEqual([
-      `Error: ${here.server.url} does not know job ${id} any more: it was started again, and has lost its jobs and their results; submit the job again`,
+      `Error: ${here.server.url} does not know job ${id} any more: it was restarted, and has lost its jobs and their results; submit the job again`,
     ]);
   });
 });

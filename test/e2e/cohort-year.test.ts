@@ -137,7 +137,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     writeFileSync(study.at(scan('A')), 'bad');
     expect((await study.run()).code).toBe(1);
     expect(rowsOf(study)[name('A')]).toEqual(['failed', 'mask of another', '']);
-    expect(reasonOf(study, name('A'))).toMatch(/[^.]; the result that is there is of its earlier input"$/);
+    expect(reasonOf(study, name('A'))).toMatch(/[^.]; the existing result was made from an earlier input"$/);
   });
 
   test('In a study in %s, a correction is kept, and stays next to the new result when its input changes', async () => {

@@ -32,12 +32,12 @@ test.for([
   '\u001b[31m[remote-app] Result: 3 files',
   '\u200b\u001b[0m\u001b[1;32m[remote-app] Assigned GPUs: 0',
   '\0\u0008[remote-app] a line',
-])("A line of the command that looks like one of the service's own gets a leading space: %j.", (line) => {
+])("A line of the command that looks like one of the service's own gets a leading space: %j", (line) => {
   expect(logged(`${line}\n`)).toEqual([` ${line}`]);
 });
 
 test.for(['case 1 of 3', '', 'see [remote-app] above', ' [remote-app] quoted', '[remote-application]'])(
-  'Any other line is left unchanged: %j.',
+  'Any other line is left unchanged: %j',
   (line) => {
     expect(logged(`${line}\n`)).toEqual([line]);
   },

@@ -452,9 +452,9 @@ describe('check', () => {
     [
       'damaged',
       0,
-      /\nnote +trial run: infer .*; the numbers of measurements\.json are in no table: it is not JSON\n$/,
+      /\nnote +trial run: infer .*; the numbers of measurements\.json do not appear in tables: it is not JSON\n$/,
     ],
-    ['silent', 1, /\nPROBLEM +trial run: infer ended well, and wrote no file into --output\n1 problem\n$/],
+    ['silent', 1, /\nPROBLEM +trial run: infer succeeded, but wrote no file into --output\n1 problem\n$/],
     ['failing', 1, /\nPROBLEM +trial run: infer ended with exit code 3; it printed last: no such model\n/],
     ['refusing', 0, /\nnote +trial run: the app starts, and refused the tiny volume: too few voxels\n$/],
     ['slow', 1, /\nPROBLEM +trial run: infer took longer than 1s; it printed nothing\n/],

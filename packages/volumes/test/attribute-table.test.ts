@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { readTable } from '../src/attributes/table.js';
 
-test('A line of the table defines which values of an attribute may be sent.', () => {
+test('A line of the table defines which values of an attribute may be sent', () => {
   const rows = `
     00080060 CS Modality: @modality ? OT
     00280010 US|SS Rows*

@@ -35,7 +35,7 @@ const fileWith = async (name: string, ...parts: Buffer[]) => write(await workspa
 describe('A file that is only recognised', () => {
   const bomb = Buffer.alloc(40 << 20);
 
-  test('Only a few megabytes of deflated DICOM are inflated to recognise it.', async () => {
+  test('Only a few megabytes of deflated DICOM are inflated to recognise it', async () => {
     const [begin, zeros] = [endless, Buffer.alloc(1 << 20)].map((part) =>
       deflateRawSync(part, { finishFlush: constants.Z_FULL_FLUSH }),
     ) as [Buffer, Buffer];
@@ -46,11 +46,11 @@ describe('A file that is only recognised', () => {
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('Only a few megabytes of a gzip file are unpacked to recognise it.', () => {
+  test('Only a few megabytes of a gzip file are unpacked to recognise it', () => {
     expect(unzippedStart(gzipSync(bomb)).length).toBeLessThanOrEqual(8 << 20);
   });
 
-  test('Elements beyond a limit are left out when a file is only recognised.', async () => {
+  test('Elements beyond a limit are left out when a file is only recognised', async () => {
     const empty = Buffer.alloc(4 << 20);
     for (let at = 0; at < empty.length; at += 8) empty.write('\x09\0\x01\0LO', at, 'latin1');
     const file = await fileWith('a.dcm', meta(explicit), sopClass, empty);
@@ -61,7 +61,7 @@ describe('A file that is only recognised', () => {
 });
 
 describe('A DICOM file', () => {
-  test('A DICOM file is refused if it claims more frames than it has positions, or than any file has.', async () => {
+  test('A DICOM file is refused if it claims more frames than it has positions, or than any file has', async () => {
     const more = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.2'),
       element(0x00280008, 'IS', '8000000'),
@@ -80,14 +80,14 @@ describe('A DICOM file', () => {
     expect(await refusalOf(openVolume(other))).toContain('frame 1 of b.dcm has no position');
   });
 
-  test('A DICOM file is refused if it describes fewer frames than it claims.', async () => {
+  test('A DICOM file is refused if it describes fewer frames than it claims', async () => {
     const frames = [0, 1].map((z) => ({ position: [0, 0, z] }));
     const more = [element(0x00280008, 'IS', '3')];
     const file = await fileWith('a.dcm', dicomFile({ ...slice, pixels: new Int16Array(12), frames, more }));
     expect(await refusalOf(openVolume(file))).toContain('a.dcm describes 2 of its 3 frames');
   });
 
-  test('A DICOM file is refused if it has too many elements, or inflates to too many bytes.', async () => {
+  test('A DICOM file is refused if it has too many elements, or inflates to too many bytes', async () => {
     const items = Buffer.alloc(9 << 20);
     for (let at = 0; at < items.length; at += 8) items.write('\xfe\xff\x00\xe0', at, 'latin1');
     const sequence = Buffer.concat([Buffer.from('400030a753510000', 'hex'), u32(items.length), items]);
@@ -132,7 +132,7 @@ describe('A DICOM file', () => {
     ],
     ['a header without an end', 3.9e9, [meta(explicit), endless], 'no image within its first 128 MiB'],
   ])(
-    'A DICOM file with %s is refused before it is read into memory.',
+    'A DICOM file with %s is refused before it is read into memory',
     async (_, bytes, parts, sentence) => {
       const file = await sparse(bytes, ...parts);
       expect(await refusalOf(openVolume(file))).toContain(sentence);
@@ -140,7 +140,7 @@ describe('A DICOM file', () => {
     60_000,
   );
 
-  test('A segmentation is refused if its frames lie on more slices than any scan has.', async () => {
+  test('A segmentation is refused if its frames lie on more slices than any scan has', async () => {
     const frames = [0, 0.5, 1e6].map((z) => ({
       position: [0, 0, z],
       more: [element(0x0062000a, 'SQ', [[element(0x0062000b, 'US', [1])]])],
@@ -159,7 +159,7 @@ describe('A header that would take long to parse', () => {
       `space directions: ${'('.repeat(60_000)}\nspace origin: ${'('.repeat(60_000)}\n\n`,
     ],
     ['axes', `sizes: ${'1 '.repeat(30_000)}\n\n`],
-  ])('An NRRD header with endless %s is refused at once.', async (_, field) => {
+  ])('An NRRD header with endless %s is refused at once', async (_, field) => {
     const head = lines('NRRD0004', 'type: uchar', 'dimension: 3', 'sizes: 2 2 2', 'encoding: raw');
     const file = await fileWith('a.nrrd', Buffer.from(`${head}${field}`));
     const begun = performance.now();
@@ -167,7 +167,7 @@ describe('A header that would take long to parse', () => {
     expect(performance.now() - begun).toBeLessThan(atOnce);
   });
 
-  test('A file name pattern is used only if it is short and produces few names.', () => {
+  test('A file name pattern is used only if it is short and produces few names', () => {
     const head = 'NDims = 3\nDimSize = 2 2 2\nElementType = MET_UCHAR\nElementDataFile = ';
     const namesOf = (words: string) => parseMetaHeader(Buffer.from(`${head}${words}\n`))?.dataFiles ?? [];
     expect(namesOf('a%02d.raw 1 3 1')).toEqual(['a01.raw', 'a02.raw', 'a03.raw']);
@@ -181,7 +181,7 @@ describe('A header that would take long to parse', () => {
   });
 });
 
-test('Reading the headers of a series stops when it is interrupted.', async () => {
+test('Reading the headers of a series stops when it is interrupted', async () => {
   const directory = await workspace();
   const files: string[] = [];
   for (let k = 0; k < 3; k += 1)

@@ -74,7 +74,7 @@ describe('RLE', () => {
       ],
       Uint8Array.of(1, 3, 5, 2, 4, 6),
     ],
-  ])('RLE decodes %s.', async (_, given, packed, data) => {
+  ])('RLE decodes %s', async (_, given, packed, data) => {
     const of = frame(given);
     expect(await decodeFrame(segments(...packed), of)).toEqual({ data, bits: of.bitsAllocated });
   });
@@ -85,11 +85,11 @@ describe('RLE', () => {
     ['another number of segments', segments([3, 1, 2, 3, 4], [3, 1, 2, 3, 4])],
     ['no whole head', Buffer.alloc(63)],
     ['nothing', Buffer.alloc(0)],
-  ])('RLE with %s is refused as damaged.', async (_, bytes) => {
+  ])('RLE with %s is refused as damaged', async (_, bytes) => {
     await expect(decodeFrame(bytes, frame())).rejects.toThrow(damaged);
   });
 
-  test('RLE is refused as damaged if its bytes do not give the expected number of values.', async () => {
+  test('RLE is refused as damaged if its bytes do not give the expected number of values', async () => {
     const bytes = segments([129, 7]);
     await expect(decodeFrame(bytes, frame({ columns: 66 * 64 + 1 }))).rejects.toThrow(damaged);
   });
@@ -104,14 +104,14 @@ describe('JPEG-LS', () => {
     lines: `${start}da000c03010002000300000100070e000b0e066480101000851620ffd9`,
     pixels: `${start}da000c030100020003000002000200060340e1c90020010b021440ffd9`,
   };
-  test.each(Object.entries(ways))('JPEG-LS stored by %s is returned pixel by pixel.', async (_, hex) => {
+  test.each(Object.entries(ways))('JPEG-LS stored by %s is returned pixel by pixel', async (_, hex) => {
     expect(await decodeFrame(bytesOf(hex), colour)).toEqual({
       data: Uint8Array.of(10, 50, 90, 20, 60, 100, 30, 70, 110, 40, 80, 120),
       bits: 8,
     });
   });
 
-  test('12-bit JPEG-LS is returned as 16-bit values.', async () => {
+  test('12-bit JPEG-LS is returned as 16-bit values', async () => {
     const of = { ...colour, samples: 1 as const, syntax: syntax('4.81') };
     expect(await decodeFrame(bytesOf(grey), of)).toEqual({ data: Uint16Array.of(0, 4095, 300, 7), bits: 12 });
     // Whatever stands before the frame, and fill bytes.
@@ -130,7 +130,7 @@ describe('JPEG-LS', () => {
     ['without bytes', '', {}],
     ['with invalid bits', grey.replace('0000a0002c50', 'ffffffffffff'), {}],
   ])(
-    'JPEG-LS %s is refused as damaged.',
+    'JPEG-LS %s is refused as damaged',
     async (_, hex, given) => {
       const of: Frame = { ...colour, samples: 1, ...given };
       await expect(decodeFrame(bytesOf(hex), of)).rejects.toThrow(damaged);
@@ -140,7 +140,7 @@ describe('JPEG-LS', () => {
     20_000,
   );
 
-  test('JPEG-LS with the transfer syntax of another compression is refused.', async () => {
+  test('JPEG-LS with the transfer syntax of another compression is refused', async () => {
     const of = (last: string) => decodeFrame(bytesOf(grey), { ...colour, samples: 1, syntax: syntax(last) });
     await expect(of('4.70')).rejects.toThrow(damaged);
     await expect(of('4.50')).rejects.toThrow(unreadable('JPEG of 12 bits'));
@@ -172,7 +172,7 @@ describe('JPEG 2000', () => {
   test.each([
     ['by itself', stream],
     ['in a JP2 file', boxes + stream],
-  ])('JPEG 2000 %s is read.', async (_, hex) => {
+  ])('JPEG 2000 %s is read', async (_, hex) => {
     expect(await decodeFrame(bytesOf(hex), frame({ syntax: syntax('4.90') }))).toEqual({
       data: Uint8Array.of(10, 20, 30, 40),
       bits: 8,
@@ -180,7 +180,7 @@ describe('JPEG 2000', () => {
     });
   });
 
-  test('High-throughput JPEG 2000 (HTJ2K) is read as OpenJPH writes it.', async () => {
+  test('High-throughput JPEG 2000 (HTJ2K) is read as OpenJPH writes it', async () => {
     const bytes = bytesOf(
       'ff4fff5100294000000000100000000c0000000000000000000000100000000c000000000000000000010b0101ff500008000200000006' +
         'ff52000c00020001000504044001ff5c00132068707070707070707070707070686868ff64001700014f70656e4a504820566572' +
@@ -201,7 +201,7 @@ describe('JPEG 2000', () => {
     ['that is cut', started(4, 1, 0, 0, 1).subarray(0, 45)],
     ['with nothing behind its size', started(5, 2, 1, 1, 1)],
     ['without bytes', Buffer.alloc(0)],
-  ])('JPEG 2000 %s is refused as damaged.', async (_, bytes) => {
+  ])('JPEG 2000 %s is refused as damaged', async (_, bytes) => {
     await expect(decodeFrame(bytes, frame({ syntax: syntax('4.90') }))).rejects.toThrow(damaged);
   });
 });
@@ -212,6 +212,6 @@ test.each([
   [syntax('4.204'), 'HTJ2K as a stream (JPIP)'],
   [syntax('4.92'), 'JPEG 2000 part 2, JPIP'],
   [syntax('4.53'), `transfer syntax ${syntax('4.53')}`],
-])('The unsupported transfer syntax %s is refused by name.', (unknown, name) => {
+])('The unsupported transfer syntax %s is refused by name', (unknown, name) => {
   expect(() => requireDecoder('f', unknown)).toThrow(unreadable(name));
 });

@@ -74,21 +74,21 @@ const shapes: Readonly<Record<string, Mask>> = {
   'values beside each other': drawn('112233', '142333', '114433'),
 };
 
-test.each(Object.entries(shapes))('The contours of %s enclose exactly its mask.', (title, mask) => {
+test.each(Object.entries(shapes))('The contours of %s enclose exactly its mask', (title, mask) => {
   expectSame(mask, title);
 });
 
-test('A ring and the island in its hole have one contour each.', () => {
+test('A ring and the island in its hole have one contour each', () => {
   const contours = contoursOf(drawn('11111', '1...1', '1.1.1', '1...1', '11111'));
   expect(contours.map((each) => pixelsOf(each).length)).toEqual([16 + 3, 4]);
 });
 
-test('A straight edge has points only at its ends.', () => {
+test('A straight edge has points only at its ends', () => {
   const [square] = contoursOf(drawn('1111', '1111', '1111', '1111'));
   expect(square && pixelsOf(square)).toHaveLength(8);
 });
 
-test('A contour stays a third of a pixel away from the centres of pixels.', () => {
+test('A contour stays a third of a pixel away from the centres of pixels', () => {
   for (const mask of Object.values(shapes))
     for (const line of contoursOf(mask).map(pixelsOf))
       for (const [at, [fromX, fromY]] of line.entries()) {
@@ -101,7 +101,7 @@ test('A contour stays a third of a pixel away from the centres of pixels.', () =
       }
 });
 
-test('The contours of random masks, sparse and dense, enclose exactly the masks.', () => {
+test('The contours of random masks, sparse and dense, enclose exactly the masks', () => {
   const random = new Random('contours');
   for (let round = 0; round < 150; round += 1) {
     const [width, height] = [random.integer(1, 24), random.integer(1, 24)];
@@ -114,7 +114,7 @@ test('The contours of random masks, sparse and dense, enclose exactly the masks.
   }
 });
 
-test('A finder can be used for one slice after another.', () => {
+test('A finder can be used for one slice after another', () => {
   const finder = new ContourFinder(3, 3);
   const [one, other] = [drawn('111', '1.1', '111'), drawn('...', '.2.', '..2')];
   const first = finder.find(one.values);
@@ -123,7 +123,7 @@ test('A finder can be used for one slice after another.', () => {
   expect(finder.find(other.values).map(({ value }) => value)).toEqual([2, 2]);
 });
 
-test('A contour lies just under half a pixel around its pixels, with decimals that match the size of pixels.', () => {
+test('A contour lies just under half a pixel around its pixels, with decimals that match the size of pixels', () => {
   const [contour] = new ContourFinder(3, 3).find(Uint8Array.of(0, 0, 0, 0, 7, 0, 0, 0, 0));
   expect(contour).toEqual({ value: 7, points: Int32Array.of(100, 51, 149, 100, 100, 149, 51, 100) });
   expect(

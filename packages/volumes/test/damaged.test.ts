@@ -39,7 +39,7 @@ test.each<[string, ...(string | Buffer)[]]>([
   ['a.mgh', mghHeader({ size: [...size, 1], code: 4 }), bytes],
   ['a.nrrd', nrrd('3 2 4', 'encoding: raw', ''), bytes],
   ['a.mha', meta('3 2 4', local), bytes],
-])('%s is refused when it is opened if its last bytes are missing.', async (name, ...parts) => {
+])('%s is refused when it is opened if its last bytes are missing', async (name, ...parts) => {
   const file = await write(await workspace(), name, ...parts);
   await openVolume(file);
   await truncate(file, Buffer.concat(parts.map((part) => Buffer.from(part))).length - 5);
@@ -56,7 +56,7 @@ test.each<[string, (voxels: Buffer) => Buffer]>([
     'a.mha',
     (voxels) => Buffer.concat([Buffer.from(meta('3 2 4', 'CompressedData = True', local)), zlib(voxels)]),
   ],
-])('Packed data of %s are refused if they end early, are changed or are too few.', async (name, packed) => {
+])('Packed data of %s are refused if they end early, are changed or are too few', async (name, packed) => {
   const whole = packed(bytes);
   const damaged = `${name} is damaged or cut short: its packed data cannot be unpacked`;
   expect(await refusalOfFile(name, whole.subarray(0, -6))).toBe(
@@ -72,7 +72,7 @@ test.each<[string, (voxels: Buffer) => Buffer]>([
   );
 });
 
-test('A slice before the damaged place of a packed file can be read.', async () => {
+test('A slice before the damaged place of a packed file can be read', async () => {
   const voxels = Buffer.alloc(4 * 512 * 512, 3);
   const whole = gzip(niftiHeader({ size: [512, 512, 4], type: 'uint8' }), voxels);
   const file = await write(await workspace(), 'a.nii.gz', whole.subarray(0, -20));
@@ -88,7 +88,7 @@ describe('A header with impossible sizes', () => {
     ['a.nii', '1 x 1 x 1', niftiHeader({ size: [1, 1, 1, 1_000_001], type: 'uint8', isSecond: true })],
     ['a.nii.gz', '10000 x 10000 x 400', gzip(niftiHeader({ size: [10_000, 10_000, 400] }))],
     ['a.mha', '11000 x 11000 x 1', meta('11000 11000 1', 'ElementNumberOfChannels = 5', local)],
-  ])('%s of %s voxels is refused, because no scan is that large.', async (name, words, ...parts) => {
+  ])('%s of %s voxels is refused, because no scan is that large', async (name, words, ...parts) => {
     expect(await refusalOfFile(name, ...parts)).toContain(
       `${name} is damaged: its header says ${words} voxels`,
     );
@@ -105,7 +105,7 @@ describe('A header with impossible sizes', () => {
     ['b.nrrd', nrrd('30000 30000 30000', 'encoding: gzip', ''), gzip(bytes)],
     ['a.mha', meta('30000 30000 30000', local), bytes],
     ['b.mha', meta('30000 30000 30000', 'CompressedData = True', local), zlib(bytes)],
-  ])('%s is refused before memory is allocated for its voxels.', async (name, ...parts) => {
+  ])('%s is refused before memory is allocated for its voxels', async (name, ...parts) => {
     const file = await write(await workspace(), name, ...parts);
     expect(await refusalOf(openVolume(file))).toMatch(
       /^\w\.\w+(\.gz)? is (damaged|cut short): its header says \d/,
@@ -113,27 +113,27 @@ describe('A header with impossible sizes', () => {
   });
 
   test.each([[[-3, 2, 4]], [[3, 2, 0]], [[3, 2, 4, -2]], [[]], [counting(9)]])(
-    'A NIfTI file of the sizes %j is refused.',
+    'A NIfTI file of the sizes %j is refused',
     async (wrong) => {
       expect(await refusalOfNifti({ size: wrong })).toContain('a.nii is damaged: its header says');
     },
   );
 
-  test.each(['-3 2 4', '3 2 0', '3 2 x', '3 2.5 4'])('Files of the sizes %s are refused.', async (sizes) => {
+  test.each(['-3 2 4', '3 2 0', '3 2 x', '3 2.5 4'])('Files of the sizes %s are refused', async (sizes) => {
     expect(await refusalOfFile('a.nrrd', nrrd(sizes, 'encoding: raw', ''), bytes)).toContain(
       'a.nrrd is damaged',
     );
     expect(await refusalOfFile('a.mha', meta(sizes, local), bytes)).toContain('a.mha is damaged');
   });
 
-  test('A header with an invalid voxel offset is refused.', async () => {
+  test('A header with an invalid voxel offset is refused', async () => {
     expect(await refusalOfNifti({ start: 1e30 })).toContain('a.nii is damaged');
     expect(
       await refusalOfFile('a.nrrd', nrrd('3 2 4', 'encoding: raw', 'byte skip: x', ''), bytes),
     ).toContain('a.nrrd is damaged');
   });
 
-  test('A header whose axes have no direction is refused.', async () => {
+  test('A header whose axes have no direction is refused', async () => {
     const flat = new Array(12).fill(0);
     const sentence = 'is damaged: its axes have no direction or no length.';
     expect(await refusalOfNifti({ sform: flat })).toContain(`a.nii ${sentence}`);
@@ -148,7 +148,7 @@ describe('A header with impossible sizes', () => {
     );
   });
 
-  test('A pattern of no file names, or of too many, is refused.', async () => {
+  test('A pattern of no file names, or of too many, is refused', async () => {
     const sentence = 'names no file with its voxels: write it again as one file.';
     for (const range of ['1 999999999 1', '1 5 0', '5 1 1'])
       expect(await refusalOfFile('a.mhd', meta('3 2 4', `ElementDataFile = %d.raw ${range}`))).toContain(
@@ -161,7 +161,7 @@ describe('A header with impossible sizes', () => {
   });
 });
 
-test('A data file that is missing, short, or outside the folder of its header is named in the refusal.', async () => {
+test('A data file that is missing, short, or outside the folder of its header is named in the refusal', async () => {
   const header = meta('3 2 4', 'ElementDataFile = a.raw');
   expect(await refusalOfFile('a.mhd', header)).toBe(
     'a.mhd has its voxels in a.raw, which is missing: keep both files together.',
@@ -184,7 +184,7 @@ test('A data file that is missing, short, or outside the folder of its header is
   expect(await refusalOf(openVolume(path.join(directory, 'a.hdr')))).toContain('and 40 are there');
 });
 
-test('A refusal names the unsupported content of a file and says what to do.', async () => {
+test('A refusal names the unsupported content of a file and says what to do', async () => {
   expect(await refusalOfNifti({ code: 32 })).toContain('a.nii holds complex numbers: convert it');
   expect(await refusalOfNifti({ code: 1536 })).toContain('holds numbers of 128 bits: convert it');
   expect(await refusalOfNifti({ code: 9999 })).toContain('values of an unknown type (9999)');
@@ -205,7 +205,7 @@ test('A refusal names the unsupported content of a file and says what to do.', a
   );
 });
 
-test('A file that is not a volume is refused with the list of formats.', async () => {
+test('A file that is not a volume is refused with the list of formats', async () => {
   const advice =
     'cannot be read as a volume: give a NIfTI, NRRD, MetaImage, FreeSurfer or DICOM file, or a directory with a DICOM series.';
   for (const [name, content] of [
@@ -220,14 +220,14 @@ test('A file that is not a volume is refused with the list of formats.', async (
   );
 });
 
-test('A slice that a volume does not have is refused.', async () => {
+test('A slice that a volume does not have is refused', async () => {
   const volume = await openVolume(await write(await workspace(), 'a.nii', niftiHeader({ size }), bytes));
   expect(await refusalOf(volume.slices({ only: [4] }).next())).toBe(
     'a.nii has 4 slices: there is no slice 5.',
   );
 });
 
-test('A file that becomes shorter, or is removed, after its header was read is refused.', async () => {
+test('A file that becomes shorter, or is removed, after its header was read is refused', async () => {
   const [plain, packed] = [
     await write(await workspace(), 'a.nii', niftiHeader({ size }), bytes),
     await write(await workspace(), 'a.nii.gz', gzip(niftiHeader({ size }), bytes, Buffer.alloc(1 << 22))),
@@ -243,7 +243,7 @@ test('A file that becomes shorter, or is removed, after its header was read is r
   }
 });
 
-test('A reader that stops after a slice leaves no file open.', async () => {
+test('A reader that stops after a slice leaves no file open', async () => {
   const directory = await workspace();
   const voxels = Buffer.alloc(8 * 1024 * 1024, 1);
   const header = niftiHeader({ size: [1024, 1024, 8], type: 'uint8' });

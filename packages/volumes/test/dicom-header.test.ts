@@ -26,7 +26,7 @@ async function headerWith(more: readonly Element[], encoding: Encoding = {}): Pr
   return dicom;
 }
 
-test('The header of a file is read in every encoding.', async () => {
+test('The header of a file is read in every encoding', async () => {
   const more = [
     ...[element(0x00100020, 'LO', 'P-1'), element(0x00200011, 'IS', '7'), element(0x00200013, 'IS', '9')],
     ...[element(0x0008103e, 'LO', 'Head '), element(0x00280008, 'IS', '4')],
@@ -54,7 +54,7 @@ test('The header of a file is read in every encoding.', async () => {
   expect(dicom).toEqual(header);
 });
 
-test('Missing header fields are null, and the SOP class may come from the file meta information.', async () => {
+test('Missing header fields are null, and the SOP class may come from the file meta information', async () => {
   const empty = [0x00080016, 0x00080018, 0x0020000e].map((tag) => element(tag, 'UI', ''));
   const odd = [element(0x00200032, 'DS', '1\\2'), element(0x00200037, 'DS', '1\\0\\0')];
   expect(await headerWith([...empty, ...odd, element(0x00080060, 'CS', '')])).toEqual({
@@ -78,12 +78,12 @@ test.each([
     (last) => [last, false, false] as const,
   ),
   ...['66.4', '66.7'].map((last) => [last, false, true] as const),
-])('The SOP class %s is an image: %s, a segmentation: %s.', async (last, image, segmentation) => {
+])('The SOP class %s is an image: %s, a segmentation: %s', async (last, image, segmentation) => {
   const header = await headerWith([element(0x00080016, 'UI', `1.2.840.10008.5.1.4.1.1.${last}`)]);
   expect([isImage(header), isSegmentation(header)]).toEqual([image, segmentation]);
 });
 
-test('A header without a SOP class may be an image, and a DICOMDIR is not one.', async () => {
+test('A header without a SOP class may be an image, and a DICOMDIR is not one', async () => {
   const header = await headerWith([]);
   const classes = ['', '1.2.840.10008.1.3.10', '1.2.840.10008.5.1.4.34.7'];
   expect(classes.map((sopClass) => isImage({ ...header, sopClass }))).toEqual([true, false, false]);
@@ -110,19 +110,19 @@ test.each([
   ['\\ISO 2022 IR 58', '1b242941cdf5', '王'],
   ['ISO 2022 IR 100', '4dfc', 'Mü'],
   ['unknown', '4dfc', 'Mü'],
-])('Text in the character set %j is decoded.', async (characterSet, hex, text) => {
+])('Text in the character set %j is decoded', async (characterSet, hex, text) => {
   const bytes = Buffer.from(hex, 'hex');
   const padded = bytes.length % 2 === 0 ? bytes : Buffer.concat([bytes, Buffer.from(' ')]);
   const more = [element(0x00080005, 'CS', characterSet), element(0x0008103e, 'LO', padded)];
   expect((await headerWith(more)).description).toBe(text);
 });
 
-test('Text values are read up to 1024 bytes.', async () => {
+test('Text values are read up to 1024 bytes', async () => {
   const { description } = await headerWith([element(0x0008103e, 'LO', Buffer.alloc(1026, 'x'))]);
   expect(description).toBe('x'.repeat(1024));
 });
 
-test('Partly numeric text is not read as a number.', async () => {
+test('Partly numeric text is not read as a number', async () => {
   const numberIn = async (words: string) =>
     (await headerWith([element(0x00200011, 'IS', words)])).seriesNumber;
   expect([await numberIn('1.5\\ -2 '), await numberIn('+.5e-1')]).toEqual([1.5, 0.05]);
@@ -174,11 +174,11 @@ describe('A file without a preamble', () => {
     ],
     ['nothing behind it', uid('1.2.840.10'), false],
     ['fewer than 16 bytes', image.subarray(0, 15), false],
-  ])('A file without a preamble that begins with %s is classified correctly.', (_, bytes, is) => {
+  ])('A file without a preamble that begins with %s is classified correctly', (_, bytes, is) => {
     expect(isDicomStart(bytes)).toBe(is);
   });
 
-  test('A file without a preamble may be explicit big endian, or implicit little endian.', () => {
+  test('A file without a preamble may be explicit big endian, or implicit little endian', () => {
     const first = uid('1.2.840.10');
     const big = begun(swapped(first, [0, 2, 6]), swapped(next, [0, 2, 6]));
     expect(isDicomStart(big)).toBe(true);
@@ -201,14 +201,14 @@ describe('A file without a preamble', () => {
   });
 });
 
-test('A DICOM file whose preamble begins like NIfTI is read as DICOM.', async () => {
+test('A DICOM file whose preamble begins like NIfTI is read as DICOM', async () => {
   const bytes = dicomFile({ ...slice, more: [element(0x00180050, 'DS', '2')] });
   bytes.writeInt32LE(348, 0);
   expect([isDicomStart(bytes), beginsAsNifti(bytes)]).toEqual([true, false]);
   expect((await openVolume(await write(await workspace(), 'a.dcm', bytes))).format).toBe('DICOM');
 });
 
-test('Elements with the value representations OV, SV and UV do not hide the image.', async () => {
+test('Elements with the value representations OV, SV and UV do not hide the image', async () => {
   const more = (['OV', 'SV', 'UV'] as const).map((vr, at) =>
     element(0x00189000 + at, vr, Buffer.from('0102030405060708', 'hex')),
   );
@@ -219,7 +219,7 @@ test('Elements with the value representations OV, SV and UV do not hide the imag
   expect((await readStart(file)).dicom?.columns).toBe(2);
 });
 
-test('A long header is read to its end in every encoding.', async () => {
+test('A long header is read to its end in every encoding', async () => {
   const more = [
     element(0x00180050, 'DS', '2'),
     // The pixels of an icon are not those of the image.
@@ -235,7 +235,7 @@ test('A long header is read to its end in every encoding.', async () => {
   }
 });
 
-test('A truncated header is read as far as it goes, and is refused as a volume.', async () => {
+test('A truncated header is read as far as it goes, and is refused as a volume', async () => {
   const bytes = dicomFile(slice);
   const cut = bytes.subarray(0, bytes.indexOf(Buffer.from('28001100', 'hex')) + 4);
   const file = await write(await workspace(), 'a.dcm', cut);

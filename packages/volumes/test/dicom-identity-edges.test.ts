@@ -96,7 +96,7 @@ describe('data appended to a file', () => {
   });
 });
 
-test('Only the data set itself can say that the identity was removed.', async () => {
+test('Only the data set itself can say that the identity was removed', async () => {
   const nested = element(0x00081140, 'SQ', [[removed]]);
   expect(await attributesOf([nested, ...codes])).toEqual([
     'PatientName (0010,0010)',
@@ -105,7 +105,7 @@ test('Only the data set itself can say that the identity was removed.', async ()
   expect(await attributesOf([element(0x00120062, 'CS', 'YES '), ...codes])).toEqual([]);
 });
 
-test('The byte order is that of the first element, whatever the file declares.', async () => {
+test('The byte order is that of the first element, whatever the file declares', async () => {
   const file = dicomFile(slice([physician]), { isBig: true });
   const declared = Buffer.from('1.2.840.10008.1.2.2\0');
   const at = file.indexOf(declared);
@@ -113,12 +113,12 @@ test('The byte order is that of the first element, whatever the file declares.',
   expect(await look(file)).toEqual({ attributes: ['ReferringPhysicianName (0008,0090)'], isWhole: true });
 });
 
-test('Damaged deflated data is reported as incomplete.', async () => {
+test('Damaged deflated data is reported as incomplete', async () => {
   const file = dicomFile(slice([physician]), { isDeflated: true });
   expect(await look(file.subarray(0, -5))).toEqual({ attributes: [], isWhole: false });
 });
 
-test('An attribute that is left out is named by its keyword, where it is known, and its tag.', () => {
+test('An attribute that is left out is named by its keyword, where it is known, and its tag', () => {
   expect(['00100010', '00081030', '0008103e', '00320001', '00291010', 'fffafffa'].map(nameOfRemoved)).toEqual(
     [
       'PatientName (0010,0010)',

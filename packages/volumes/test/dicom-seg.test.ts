@@ -18,7 +18,7 @@ test.each<[string, Encoding]>([
   ['explicit', {}],
   ['implicit', { isImplicit: true }],
   ['deflated', { isDeflated: true }],
-])('Segments become one label volume, in which the highest number wins (%s).', async (_, encoding) => {
+])('Segments become one label volume, in which the highest number wins (%s)', async (_, encoding) => {
   const frames: SegmentFrame[] = [
     { z: 30, segment: 3, values: where(0, 7) },
     { z: 33, segment: 1, values: where(14) },
@@ -43,7 +43,7 @@ test.each<[string, Encoding]>([
   expect(await slicesOf(file, [1])).toEqual([labels({ 14: 1 })]);
 });
 
-test('Slices without a segment are empty, and the spacing is the smallest distance that fits all frames.', async () => {
+test('Slices without a segment are empty, and the spacing is the smallest distance that fits all frames', async () => {
   const frames = [0, 4, 10].map((z) => ({ z, segment: 1, values: where(z) }));
   const file = await write(frames);
   expect((await openVolume(file)).size).toEqual([columns, rows, 6]);
@@ -58,20 +58,20 @@ test('Slices without a segment are empty, and the spacing is the smallest distan
   ]);
 });
 
-test('A single slice has the thickness that the file gives.', async () => {
+test('A single slice has the thickness that the file gives', async () => {
   const file = await write([{ z: 5, segment: 4, values: where(2) }]);
   expect((await openVolume(file)).affine[2]).toEqual([0, 0, 1, 5]);
   expect(await slicesOf(file)).toEqual([labels({ 2: 4 })]);
 });
 
-test('A voxel with a fraction above one half belongs to the segment.', async () => {
+test('A voxel with a fraction above one half belongs to the segment', async () => {
   const values = where().map((_, at) => [0, 50, 51, 100][at % 4] ?? 0);
   const more = [element(0x0062000e, 'US', [100])];
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL', more });
   expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 50 ? 3 : 0))]);
 });
 
-test('A LABELMAP keeps its values, even with a palette.', async () => {
+test('A LABELMAP keeps its values, even with a palette', async () => {
   const values = where().map((_, at) => at % 5);
   const more = [element(0x00280004, 'CS', 'PALETTE COLOR')];
   const frames = [6, 5].map((z) => ({ z, values: z === 5 ? values : where() }));
@@ -96,11 +96,11 @@ test.each<[string, SegmentFrame[], string]>([
     [0, 1, 2].map((z) => ({ z, segment: 1, values: where(1), x: z === 1 ? 10.125 : 10 })),
     'frame 2 of seg.dcm is shifted against frame 1 of seg.dcm: resample the segmentation.',
   ],
-])('A segmentation %s is refused.', async (_, frames, sentence) => {
+])('A segmentation %s is refused', async (_, frames, sentence) => {
   await expect(openVolume(await write(frames))).rejects.toThrow(sentence);
 });
 
-test('Overlapping segments can be read one by one, each with all its frames.', async () => {
+test('Overlapping segments can be read one by one, each with all its frames', async () => {
   const frames: SegmentFrame[] = [
     { z: 3, segment: 3, values: where(1, 2) },
     { z: 0, segment: 1, values: where(1) },
@@ -120,7 +120,7 @@ test('Overlapping segments can be read one by one, each with all its frames.', a
     await expect(volume.slices(choice).next()).rejects.toThrow(RangeError);
 });
 
-test('Segment numbers over 255 are read as 16-bit values.', async () => {
+test('Segment numbers over 255 are read as 16-bit values', async () => {
   const list = element(0x00620002, 'SQ', [segmentItem({ number: 256, label: 'far' })]);
   const file = await write([{ z: 0, segment: 256, values: where(1) }], { more: [list] });
   expect(await slicesOf(file)).toEqual([Uint16Array.from(labels({}), (_, at) => (at === 1 ? 256 : 0))]);
@@ -133,13 +133,13 @@ test('Segment numbers over 255 are read as 16-bit values.', async () => {
   ).toBeUndefined();
 });
 
-test('A voxel with a fraction above 127 belongs to the segment if the file gives no maximum value.', async () => {
+test('A voxel with a fraction above 127 belongs to the segment if the file gives no maximum value', async () => {
   const values = where().map((_, at) => [0, 127, 128, 255][at % 4] ?? 0);
   const file = await write([{ z: 5, segment: 3, values }], { type: 'FRACTIONAL' });
   expect(await slicesOf(file)).toEqual([Uint8Array.from(values, (value) => (value > 127 ? 3 : 0))]);
 });
 
-test('A segment without a number, a name or a colour gets a default.', async () => {
+test('A segment without a number, a name or a colour gets a default', async () => {
   const list = element(0x00620002, 'SQ', [
     [element(0x00620005, 'LO', '')],
     [element(0x00620005, 'LO', Buffer.from('Gaümen ')), element(0x0062000d, 'US', [1, 2])],
@@ -156,7 +156,7 @@ test('A segment without a number, a name or a colour gets a default.', async () 
   expect(await slicesOf(file)).toEqual([labels({ 2: 1 })]);
 });
 
-test('A segmentation with colour pixels is refused.', async () => {
+test('A segmentation with colour pixels is refused', async () => {
   const more = [
     element(0x00280002, 'US', [3]),
     element(0x00280004, 'CS', 'RGB'),

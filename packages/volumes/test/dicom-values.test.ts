@@ -43,7 +43,7 @@ async function firstValues(target: string): Promise<number[][]> {
   );
 }
 
-test('Values in a table (Modality LUT) are refused, because they are not read.', async () => {
+test('Values in a table (Modality LUT) are refused, because they are not read', async () => {
   const table = [element(0x00283002, 'US', Buffer.from([2, 0, 0, 0, 16, 0]))];
   const slice = { more: [element(0x00283000, 'SQ', [table])] };
   expect(await refusalOf(readVolume(await series([slice])))).toContain(
@@ -69,13 +69,13 @@ describe('Partly numeric text', () => {
     ['echo time', 0x00180081, '4,6'],
     ['temporal position identifier', 0x00200100, '1,0'],
   ];
-  test.each(tags)('A %s that is not a number is refused (%s, %s).', async (title, tag, words) => {
+  test.each(tags)('A %s that is not a number is refused (%s, %s)', async (title, tag, words) => {
     const slice = (k: number): Partial<Slice> => (k === 1 ? { more: [element(tag, 'DS', words)] } : {});
     const sentence = await refusalOf(readVolume(await series([slice(0), slice(1), slice(2)])));
     expect(sentence).toContain(`series/1.dcm has '${words}' as its ${title}, which is not a number`);
   });
 
-  test('Text that is not a number is refused in functional groups too.', async () => {
+  test('Text that is not a number is refused in functional groups too', async () => {
     const frames: Frame[] = [0, 2].map((z) => ({
       more: [
         element(0x00209113, 'SQ', [[element(0x00200032, 'DS', z === 0 ? '0\\0\\0' : '0\\0\\2,0')]]),
@@ -105,7 +105,7 @@ describe('Partly numeric text', () => {
     );
   });
 
-  test('Numbers may have exponents, signs and blanks.', async () => {
+  test('Numbers may have exponents, signs and blanks', async () => {
     const more = [element(0x00281053, 'DS', ' +1.5E+0 '), element(0x00281052, 'DS', '-.5')];
     const read = await readVolume(await series([{ more }, { more }]));
     expect(read.data[4]).toBe(1);
@@ -138,7 +138,7 @@ const dimensions = (...pointers: number[]) =>
     pointers.map((pointer) => [element(0x00209165, 'AT', at(pointer))]),
   );
 
-test('Time points of a series are read one by one or all together.', async () => {
+test('Time points of a series are read one by one or all together', async () => {
   const target = await series(
     scrambled.map(([time, k]) => ({
       pixels: filled(100 * time + k),
@@ -179,7 +179,7 @@ describe('The images at one position', () => {
       ],
       [],
     ],
-  ])('Frames at one position are ordered by their %s.', async (_, groupsOf, more) => {
+  ])('Frames at one position are ordered by their %s', async (_, groupsOf, more) => {
     expect(await firstValues(await enhancedFile(groupsOf, more))).toEqual(right);
   });
 
@@ -192,7 +192,7 @@ describe('The images at one position', () => {
       (time) => (time === 0 ? [] : [element(0x00189087, 'FD', double(1000))]),
     ],
     ['type', (time) => [element(0x00080008, 'CS', `ORIGINAL\\PRIMARY\\${time === 0 ? 'M' : 'P'}`)]],
-  ])('Images at one position are ordered by their %s, not by their instance numbers.', async (_, more) => {
+  ])('Images at one position are ordered by their %s, not by their instance numbers', async (_, more) => {
     const files = scrambled.map(([time, k]) => ({
       position: [0, 0, 2 * k],
       pixels: filled(100 * time + k),
@@ -201,7 +201,7 @@ describe('The images at one position', () => {
     expect(await firstValues(await series(files))).toEqual(right);
   });
 
-  test('Two echoes at two time points are four volumes.', async () => {
+  test('Two echoes at two time points are four volumes', async () => {
     const files = [3, 0, 2, 1, 0, 3, 1, 2].map((volume, index) => ({
       position: [0, 0, index < 4 ? 0 : 2],
       pixels: filled(10 * volume + (index < 4 ? 0 : 1)),
@@ -218,7 +218,7 @@ describe('The images at one position', () => {
     ]);
   });
 
-  test('Frames are refused if their indices and temporal positions contradict each other.', async () => {
+  test('Frames are refused if their indices and temporal positions contradict each other', async () => {
     const file = await enhancedFile(
       (time, k) =>
         content(
@@ -230,14 +230,14 @@ describe('The images at one position', () => {
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal positions');
   });
 
-  test('Frames are refused if two positions have different time points.', async () => {
+  test('Frames are refused if two positions have different time points', async () => {
     const file = await enhancedFile((time, k) =>
       content(element(0x00209128, 'UL', longs(time + 1 + (k === 1 ? 1 : 0)))),
     );
     expect(await refusalOf(openVolume(file))).toContain('contradict each other in their temporal position:');
   });
 
-  test('Frames at one position are refused if nothing distinguishes them.', async () => {
+  test('Frames at one position are refused if nothing distinguishes them', async () => {
     expect(await refusalOf(openVolume(await enhancedFile(() => [])))).toContain(
       'nothing says which time point or echo they are',
     );
@@ -259,13 +259,13 @@ describe('Rounded positions', () => {
     [0.081, 2],
     [0.45, 1],
     [1.25, 1],
-  ])('Slices %s mm apart are evenly spaced with positions of %i decimals.', async (step, digits) => {
+  ])('Slices %s mm apart are evenly spaced with positions of %i decimals', async (step, digits) => {
     const volume = await openVolume(await rounded(straight(step), digits));
     expect(volume.size[2]).toBe(12);
     expect(Math.abs(volume.affine[2][2] / step - 1)).toBeLessThan(0.02);
   });
 
-  test('Positions rounded to whole millimetres are evenly spaced if the file gives the same distance.', async () => {
+  test('Positions rounded to whole millimetres are evenly spaced if the file gives the same distance', async () => {
     const more = [element(0x00180088, 'DS', '1.5')];
     const volume = await openVolume(await rounded(straight(1.5), 0, more));
     expect(Math.abs(volume.affine[2][2] / 1.5 - 1)).toBeLessThan(0.05);
@@ -276,14 +276,14 @@ describe('Rounded positions', () => {
     [0.625, 1, 6],
     [0.081, 2, 10],
     [1.25, 1, 5],
-  ])('Slices of %s mm with %i decimals do not hide that %i is missing.', async (step, digits, missing) => {
+  ])('Slices of %s mm with %i decimals do not hide that %i is missing', async (step, digits, missing) => {
     const more = [element(0x00180050, 'DS', String(step))];
     expect(await refusalOf(openVolume(await rounded(straight(step, missing), digits, more)))).toContain(
       'a slice is missing',
     );
   });
 
-  test('Rounded positions of an oblique series are not mistaken for a tilted gantry, and a real tilt is kept.', async () => {
+  test('Rounded positions of an oblique series are not mistaken for a tilted gantry, and a real tilt is kept', async () => {
     const [c, s] = [Math.cos(0.3), Math.sin(0.3)];
     const orientation = element(
       0x00200037,
@@ -324,7 +324,7 @@ describe('A nuclear medicine volume', () => {
     [3, [0, 1, 2], 30],
     [-3, [2, 1, 0], 24],
   ])(
-    'A nuclear medicine volume with steps of %i mm lies where its detector says.',
+    'A nuclear medicine volume with steps of %i mm lies where its detector says',
     async (spacing, values, lowest) => {
       const file = await spect([1, 0, 2], [element(0x00180088, 'DS', String(spacing))]);
       const volume = await openVolume(file);
@@ -337,7 +337,7 @@ describe('A nuclear medicine volume', () => {
     },
   );
 
-  test('A gated nuclear medicine file has a volume for each time slot.', async () => {
+  test('A gated nuclear medicine file has a volume for each time slot', async () => {
     const gates = [shorts(0x00540070, [2, 1, 1, 2]), element(0x00180088, 'DS', '3')];
     const file = await spect([0, 1, 0, 1], gates);
     const volume = await readVolume(file);
@@ -348,12 +348,12 @@ describe('A nuclear medicine volume', () => {
     ]);
   });
 
-  test('A nuclear medicine volume without a spacing is refused.', async () => {
+  test('A nuclear medicine volume without a spacing is refused', async () => {
     expect(await refusalOf(openVolume(await spect([0, 1], [])))).toContain('no spacing between slices');
   });
 });
 
-test('A MONOCHROME1 series is inverted, and cannot be mixed with MONOCHROME2.', async () => {
+test('A MONOCHROME1 series is inverted, and cannot be mixed with MONOCHROME2', async () => {
   const inverted = [element(0x00280004, 'CS', 'MONOCHROME1')];
   expect(await openVolume(await series([{ more: inverted }, { more: inverted }]))).toMatchObject({
     isInverted: true,

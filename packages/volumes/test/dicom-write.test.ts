@@ -35,7 +35,7 @@ describe.each([
 ] as const)('elements in %s endian', (_, syntax) => {
   const set = readBack(syntax);
 
-  test('Elements are read back with their values, in the order of their tags.', () => {
+  test('Elements are read back with their values, in the order of their tags', () => {
     expect(set.uint16('x00280010')).toBe(513);
     expect(set.string('x00080060')).toBe('MR');
     expect(set.string('x00200032')).toBe('0.33333333333333\\-2\\1e-20');
@@ -49,7 +49,7 @@ describe.each([
     expect(tags).toEqual(tags.toSorted());
   });
 
-  test('A sequence may have several items, and empty ones.', () => {
+  test('A sequence may have several items, and empty ones', () => {
     const items = set.elements.x00089215?.items ?? [];
     expect(items.map(({ dataSet }) => Object.keys(dataSet?.elements ?? {}))).toEqual([
       ['x00080100'],
@@ -60,7 +60,7 @@ describe.each([
   });
 });
 
-test('The file meta information begins with its own length.', () => {
+test('The file meta information begins with its own length', () => {
   const set = readBack(syntaxes.explicit);
   const start = fileStart({ sopClass: '1.2.3', sopInstance: '2.25.12' });
   expect(set.uint32('x00020000')).toBe(start.length - 128 - 4 - 12);
@@ -78,15 +78,15 @@ test.each([
   [1.23456789012345e-7, '1.23456789012e-7'],
   [-1.23456789012345e-300, '-1.23456789e-300'],
   [12_345_678_901_234_567_000, '1.2345678901e+19'],
-])('The number %d is written as %s, in at most 16 characters.', (value, text) => {
+])('The number %d is written as %s, in at most 16 characters', (value, text) => {
   expect(decimalString(value)).toBe(text);
 });
 
-test('Elements whose numbers have no text need bytes.', () => {
+test('Elements whose numbers have no text need bytes', () => {
   expect(() => encodeElements([['00080001', 'UV', 258]])).toThrow('needs bytes');
 });
 
-test('A value too long for a two-byte length is refused.', () => {
+test('A value too long for a two-byte length is refused', () => {
   expect(() => elementStart('00080060', 'CS', 0x10000)).toThrow('too long');
 });
 
@@ -99,7 +99,7 @@ const structures: readonly DicomElement[] = [
   ['00280010', 'US', 512],
 ];
 
-test('Implicit elements hold text of any length, even in sequences.', () => {
+test('Implicit elements hold text of any length, even in sequences', () => {
   const bytes = Buffer.concat([
     fileStart({ syntax: syntaxes.implicit, sopClass: '1.2.3', sopInstance: '2.25.1' }),
     encodeElements(structures, syntaxes.implicit),
@@ -115,6 +115,6 @@ test('Implicit elements hold text of any length, even in sequences.', () => {
   expect(Object.keys(second?.dataSet?.elements ?? {})).toEqual([]);
 });
 
-test('An explicit element refuses text longer than its length field allows.', () => {
+test('An explicit element refuses text longer than its length field allows', () => {
   expect(() => encodeElements(structures)).toThrow(/30060050 \(DS\) of \d+ bytes is too long/);
 });

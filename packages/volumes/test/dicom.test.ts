@@ -94,11 +94,11 @@ describe('A series', () => {
     ['without preamble and meta information', { hasPreamble: false, hasMeta: false }],
     ['without these and value representations', { hasPreamble: false, hasMeta: false, isImplicit: true }],
     ['without these, big endian', { hasPreamble: false, hasMeta: false, isBig: true }],
-  ])('A series is read with all its slices if some are %s.', async (_, encoding) => {
+  ])('A series is read with all its slices if some are %s', async (_, encoding) => {
     await expectSeries(await writeSeries((k) => (k % 2 === 1 ? [{}, encoding] : [{}])));
   });
 
-  test('A series is placed by its positions, whatever its file names and orientation.', async () => {
+  test('A series is placed by its positions, whatever its file names and orientation', async () => {
     const directory = await writeSeries((k) => [
       { position: [7, 20 - 4 * k, 9], orientation: [0, 0, -1, 1, 0, 0] },
     ]);
@@ -112,7 +112,7 @@ describe('A series', () => {
     expect(await valuesOf(volume)).toEqual([0, 1, 2, 3, 4].map(pixelsOf));
   });
 
-  test('Each slice is scaled by its own slope and intercept.', async () => {
+  test('Each slice is scaled by its own slope and intercept', async () => {
     const directory = await writeSeries((k) => [{ slope: k + 1, intercept: -3 * k }]);
     const expected = Array.from({ length: count }, (_, k) =>
       Float32Array.from(pixelsOf(k), (value) => value * (k + 1) - 3 * k),
@@ -120,7 +120,7 @@ describe('A series', () => {
     expect(await valuesOf(await openDicom(directory))).toEqual(expected);
   });
 
-  test('Only the requested slices are read.', async () => {
+  test('Only the requested slices are read', async () => {
     const volume = await openDicom(await writeSeries());
     // The others are gone: they cannot have been read.
     for (const k of [0, 2, 4]) await rm(path.join(volume.path, nameOf(k)));
@@ -132,7 +132,7 @@ describe('A series', () => {
     expect(read).toEqual([1, 3]);
   });
 
-  test('Files and bytes that a series ignores are reported.', async () => {
+  test('Files and bytes that a series ignores are reported', async () => {
     const directory = await writeSeries();
     await writeFile(path.join(directory, 'notes.txt'), 'Patient moved.');
     await writeFile(path.join(directory, 'DICOMDIR'), '');
@@ -148,14 +148,14 @@ describe('A series', () => {
     expect(volume.size).toEqual([columns, rows, count]);
   });
 
-  test('A series may have rounded positions.', async () => {
+  test('A series may have rounded positions', async () => {
     const directory = await writeSeries((k) => [
       { position: [-100, -90, -80 + 3 * k + (k === 2 ? 0.03 : 0)] },
     ]);
     await expectSeries(directory);
   });
 
-  test('Several images at each position become frames, in the order of their instance numbers.', async () => {
+  test('Several images at each position become frames, in the order of their instance numbers', async () => {
     const directory = await writeSeries();
     for (let k = 0; k < count; k += 1)
       for (const time of [0, 1, 2]) {
@@ -189,22 +189,22 @@ describe('An enhanced file', () => {
     ['explicit', {}],
     ['implicit', { isImplicit: true }],
     ['big endian', { isBig: true }],
-  ])('The frames of an enhanced file are placed by their positions (%s).', async (_, encoding) => {
+  ])('The frames of an enhanced file are placed by their positions (%s)', async (_, encoding) => {
     await expectSeries(await writeFileOf(enhanced(), encoding));
   });
 
-  test('Each frame of an enhanced file is scaled by its own slope.', async () => {
+  test('Each frame of an enhanced file is scaled by its own slope', async () => {
     const file = await writeFileOf(enhanced((k) => (k % 2 === 0 ? 0.5 : 0.25)));
     const expected = Array.from({ length: count }, (_, k) => Float32Array.from(pixelsOf(k)));
     expect(await valuesOf(await openVolume(file))).toEqual(expected);
   });
 
-  test('An enhanced file may have a header of several megabytes.', async () => {
+  test('An enhanced file may have a header of several megabytes', async () => {
     const more = [element(0x00190010, 'OB', Buffer.alloc(3_000_000, 7))];
     await expectSeries(await writeFileOf({ ...enhanced(), more }));
   });
 
-  test('An enhanced file without positions is refused rather than read with 1 mm spacing.', async () => {
+  test('An enhanced file without positions is refused rather than read with 1 mm spacing', async () => {
     const file = await writeFileOf(enhanced(undefined, false), {}, 'lost.dcm');
     expect(await refusalOf(file)).toContain('frame 1 of lost.dcm has no position');
   });
@@ -229,14 +229,14 @@ describe('Pixels', () => {
     ['16 signed bits', ramp((values) => Int16Array.from(values), 2800, -32768)],
     ['32 bits', ramp((values) => Uint32Array.from(values), 180_000_000)],
     ['32 signed bits', ramp((values) => Int32Array.from(values), 180_000_000, -2_147_483_648)],
-  ])('Pixels of %s are read in both byte orders.', async (_, pixels) => {
+  ])('Pixels of %s are read in both byte orders', async (_, pixels) => {
     for (const isBig of [false, true])
       expect(await firstOf(await writeFileOf({ ...placed, pixels, more: [thick] }, { isBig }))).toEqual(
         pixels,
       );
   });
 
-  test('12-bit pixels keep their sign and drop the unused bits.', async () => {
+  test('12-bit pixels keep their sign and drop the unused bits', async () => {
     const values = ramp((list) => Int16Array.from(list), 170, -2048);
     const dirty = Uint16Array.from(values, (value, at) => (value & 0xfff) | ((at % 16) << 12));
     const low = await writeFileOf({ ...placed, pixels: dirty, more: stored(12, 11, true) });
@@ -254,7 +254,7 @@ describe('Pixels', () => {
   test.each([
     ['x7fe00008', 0x7fe00008, 'OF', Float32Array],
     ['x7fe00009', 0x7fe00009, 'OD', Float64Array],
-  ] as const)('Floating-point pixels (%s) are read unchanged.', async (_, tag, form, Kind) => {
+  ] as const)('Floating-point pixels (%s) are read unchanged', async (_, tag, form, Kind) => {
     const values = new Kind(Array.from({ length: plane }, (_each, at) => at / 7 - 1));
     const bits = Kind.BYTES_PER_ELEMENT * 8;
     const file = dicomFile(
@@ -280,7 +280,7 @@ describe('Pixels', () => {
   ];
   const rgb = Uint8Array.from({ length: plane * 3 }, (_, at) => (at * 37) % 256);
 
-  test('Colours are returned pixel by pixel, even if they are stored as planes.', async () => {
+  test('Colours are returned pixel by pixel, even if they are stored as planes', async () => {
     const file = await writeFileOf({ ...placed, pixels: rgb, more: colours('RGB') });
     expect(await openVolume(file)).toMatchObject({ components: 3, size: [columns, rows, 1] });
     expect(await firstOf(file)).toEqual(rgb);
@@ -289,7 +289,7 @@ describe('Pixels', () => {
     expect(await firstOf(await writeFileOf({ ...placed, pixels: planes, more }))).toEqual(rgb);
   });
 
-  test('YBR pixels become RGB.', async () => {
+  test('YBR pixels become RGB', async () => {
     const pixels = Uint8Array.from({ length: plane * 3 }, (_, at) => [76, 85, 255][at % 3] ?? 0);
     const full = await firstOf(await writeFileOf({ ...placed, pixels, more: colours('YBR_FULL') }));
     expect([...full.slice(0, 3)]).toEqual([254, 0, 0]);
@@ -299,7 +299,7 @@ describe('Pixels', () => {
     ).toEqual(full);
   });
 
-  test('Palette indices become colours.', async () => {
+  test('Palette indices become colours', async () => {
     const pixels = Uint8Array.from({ length: plane }, (_, at) => at % 4);
     const table = (values: number[]) => Buffer.from(Uint16Array.from(values, (value) => value * 257).buffer);
     const more = [
@@ -315,7 +315,7 @@ describe('Pixels', () => {
     expect([...(await firstOf(file)).slice(0, 12)]).toEqual([10, 40, 70, 10, 40, 70, 20, 50, 80, 30, 60, 90]);
   });
 
-  test('An image without a position is read by itself, without an orientation.', async () => {
+  test('An image without a position is read by itself, without an orientation', async () => {
     const more = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.7'), element(0x00280008, 'IS', '2')];
     const pixels = Int16Array.from([...pixelsOf(0), ...pixelsOf(1)]);
     const bytes = dicomFile({ size: [columns, rows], pixels, spacing: [], more });
@@ -362,19 +362,19 @@ describe('Refused files', () => {
     ['colours of one bit', { bits: 1, colours: 'RGB' }, `colours of one bit, ${unreadable}`],
     ['too few bytes', { rows: rows + 1 }, 'its header says 60 bytes of pixels, and it has 48'],
     ['no palette', { bits: 8, colours: 'PALETTE COLOR' }, 'has no complete palette: convert it to RGB.'],
-  ])('A file is refused with %s.', async (_, given, sentence) => {
+  ])('A file is refused with %s', async (_, given, sentence) => {
     const file = await writeFileOf(sliceOf(0, { more: more(given) }));
     expect(await refusalOf(file)).toContain(sentence);
   });
 
-  test('A file is refused if its compressed pixels have an uncompressed transfer syntax.', async () => {
+  test('A file is refused if its compressed pixels have an uncompressed transfer syntax', async () => {
     const packed = { syntax: '1.2.840.10008.1.2.1', fragments: [Buffer.alloc(8)] };
     const file = await writeFileOf(sliceOf(0), { packed });
     expect(await refusalOf(file)).toContain('compressed pixels that do not say how they are compressed');
   });
 });
 
-test('The frames of a dose are placed along the normal at their offsets, and use the scale of the dose.', async () => {
+test('The frames of a dose are placed along the normal at their offsets, and use the scale of the dose', async () => {
   const more = [
     element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.481.2'),
     element(0x00280008, 'IS', '3'),
@@ -415,7 +415,7 @@ describe('Compressed pixels', () => {
     return Buffer.concat([head, high, low, Buffer.alloc((high.length + low.length) % 2)]);
   }
 
-  test('RLE pixels are unpacked, even from several fragments.', async () => {
+  test('RLE pixels are unpacked, even from several fragments', async () => {
     await expectSeries(
       await writeSeries((k) => {
         const whole = packed(pixelsOf(k));
@@ -425,7 +425,7 @@ describe('Compressed pixels', () => {
     );
   });
 
-  test('Compressed frames are separated by their number, or by the offset table.', async () => {
+  test('Compressed frames are separated by their number, or by the offset table', async () => {
     const frames = [0, 1, 2].map((k) => ({ position: positionOf(k) }));
     const slice = { ...sliceOf(0), frames };
     const parts = [0, 1, 2].map((k) => packed(pixelsOf(k)));
@@ -441,7 +441,7 @@ describe('Compressed pixels', () => {
     await expect(openVolume(three).then(valuesOf)).rejects.toThrow('does not say where its 3 frames begin');
   });
 
-  test('Damaged compressed pixels are refused with the name of the file.', async () => {
+  test('Damaged compressed pixels are refused with the name of the file', async () => {
     const fragments = [packed(pixelsOf(0)).subarray(0, 80)];
     const more = [element(0x00180050, 'DS', '2')];
     const file = await writeFileOf(sliceOf(0, { more }), { packed: { syntax: rle, fragments } });
@@ -573,34 +573,34 @@ describe('A series', () => {
       },
       ['series holds no DICOM slices.'],
     ],
-  ])('A series is refused with the names of its files %s.', async (_, damage, parts) => {
+  ])('A series is refused with the names of its files %s', async (_, damage, parts) => {
     const directory = await writeSeries();
     await damage((k) => path.join(directory, nameOf(k)));
     const sentence = await refusalOf(directory);
     for (const part of parts) expect(sentence).toContain(part);
   });
 
-  test('A series is refused if it does not exist.', async () => {
+  test('A series is refused if it does not exist', async () => {
     expect(await refusalOf(path.join(await workspace(), 'nothing'))).toContain(
       'nothing cannot be read (ENOENT',
     );
   });
 
-  test('A series is refused if a slice is offset from the others.', async () => {
+  test('A series is refused if a slice is offset from the others', async () => {
     const directory = await writeSeries((k) => [{ position: [-100, k === 3 ? -89.5 : -90, -80 + 3 * k] }]);
     expect(await refusalOf(directory)).toContain(
       'slice_3.dcm lies beside the line from series/slice_0.dcm to',
     );
   });
 
-  test('A series is refused if a slice is too close to the previous one.', async () => {
+  test('A series is refused if a slice is too close to the previous one', async () => {
     const directory = await writeSeries((k) => [
       { position: [-100, -90, -80.25 + 3 * k - (k === count - 1 ? 1.5 : 0)] },
     ]);
     expect(await refusalOf(directory)).toContain('are 1.50 mm, between other slices 3.00 mm');
   });
 
-  test('A series is refused if the slices of a tilted gantry are shifted unevenly.', async () => {
+  test('A series is refused if the slices of a tilted gantry are shifted unevenly', async () => {
     const directory = await writeSeries((k) => [{ position: [-100, -90 + 0.1 * k * k, -80 + 3 * k] }]);
     expect(await refusalOf(directory)).toContain('slice_1.dcm lies beside the line');
   });

@@ -77,20 +77,20 @@ describe.each(cases)('Values of %s, %s endian,', (type, endian) => {
   test.each([
     ['NIfTI-1', { isBig, type, size }],
     ['NIfTI-2', { isBig, type, size, isSecond: true }],
-  ])('Values are read from %s, packed or not.', async (_, given) => {
+  ])('Values are read from %s, packed or not', async (_, given) => {
     const directory = await workspace();
     await expectValues(await write(directory, 'a.nii', niftiHeader(given), bytes));
     await expectValues(await write(directory, 'a.nii.gz', gzip(niftiHeader(given), bytes)));
   });
 
-  test.each(['.hdr', '.img'])('Values are read from a pair that is opened by its %s.', async (ending) => {
+  test.each(['.hdr', '.img'])('Values are read from a pair that is opened by its %s', async (ending) => {
     const directory = await workspace();
     await write(directory, 'a.hdr', niftiHeader({ isBig, type, size, magic: 'ni1' }));
     await write(directory, 'a.img', bytes);
     await expectValues(path.join(directory, `a${ending}`));
   });
 
-  test('Values are read from NRRD, attached or detached, packed or not.', async () => {
+  test('Values are read from NRRD, attached or detached, packed or not', async () => {
     const directory = await workspace();
     const header = nrrd(`type: ${types[type].nrrd}`, `endian: ${endian}`);
     const raw = `${header}encoding: raw\n`;
@@ -103,7 +103,7 @@ describe.each(cases)('Values of %s, %s endian,', (type, endian) => {
     await expectValues(await write(directory, 'b.nhdr', packed, 'datafile: b.raw.gz\n'));
   });
 
-  test('Values are read from MetaImage, local or not, packed or not.', async () => {
+  test('Values are read from MetaImage, local or not, packed or not', async () => {
     const directory = await workspace();
     const header = meta(
       `ElementType = ${types[type].meta}`,
@@ -125,7 +125,7 @@ test.each([
   ['float32', 3],
   ['int16', 4],
   ['uint16', 10],
-] as const)('Values of %s are read from MGH and MGZ.', async (type, code) => {
+] as const)('Values of %s are read from MGH and MGZ', async (type, code) => {
   const directory = await workspace();
   const values = valuesOf(type);
   const header = mghHeader({ size: [...size, 1], code });
@@ -140,7 +140,7 @@ test.each([
   }
 });
 
-test('A format is recognised by content, whatever the name of the file.', async () => {
+test('A format is recognised by content, whatever the name of the file', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const files = {
@@ -168,13 +168,13 @@ describe('A NIfTI volume', () => {
   const rounded = (rows: readonly (readonly number[])[]) =>
     rows.map((row) => row.map((value) => Math.round(value * 1e5) / 1e5 + 0));
 
-  test.each([false, true])('A NIfTI volume is placed by its sform (NIfTI-2: %s).', async (isSecond) => {
+  test.each([false, true])('A NIfTI volume is placed by its sform (NIfTI-2: %s)', async (isSecond) => {
     const { affine, hasOrientation } = await open({ size, isSecond, pixelSizes, sform, qform });
     expect(affine).toEqual([sform.slice(0, 4), sform.slice(4, 8), sform.slice(8)]);
     expect(hasOrientation).toBe(true);
   });
 
-  test('A NIfTI volume without an sform is placed by its qform, which may be mirrored.', async () => {
+  test('A NIfTI volume without an sform is placed by its qform, which may be mirrored', async () => {
     expect(rounded((await open({ size, pixelSizes, qform })).affine)).toEqual([
       [0, -3, 0, 11],
       [2, 0, 0, 12],
@@ -184,12 +184,12 @@ describe('A NIfTI volume', () => {
     expect(rounded(mirrored.affine)[2]).toEqual([0, 0, -4, 13]);
   });
 
-  test('A NIfTI volume with an sform of zeros is placed by its qform.', async () => {
+  test('A NIfTI volume with an sform of zeros is placed by its qform', async () => {
     const { affine } = await open({ size, pixelSizes, qform, sform: new Array(12).fill(0) });
     expect(rounded(affine)[0]).toEqual([0, -3, 0, 11]);
   });
 
-  test('A NIfTI volume with neither an sform nor a qform is centred and has no orientation.', async () => {
+  test('A NIfTI volume with neither an sform nor a qform is centred and has no orientation', async () => {
     const { affine, hasOrientation } = await open({ size, pixelSizes });
     expect(affine).toEqual(straight([-2, 3, 4], [2, -1.5, -6]));
     expect(hasOrientation).toBe(false);
@@ -199,13 +199,13 @@ describe('A NIfTI volume', () => {
     [1, 1000],
     [3, 0.001],
     [0, 1],
-  ])('The affine of a NIfTI volume is in millimetres if its unit is %i.', async (units, factor) => {
+  ])('The affine of a NIfTI volume is in millimetres if its unit is %i', async (units, factor) => {
     const { affine } = await open({ size, sform: [1, 0, 0, 2, 0, 1, 0, 3, 0, 0, 1, 4], units: units | 8 });
     expect(rounded(affine)[0]).toEqual([factor, 0, 0, 2 * factor]);
   });
 });
 
-test('ANALYZE is read as a pair without orientation.', async () => {
+test('ANALYZE is read as a pair without orientation', async () => {
   const directory = await workspace();
   await write(directory, 'old.hdr', niftiHeader({ size, magic: '', pixelSizes: [0, 2, 2, 2] }));
   await write(directory, 'old.img', bytesOf(counting(count), 'int16'));
@@ -216,7 +216,7 @@ test('ANALYZE is read as a pair without orientation.', async () => {
   });
 });
 
-test('The voxels of a pair may be packed while its header is not.', async () => {
+test('The voxels of a pair may be packed while its header is not', async () => {
   const directory = await workspace();
   await write(directory, 'a.hdr', niftiHeader({ size, magic: 'ni1' }));
   await write(directory, 'a.img.gz', gzip(bytesOf(counting(count), 'int16')));
@@ -228,7 +228,7 @@ test.each([
   ['int32', 0.5, 0, Float64Array],
   ['uint8', 1, 3, Float32Array],
   ['float64', 2, 0, Float64Array],
-] as const)('Values of %s are scaled by %d, and %d is added.', async (type, slope, intercept, array) => {
+] as const)('Values of %s are scaled by %d, and %d is added', async (type, slope, intercept, array) => {
   const header = niftiHeader({ size, type, slope, intercept });
   const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), type));
   expect((await readVolume(file)).data).toEqual(
@@ -240,13 +240,13 @@ test.each([
   [0, 5],
   [Number.NaN, 0],
   [1, Number.NaN],
-])('A slope of %d with an intercept of %d leaves the values unscaled.', async (slope, intercept) => {
+])('A slope of %d with an intercept of %d leaves the values unscaled', async (slope, intercept) => {
   const header = niftiHeader({ size, slope, intercept });
   const file = await write(await workspace(), 'a.nii', header, bytesOf(counting(count), 'int16'));
   expect((await readVolume(file)).data).toEqual(Int16Array.from(counting(count)));
 });
 
-test('A scale that programs read differently is refused.', async () => {
+test('A scale that programs read differently is refused', async () => {
   const nan = niftiHeader({ size, slope: 2, intercept: Number.NaN });
   const spm = niftiHeader({ size, magic: '' });
   spm.writeFloatLE(0.5, 112);
@@ -264,7 +264,7 @@ test('A scale that programs read differently is refused.', async () => {
 test.each([
   [128, 3],
   [2304, 4],
-] as const)('NIfTI colours of the type %i have %i components.', async (code, components) => {
+] as const)('NIfTI colours of the type %i have %i components', async (code, components) => {
   const values = counting(count * components);
   const file = await write(await workspace(), 'a.nii', niftiHeader({ size, code }), Buffer.from(values));
   expect(await readVolume(file)).toMatchObject({ components, frames: 1, data: Uint8Array.from(values) });
@@ -330,7 +330,7 @@ describe('Several volumes in a file', () => {
   };
 
   test.each(Object.keys(layouts))(
-    'Volumes of one file are read separately or together (%s).',
+    'Volumes of one file are read separately or together (%s)',
     async (layout) => {
       const [name, ...parts] = layouts[layout] as [string, ...Buffer[]];
       const file = await write(await workspace(), name, ...parts);
@@ -363,7 +363,7 @@ test.each([
     'a.nrrd',
     'NRRD0004\ntype: uchar\ndimension: 4\nsizes: 3 3 2 4\nkinds: RGB-color domain domain domain\nencoding: raw\n\n',
   ],
-])('Three channels of bytes in %s are a colour.', async (_, name, header) => {
+])('Three channels of bytes in %s are a colour', async (_, name, header) => {
   const values = counting(3 * count);
   const file = await write(await workspace(), name, header, Buffer.from(values));
   expect(await readVolume(file)).toMatchObject({
@@ -380,7 +380,7 @@ test.each([
   ['left-anterior-superior', [-1, 1, 1]],
   ['LPS', [-1, -1, 1]],
   ['left-posterior-superior', [-1, -1, 1]],
-])('NRRD in the space %s is placed correctly.', async (space, [x = 1, y = 1, z = 1]) => {
+])('NRRD in the space %s is placed correctly', async (space, [x = 1, y = 1, z = 1]) => {
   const header = nrrd('type: short', 'endian: little', 'encoding: raw').replace(
     'left-posterior-superior',
     space,
@@ -394,7 +394,7 @@ test.each([
   });
 });
 
-test('NRRD in the space of the scanner, or with spacings only, has no orientation.', async () => {
+test('NRRD in the space of the scanner, or with spacings only, has no orientation', async () => {
   const directory = await workspace();
   const bytes = bytesOf(counting(count), 'int16');
   const header = nrrd('type: short', 'endian: little', 'encoding: raw');
@@ -410,7 +410,7 @@ test('NRRD in the space of the scanner, or with spacings only, has no orientatio
   });
 });
 
-test('A plane of NRRD becomes a volume of one slice.', async () => {
+test('A plane of NRRD becomes a volume of one slice', async () => {
   const header =
     'NRRD0004\ntype: short\ndimension: 2\nsizes: 6 4\nspace: RAS\nspace directions: (0,2,0) (0,0,2)\nspace origin: (1,2,3)\nendian: little\nencoding: raw\n\n';
   const file = await write(await workspace(), 'a.nrrd', header, bytesOf(counting(count), 'int16'));
@@ -424,7 +424,7 @@ test('A plane of NRRD becomes a volume of one slice.', async () => {
   });
 });
 
-test('The matrix of an oblique MetaImage has the axes one after another, in LPS+.', async () => {
+test('The matrix of an oblique MetaImage has the axes one after another, in LPS+', async () => {
   const header = meta('ElementType = MET_SHORT', 'ElementDataFile = LOCAL').replace(
     'TransformMatrix = 1 0 0 0 1 0 0 0 1',
     'TransformMatrix = 0.8 0.6 0 -0.6 0.8 0 0 0 1',
@@ -440,7 +440,7 @@ test('The matrix of an oblique MetaImage has the axes one after another, in LPS+
   });
 });
 
-test('An MGH volume is placed by its centre.', async () => {
+test('An MGH volume is placed by its centre', async () => {
   const axes = [-1, 0, 0, 0, 0, -1, 0, 1, 0];
   const header = mghHeader({ size: [3, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   const file = await write(await workspace(), 'a.mgh', header, bytesOf(counting(count), 'int16', true));
@@ -484,7 +484,7 @@ describe('Voxels in several files', () => {
       counting(4).map((k) => `z${String(k + 7).padStart(3, '0')}.raw`),
       false,
     ],
-  ])('Voxels in several files are in the order that %s gives.', async (name, header, names, isListed) => {
+  ])('Voxels in several files are in the order that %s gives', async (name, header, names, isListed) => {
     const directory = await workspace();
     for (const [k, each] of names.entries()) await write(directory, each, slices[k] as Buffer);
     const file = await write(directory, name, header, isListed ? lines(...names) : '');
@@ -493,7 +493,7 @@ describe('Voxels in several files', () => {
       expect(Array.from(slice.values)).toEqual(counting(6).map((at) => slice.k * 6 + at));
   });
 
-  test('Bytes before the voxels of a data file are skipped.', async () => {
+  test('Bytes before the voxels of a data file are skipped', async () => {
     const directory = await workspace();
     await write(directory, 'a.raw', Buffer.alloc(7, 1), bytes);
     await write(directory, 'a.raw.gz', gzip(Buffer.alloc(7, 1), bytes));
@@ -507,7 +507,7 @@ describe('Voxels in several files', () => {
       expect((await readVolume(await write(directory, name, text))).data).toEqual(values);
   });
 
-  test('Data files are found next to their header after the directory is moved.', async () => {
+  test('Data files are found next to their header after the directory is moved', async () => {
     const directory = await workspace();
     await write(directory, 'old/a.raw', bytes);
     await write(directory, 'old/a.mhd', inMeta, 'ElementDataFile = a.raw\n');

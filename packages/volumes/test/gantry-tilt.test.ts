@@ -54,7 +54,7 @@ const refusal = /mask\.nii\.gz does not reach over all of the scan, .* a tilted 
 
 describe('A series of a tilted gantry', () => {
   test.each([false, true])(
-    'A tilted series is placed by the positions of its images (enhanced: %s).',
+    'A tilted series is placed by the positions of its images (enhanced: %s)',
     async (isEnhanced) => {
       const source = await writeSeries({ orientation: oblique, shift: 1.1, isEnhanced });
       for (const [k, images] of source.slices.entries()) {
@@ -69,7 +69,7 @@ describe('A series of a tilted gantry', () => {
     },
   );
 
-  test('Segments of a tilted series lie in the planes of its images.', async () => {
+  test('Segments of a tilted series lie in the planes of its images', async () => {
     const source = await tilted();
     const { file } = await segmentation(source, await maskOn(source));
     const frames = parse(await readFile(file)).elements.x52009230?.items ?? [];
@@ -84,7 +84,7 @@ describe('A series of a tilted gantry', () => {
     }
   });
 
-  test('A tilted series keeps its place in NIfTI and in a derived series.', async () => {
+  test('A tilted series keeps its place in NIfTI and in a derived series', async () => {
     const source = await tilted();
     const file = path.join(await workspace(), 'scan.nii.gz');
     const data = Int16Array.from(labels, (_, at) => at);
@@ -99,7 +99,7 @@ describe('A series of a tilted gantry', () => {
 });
 
 describe('A label map of a tilted series', () => {
-  test('A label map with the straight slices of ITK is matched by slice number, or refused on request.', async () => {
+  test('A label map with the straight slices of ITK is matched by slice number, or refused on request', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     const mask = await writeMask('mask.nii.gz', { size, affine, data: labels });
@@ -114,7 +114,7 @@ describe('A label map of a tilted series', () => {
     ).rejects.toThrow('mask.nii.gz lies on another grid than');
   });
 
-  test('A label map with the slanted slices of dcm2niix is matched by slice number.', async () => {
+  test('A label map with the slanted slices of dcm2niix is matched by slice number', async () => {
     const source = await tilted();
     const part = between / Math.hypot(between, betweenRows);
     const affine = source.affine.map(([i, j, k, offset]) => [i, j, k * part, offset]) as unknown as Affine;
@@ -124,7 +124,7 @@ describe('A label map of a tilted series', () => {
     expect(data).toEqual(labels);
   });
 
-  test('A label map with the straight slices of ITK is matched even if its axes are in another order.', async () => {
+  test('A label map with the straight slices of ITK is matched even if its axes are in another order', async () => {
     const source = await tilted();
     const affine = straight(source, Math.hypot(between, betweenRows));
     // From the last row to the first, slices before rows.
@@ -190,7 +190,7 @@ describe('A label map of a tilted series', () => {
     await expect(writeRtStruct(file, [{ mask, segments }], source, { maker })).rejects.toThrow(refusal);
   });
 
-  test('A label map on straight slices of the whole resampled series is mapped back to the right voxels.', async () => {
+  test('A label map on straight slices of the whole resampled series is mapped back to the right voxels', async () => {
     const source = await tilted();
     // Each slice is a row further, so that straight columns of rows hold all of them.
     const more = rows + count - 1;
@@ -209,7 +209,7 @@ describe('A label map of a tilted series', () => {
     expect(found.data).toEqual(labels);
   });
 
-  test('A label map of a slightly tilted series with many slices is refused if its place is ambiguous.', () => {
+  test('A label map of a slightly tilted series with many slices is refused if its place is ambiguous', () => {
     const grid = (length: number, slant: number): Geometry => ({
       size: [5, 3, 41],
       affine: [
@@ -225,7 +225,7 @@ describe('A label map of a tilted series', () => {
     }
   });
 
-  test('A tilt of less than a pixel is ignored.', async () => {
+  test('A tilt of less than a pixel is ignored', async () => {
     const source = await tilted(0.2);
     // As ITK places the slices of a larger tilt.
     const affine = straight(source, Math.hypot(between, 0.2));

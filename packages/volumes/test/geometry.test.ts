@@ -27,12 +27,12 @@ test.each([
   ['of slightly larger voxels, which stay together to the far end', grid(0, 1.0004), true],
   ['with another number of slices', grid(0, 1, [100, 100, 101]), false],
   ['of other axes', { ...grid(0), affine: grid(0).affine.toReversed() as unknown as Affine }, false],
-] as const)('Two grids are compared correctly if the other one is %s.', (_, other, isSame) => {
+] as const)('Two grids are compared correctly if the other one is %s', (_, other, isSame) => {
   expect(isSameGeometry(grid(0), other)).toBe(isSame);
   expect(isSameGeometry(other, grid(0))).toBe(isSame);
 });
 
-test.each([0.1, 10])('Grids with voxels of %s mm are the same up to a fraction of a voxel.', (side) => {
+test.each([0.1, 10])('Grids with voxels of %s mm are the same up to a fraction of a voxel', (side) => {
   const of = (moved: number) => ({
     size: [9, 9, 9] as const,
     affine: straight([side, side, side], [moved * side, 0, 0]) as Affine,
@@ -47,13 +47,13 @@ const sheared: Affine = [
   [3, 4, 5, 30],
 ];
 
-test('The positions, the spacing and the volume of voxels follow from the affine.', () => {
+test('The positions, the spacing and the volume of voxels follow from the affine', () => {
   expect(placeOf({ affine: sheared }, 1, 2, 3)).toEqual([21, -13, 56]);
   expect(spacingOf({ affine: sheared })).toEqual([17, 26, 27].map(Math.sqrt));
   expect(voxelVolumeOf({ affine: sheared })).toBeCloseTo(0.014, 12);
 });
 
-test('The inverse affine maps positions to voxels, and a flat grid has none.', () => {
+test('The inverse affine maps positions to voxels, and a flat grid has none', () => {
   const inverse = inverseOf(sheared);
   if (!inverse) throw new Error('There is no inverse.');
   const [i, j, k] = placeOf({ affine: inverse }, 21, -13, 56);
@@ -63,7 +63,7 @@ test('The inverse affine maps positions to voxels, and a flat grid has none.', (
   expect(inverseOf([right, front, [Number.NaN, 0, 1, 0]])).toBeNull();
 });
 
-test('A label map with swapped axes is turned, even if its rows are as long as its columns.', async () => {
+test('A label map with swapped axes is turned, even if its rows are as long as its columns', async () => {
   const plain: Affine = straight();
   const swapped = [plain[1], plain[0], plain[2]] as unknown as Affine;
   const mask: VolumeFile = {
@@ -84,7 +84,7 @@ test.each([
   [[2, 0, 0], [0, 3, 0], [0, 1, 1], 45],
   [[2, 0, 0], [3, 3, 0], [0, 0, 1], 45],
   [[2, 0, 0], [0, 3, 0], [-0.5, 0, Math.sqrt(0.75)], 30],
-])('Axes along %j, %j and %j are %d degrees from perpendicular.', (i, j, k, degrees) => {
+])('Axes along %j, %j and %j are %d degrees from perpendicular', (i, j, k, degrees) => {
   const affine = [0, 1, 2].map((row) => [i[row], j[row], k[row], 7]) as unknown as Affine;
   expect(shearOf({ affine })).toBeCloseTo(degrees, 9);
 });

@@ -10,7 +10,7 @@ async function opened(name: string, ...parts: (string | Buffer)[]): Promise<Volu
 }
 const refusal = async (name: string, ...parts: (string | Buffer)[]) => refusalOf(opened(name, ...parts));
 
-test('The byte order of NRRD may be written in capitals.', async () => {
+test('The byte order of NRRD may be written in capitals', async () => {
   const header = lines(
     ...['NRRD0004', 'type: short', 'endian: BIG', 'encoding: raw', 'dimension: 3', 'sizes: 3 2 4', ''],
   );
@@ -56,7 +56,7 @@ describe('NRRD', () => {
       ['type: uchar', 'sizes: 2 2 4 3', 'kinds: domain domain domain RGB-color'],
       { components: 1, frames: 3 },
     ],
-  ])('NRRD with %s is read.', async (_, more, found) => {
+  ])('NRRD with %s is read', async (_, more, found) => {
     expect(await opened('a.nrrd', nrrd(...more), bytes)).toMatchObject(found);
   });
 
@@ -74,7 +74,7 @@ describe('NRRD', () => {
     ],
     ['Float64Array', 8, 'ulonglong,unsigned long long,unsigned long long int,uint64,uint64_t,double'],
     ['Float32Array', 4, 'float,FLOAT'],
-  ])('NRRD values become a %s under all names of their type.', async (type, count, names) => {
+  ])('NRRD values become a %s under all names of their type', async (type, count, names) => {
     for (const name of names.split(',')) {
       const header = nrrd('sizes: 1 1 2').replace('short', name);
       const { data } = await readVolume(
@@ -84,7 +84,7 @@ describe('NRRD', () => {
     }
   });
 
-  test('NRRD is placed by its spacings, which may be in micrometres.', async () => {
+  test('NRRD is placed by its spacings, which may be in micrometres', async () => {
     const spaced = await opened(
       'a.nrrd',
       nrrd(...three, 'spacings: 2 NaN -1', 'space origin: (1,2,3)'),
@@ -167,7 +167,7 @@ describe('NRRD', () => {
       ),
       'a.nhdr has its voxels in 3 files, which are packed or do not hold whole slices: write it again as one file.',
     ],
-  ])('NRRD with %s is refused.', async (_, header, sentence) => {
+  ])('NRRD with %s is refused', async (_, header, sentence) => {
     const name = sentence.split(' ')[0] as string;
     expect(await refusal(name, header, name === 'a.nrrd' && header.endsWith('\n\n') ? bytes : '')).toBe(
       sentence,
@@ -197,11 +197,11 @@ describe('MetaImage', () => {
       ['Modality = MET_MOD_PET', matrix.replace('TransformMatrix', 'Orientation')],
       { modality: null, unit: null, hasOrientation: true, format: 'MetaImage' },
     ],
-  ])('MetaImage with the fields %j is read.', async (more, found) => {
+  ])('MetaImage with the fields %j is read', async (more, found) => {
     expect(await facts(...more)).toEqual(found);
   });
 
-  test('MetaImage fields may have alternative names, and two axes make a plane without an orientation.', async () => {
+  test('MetaImage fields may have alternative names, and two axes make a plane without an orientation', async () => {
     const named = await opened(
       'a.mha',
       meta('ElementSize = 2 3 4', 'Origin = 1 2 3', 'ElementByteOrderMSB = true'),
@@ -254,11 +254,11 @@ describe('MetaImage', () => {
       meta('BinaryData = False'),
       'a.mha holds its voxels as text, which is not read: write it again as binary data.',
     ],
-  ])('MetaImage with %s is refused.', async (_, header, sentence) => {
+  ])('MetaImage with %s is refused', async (_, header, sentence) => {
     expect(await refusal('a.mha', header, bytes)).toBe(sentence);
   });
 
-  test('Bytes before the voxels of a MetaImage are skipped, before unpacking or after.', async () => {
+  test('Bytes before the voxels of a MetaImage are skipped, before unpacking or after', async () => {
     const skip = Buffer.alloc(5, 9);
     const read = async (...parts: (string | Buffer)[]) => [
       ...(await readVolume(await write(await workspace(), 'a.mha', ...parts))).data,

@@ -26,11 +26,11 @@ test.each([
   ['xNDims = 3', false],
   ['NDims 3', false],
   [`${' '.repeat(64)}NDims = 3`, false],
-])('%j is the beginning of a MetaImage header: %s.', (text, is) => {
+])('%j is the beginning of a MetaImage header: %s', (text, is) => {
   expect(beginsAsMetaImage(Buffer.from(text))).toBe(is);
 });
 
-test('NRRD and NIfTI headers are recognised by their first bytes.', () => {
+test('NRRD and NIfTI headers are recognised by their first bytes', () => {
   expect(
     ['NRRD0004', 'NRRD000', 'nrrd0004', 'xNRRD0004'].map((text) => beginsAsNrrd(Buffer.from(text))),
   ).toEqual([...[true, true, false, false]]);
@@ -71,11 +71,11 @@ test.each([
   ['b+tlrc.BRIK.gz', [], ['b+tlrc.HEAD', 'b+tlrc.head']],
   ['b.HEAD', [], []],
   ['a.nii', [], []],
-])('The possible names of the file that accompanies %s are known.', (name, voxels, headers) => {
+])('The possible names of the file that accompanies %s are known', (name, voxels, headers) => {
   expect([voxelNamesOf(name), headerNamesOf(name)]).toEqual([voxels, headers]);
 });
 
-test('Both files of a pair have the same stem, and their names tell which one holds the voxels.', () => {
+test('Both files of a pair have the same stem, and their names tell which one holds the voxels', () => {
   const names = ['a.hdr', 'A.IMG.gz', 'a.b.par', 'a.rec', 'b+acpc.head', 'b+acpc.brik.bz2', 'a.nii', 'hdr'];
   expect(names.map(pairStem)).toEqual(['a', 'A', 'a.b', 'a', 'b+acpc', 'b+acpc', null, null]);
   expect(names.map(isPairVoxels)).toEqual([false, true, false, true, false, true, false, false]);
@@ -99,11 +99,11 @@ describe('The data files of a header', () => {
     ['dir/a.par', 'any', [['a.rec', 'a.REC']]],
     ['a.nii', 'any', null],
     ['a.img', 'any', null],
-  ])('The data files that %s names are found.', (name, content, files) => {
+  ])('The data files that %s names are found', (name, content, files) => {
     expect(voxelFilesOf(name, reading(content))).toEqual(files);
   });
 
-  test('The data files of a header of up to a megabyte are found.', () => {
+  test('The data files of a header of up to a megabyte are found', () => {
     const long = (length: number) =>
       meta(`Comment = ${'x'.repeat(length)}`, 'ElementDataFile = a.raw', 'x'.repeat(5000));
     expect(voxelFilesOf('a.mhd', reading(long(5000)))).toEqual([['a.raw']]);
@@ -118,7 +118,7 @@ describe('The data files of a header', () => {
 });
 
 describe('A text header', () => {
-  test('A MetaImage header is parsed with its fields, its end and its data files.', () => {
+  test('A MetaImage header is parsed with its fields, its end and its data files', () => {
     const text = 'NDims = 3\r\nno mark\n Offset: 1 2\nElementDataFile = LIST 2D\nü.raw\n\n b.raw \nc.raw';
     const found = parseMetaHeader(Buffer.from(text));
     expect(found && { ...found, fields: [...found.fields] }).toEqual({
@@ -138,7 +138,7 @@ describe('A text header', () => {
     expect(parseMetaHeader(Buffer.from('ElementDataFile ='))?.dataFiles).toEqual([]);
   });
 
-  test('An NRRD header is parsed with its fields, key/value pairs, its end and its data files.', () => {
+  test('An NRRD header is parsed with its fields, key/value pairs, its end and its data files', () => {
     const text =
       'NRRD0004\n# a: comment\nData File: ä.raw\nSpace Origin: (1)\nKey A:=b\\nc:=ü\nno mark\r\n\r\nvoxels: 3';
     const found = parseNrrdHeader(Buffer.from(text));
@@ -175,7 +175,7 @@ describe('A text header', () => {
     ['a%d.raw 1 2 0', []],
     ['a%d.raw 1 100001', []],
     ['lists.raw', ['lists.raw']],
-  ])('The data files named by the words %j are found.', (words, files) => {
+  ])('The data files named by the words %j are found', (words, files) => {
     expect(parseMetaHeader(Buffer.from(`ElementDataFile = ${words}`))?.dataFiles).toEqual(files);
   });
 });
@@ -226,7 +226,7 @@ describe('The data layout', () => {
     ['b+orig.HEAD', afni('0 6'), layout(24 * 4, 0, null)],
     ['b+orig.head', afni('1 9'), null],
     ['a.nii', 'any', null],
-  ])('The data layout of %s matches its header (%#).', (name, content, found) => {
+  ])('The data layout of %s matches its header (%#)', (name, content, found) => {
     expect(dataLayoutOf(`dir/${name}`, reading(content))).toEqual(found);
   });
 
@@ -262,7 +262,7 @@ describe('The data layout', () => {
     ['second, too short', nifti(8, { isSecond: true }).subarray(0, 539), null],
     ['damaged gzip', Buffer.from([0x1f, 0x8b, 1, 2, 3]), null],
     ['of another kind', Buffer.alloc(400), null],
-  ])('The data layout of a NIfTI header is read: %s.', (_, content, found) => {
+  ])('The data layout of a NIfTI header is read: %s', (_, content, found) => {
     expect(dataLayoutOf('a.hdr', reading(content as never))).toEqual(found);
   });
 });

@@ -143,7 +143,7 @@ const ways = [1, 2, 3, 4, 5, 6, 7].flatMap((predictor): Way[] => [
   { predictor, isApart: true },
 ]);
 
-test.each(ways)('An image is decoded as it was encoded: %o.', (way) => {
+test.each(ways)('An image is decoded as it was encoded: %o', (way) => {
   for (const precision of [8, 12, 16])
     for (const components of [1, 3]) {
       const image = imageOf(precision, components);
@@ -154,13 +154,13 @@ test.each(ways)('An image is decoded as it was encoded: %o.', (way) => {
     }
 });
 
-test('A truncated image is refused, wherever it ends.', () => {
+test('A truncated image is refused, wherever it ends', () => {
   const whole = encoded(imageOf(12, 1), { predictor: 1, restart: 2 });
   for (let length = 0; length < whole.length - 3; length += 1)
     expect(() => decodeLosslessJpeg(whole.subarray(0, length))).toThrow(RangeError);
 });
 
-test('An image whose components have different sizes is refused.', () => {
+test('An image whose components have different sizes is refused', () => {
   const bytes = encoded(imageOf(8, 3), { predictor: 1 });
   // The sizes of the first component: after the marker, the length, what is said of the frame, and the identifier.
   bytes[bytes.indexOf(Buffer.from([0xff, 0xc3])) + 11] = 0x22;
@@ -171,12 +171,12 @@ test.each<Way>([
   { predictor: 1, table: 3 },
   { predictor: 1, restart: 1, fill: 2 },
   { predictor: 7, isApart: true, fill: 1 },
-])('An image with other tables and fill bytes is decoded: %o.', (way) => {
+])('An image with other tables and fill bytes is decoded: %o', (way) => {
   const image = imageOf(12, 3);
   expect(decodeLosslessJpeg(encoded(image, way)).data).toEqual(Uint16Array.from(image.values));
 });
 
-test('Low bits that were left out are read as zero.', () => {
+test('Low bits that were left out are read as zero', () => {
   const image = imageOf(12, 1);
   for (const shift of [1, 3])
     expect(decodeLosslessJpeg(encoded(image, { predictor: 5, restart: 2, shift }))).toEqual({
@@ -185,7 +185,7 @@ test('Low bits that were left out are read as zero.', () => {
     });
 });
 
-test('Bytes after the last scan are ignored.', () => {
+test('Bytes after the last scan are ignored', () => {
   const image = imageOf(8, 3);
   const bytes = encoded(image, { predictor: 1, isApart: true }).subarray(0, -1);
   expect(decodeLosslessJpeg(Buffer.concat([bytes, Buffer.from('\u00d8 more', 'latin1')])).data).toEqual(
@@ -196,11 +196,11 @@ test('Bytes after the last scan are ignored.', () => {
 test.each([
   [0, 'The predictor is unknown.'],
   [8, 'The predictor is unknown.'],
-])('An image with the predictor %i is refused.', (predictor, message) => {
+])('An image with the predictor %i is refused', (predictor, message) => {
   expect(() => decodeLosslessJpeg(encoded(imageOf(8, 1), { predictor }))).toThrow(message);
 });
 
-test('An image with an impossible table, or without the table of its scan, is refused.', () => {
+test('An image with an impossible table, or without the table of its scan, is refused', () => {
   const bytes = encoded(imageOf(8, 1), { predictor: 1 });
   const table = bytes.indexOf(Buffer.from([0xff, 0xc4])) + 4;
   const many = Buffer.from(bytes);

@@ -161,16 +161,16 @@ function inNibabel(file: string): Seen {
   return seen;
 }
 
-test.skipIf(!nibabel)('The test files of nibabel are read as nibabel reads them.', async () => {
+test.skipIf(!nibabel)('The test files of nibabel are read as nibabel reads them', async () => {
   await expectAsNibabel(tried);
 });
 
-test.skipIf(!templates)('Templates and atlases are read as nibabel reads them.', async () => {
+test.skipIf(!templates)('Templates and atlases are read as nibabel reads them', async () => {
   await expectAsNibabel(brains);
 });
 
 test.skipIf(!nibabel)(
-  'Types, byte orders, 48 orientations, pairs and vectors that nibabel writes are read as nibabel reads them.',
+  'Types, byte orders, 48 orientations, pairs and vectors that nibabel writes are read as nibabel reads them',
   async () => {
     const { directory, names } = made;
     expect(names.length).toBeGreaterThan(140);
@@ -196,30 +196,27 @@ import sys
 print(json.dumps([seen(file) for file in sys.argv[1:]]))
 `;
 
-test.skipIf(!nibabel)(
-  'Nibabel reads copies of these files in 48 orientations as the originals.',
-  async () => {
-    const directory = await workspace();
-    const { directory: origin, names } = made;
-    const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
-    const copies: string[] = [];
-    for (const [at, file] of files.entries()) {
-      const copy = path.join(directory, `${at}.nii${at % 2 === 0 ? '.gz' : ''}`);
-      await writeNifti(copy, await readVolume(file));
-      copies.push(copy);
-    }
-    const written: Seen[] = JSON.parse(await python(look + lookAgain, ...copies));
-    for (const [at, copy] of copies.entries()) {
-      const { affine, ...rest } = inNibabel(files[at] ?? '');
-      const max = Math.max(...rest.sums.flat().map(Math.abs));
-      expect(written[at], copy).toEqual({
-        ...rest,
-        affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
-        sums: rest.sums.map((pair) => pair.map((value) => near(value, max))),
-      });
-    }
-  },
-);
+test.skipIf(!nibabel)('Nibabel reads copies of these files in 48 orientations as the originals', async () => {
+  const directory = await workspace();
+  const { directory: origin, names } = made;
+  const files = names.filter((name) => !/^plane|q\.nii$/.test(name)).map((name) => path.join(origin, name));
+  const copies: string[] = [];
+  for (const [at, file] of files.entries()) {
+    const copy = path.join(directory, `${at}.nii${at % 2 === 0 ? '.gz' : ''}`);
+    await writeNifti(copy, await readVolume(file));
+    copies.push(copy);
+  }
+  const written: Seen[] = JSON.parse(await python(look + lookAgain, ...copies));
+  for (const [at, copy] of copies.entries()) {
+    const { affine, ...rest } = inNibabel(files[at] ?? '');
+    const max = Math.max(...rest.sums.flat().map(Math.abs));
+    expect(written[at], copy).toEqual({
+      ...rest,
+      affine: affine.map((row) => row.map((value) => near(value, Math.abs(value)))),
+      sums: rest.sums.map((pair) => pair.map((value) => near(value, max))),
+    });
+  }
+});
 
 const forms = `
 import sys
@@ -232,7 +229,7 @@ for file in sys.argv[1:]:
 print('alike')
 `;
 
-test.skipIf(!nibabel)('Nibabel reads the same sform and qform from a written file.', async () => {
+test.skipIf(!nibabel)('Nibabel reads the same sform and qform from a written file', async () => {
   const directory = await workspace();
   const { directory: origin, names } = made;
   const copies: string[] = [];

@@ -41,11 +41,11 @@ describe('NIfTI and FreeSurfer', () => {
       'a.nii is damaged: its header says 3 x 2 x 0 x 1 voxels. Copy it again from the original.',
     ],
     ['a.mgh', mghHeader({ size: [3, 2, 4, 1], code: 2 }), 'a.mgh holds values of an unknown type (2).'],
-  ])('%s is refused with the reason (%#).', async (name, header, sentence) => {
+  ])('%s is refused with the reason (%#)', async (name, header, sentence) => {
     expect(await refusal(name, header, sentence.includes('cut short') ? '' : bytes)).toBe(sentence);
   });
 
-  test('The voxels of NIfTI begin where the header says, but never within it.', async () => {
+  test('The voxels of NIfTI begin where the header says, but never within it', async () => {
     const read = async (...parts: Buffer[]) => [
       ...(await readVolume(await write(await workspace(), 'a.nii', ...parts))).data,
     ];
@@ -55,7 +55,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect(await read(niftiHeader({ size, isSecond: true, start: 0 }), bytes)).toEqual(counting(24));
   });
 
-  test('A quaternion of a half turn is read exactly, even if it was rounded.', async () => {
+  test('A quaternion of a half turn is read exactly, even if it was rounded', async () => {
     const affineOf = async (qform: number[]) =>
       (await opened('a.nii', niftiHeader({ size, qform, pixelSizes: [0, 2, 3, 4] }), bytes)).affine;
     const turned = straight([-2, 3, -4], [1, 2, 3]).map((row) =>
@@ -71,7 +71,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect(await affineOf([Math.SQRT1_2, Math.SQRT1_2, 0, 1, 2, 3])).toEqual(diagonal);
   });
 
-  test('A voxel size of 0 becomes one millimetre, and colours are not scaled.', async () => {
+  test('A voxel size of 0 becomes one millimetre, and colours are not scaled', async () => {
     const { affine } = await opened('a.nii', niftiHeader({ size, pixelSizes: [1, -2, 0, 4] }), bytes);
     expect(affine).toEqual(straight([-2, 1, 4], [2, -0.5, -6]));
     const header = niftiHeader({ size: [1, 1, 2], code: 128, slope: 2, intercept: 1 });
@@ -79,7 +79,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect((await readVolume(file)).data).toEqual(Uint8Array.from(counting(6)));
   });
 
-  test('The voxels of a pair may be in a file whose name is that of the header plus .img, and a missing file is named.', async () => {
+  test('The voxels of a pair may be in a file whose name is that of the header plus .img, and a missing file is named', async () => {
     const directory = await workspace();
     const header = await write(directory, 'a', niftiHeader({ size, magic: 'ni1' }));
     expect(await refusalOf(openVolume(header))).toBe(
@@ -94,7 +94,7 @@ describe('NIfTI and FreeSurfer', () => {
     expect((await openVolume(other)).dataFiles).toEqual([packed]);
   });
 
-  test('FreeSurfer is recognised by its name and a whole header.', async () => {
+  test('FreeSurfer is recognised by its name and a whole header', async () => {
     const header = mghHeader({ size: [3, 2, 4, 1], code: 4 });
     expect((await opened('a.mgh.gz', gzip(header, bytesOf(counting(24), 'int16', true)))).format).toBe(
       'FreeSurfer',
@@ -107,7 +107,7 @@ describe('NIfTI and FreeSurfer', () => {
   });
 });
 
-test('A FreeSurfer volume without a position is coronal, whatever else its header says.', async () => {
+test('A FreeSurfer volume without a position is coronal, whatever else its header says', async () => {
   const axes = [1, 0, 0, 0, 1, 0, 0, 0, 1];
   const header = mghHeader({ size: [2, 2, 4, 1], code: 4, spacing: [2, 3, 4], axes, centre: [5, 6, 7] });
   header.writeInt16BE(0, 28);
@@ -120,7 +120,7 @@ test('A FreeSurfer volume without a position is coronal, whatever else its heade
   ]);
 });
 
-test('A volume in memory keeps its unit and whether it is inverted.', async () => {
+test('A volume in memory keeps its unit and whether it is inverted', async () => {
   const more = (photometric: string, modality: string) => [
     ...[element(0x00280004, 'CS', photometric), element(0x00080060, 'CS', modality)],
     element(0x00180050, 'DS', '1'),
@@ -139,7 +139,7 @@ test('A volume in memory keeps its unit and whether it is inverted.', async () =
   expect('isInverted' in plain || 'unit' in plain).toBe(false);
 });
 
-test('A left-right conflict between sform and qform is reported, and the sform is used.', async () => {
+test('A left-right conflict between sform and qform is reported, and the sform is used', async () => {
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   const read = async (qform: readonly number[], rows = sform) => {
     const header = niftiHeader({ size: [3, 2, 4], sform: rows, qform });
@@ -161,7 +161,7 @@ test('A left-right conflict between sform and qform is reported, and the sform i
   ).toBeUndefined();
 });
 
-test('A volume whose qform differs from its sform is written with both and their codes.', async () => {
+test('A volume whose qform differs from its sform is written with both and their codes', async () => {
   const directory = await workspace();
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   // A quarter turn around the third axis, at another place.
@@ -187,7 +187,7 @@ test('A volume whose qform differs from its sform is written with both and their
   }
 });
 
-test('A time series is written into the fourth dimension with its seconds, and vectors into the fifth.', async () => {
+test('A time series is written into the fourth dimension with its seconds, and vectors into the fifth', async () => {
   const directory = await workspace();
   const volume = { ...{ size: [3, 2, 4] as const, frames: 5 }, data: new Int16Array(120) };
   const affine = straight();
@@ -205,7 +205,7 @@ test('A time series is written into the fourth dimension with its seconds, and v
   expect([vectorDim, vectorIntent, vectors.hasVectors]).toEqual([[5, 3, 2, 4, 1, 5], 1007, true]);
 });
 
-test('Facts that readers of a NIfTI file have to guess are detected from its first bytes.', () => {
+test('Facts that readers of a NIfTI file have to guess are detected from its first bytes', () => {
   const sform = [-1, 0, 0, 5, 0, 1, 0, 0, 0, 0, 1, 0];
   expect(guessesOnNifti(niftiHeader({ size, sform }))).toEqual([]);
   expect(guessesOnNifti(gzip(niftiHeader({ size, sform, units: 8 })))).toEqual([

@@ -38,7 +38,7 @@ async function study(): Promise<{ source: SourceSeries; mask: VolumeFile; direct
   return { source, mask: await maskOn(source, few), directory: await workspace() };
 }
 
-test('A segmentation has exactly the expected elements.', async () => {
+test('A segmentation has exactly the expected elements', async () => {
   const { source, mask, directory } = await study();
   const [file, map] = [path.join(directory, 'seg.dcm'), path.join(directory, 'map.dcm')];
   await writeDicomSeg(file, [{ mask, segments }], source, { maker });
@@ -65,14 +65,14 @@ test('A segmentation has exactly the expected elements.', async () => {
   ]);
 });
 
-test('A structure set has exactly the expected elements.', async () => {
+test('A structure set has exactly the expected elements', async () => {
   const { source, mask, directory } = await study();
   const file = path.join(directory, 'rt.dcm');
   await writeRtStruct(file, [{ mask, segments }], source, { maker });
   expect(await elementsOf(file, true)).toEqual(expected('structure-set'));
 });
 
-test('An image of a derived series has exactly the expected elements.', async () => {
+test('An image of a derived series has exactly the expected elements', async () => {
   const { source, directory } = await study();
   const file = path.join(directory, 'ct.nii');
   const data = Int16Array.from({ length: labels.length }, (_, at) => at * 3 - 50);

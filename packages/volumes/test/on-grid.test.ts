@@ -38,7 +38,7 @@ async function read(slices: AsyncIterable<{ k: number; values: Voxels }>): Promi
 const counted = (count: number) => Uint8Array.from({ length: count }, (_, at) => at + 1);
 
 describe('A label map on a grid', () => {
-  test('A volume with several values in a voxel, or several frames, is not placed as a label map.', async () => {
+  test('A volume with several values in a voxel, or several frames, is not placed as a label map', async () => {
     for (const given of [{ components: 3 as const }, { frames: 2 }])
       expect(() => placeOnGrid(volume(grid, counted(24), given), grid)).toThrow(
         new VolumeError('dir/mask.nii has several values in a voxel: it is not a label map.'),
@@ -51,7 +51,7 @@ describe('A label map on a grid', () => {
     ).rejects.toThrow(new VolumeError('dir/mask.nii has axes without a direction.'));
   });
 
-  test('A label map whose slices are those of the grid is read slice by slice.', async () => {
+  test('A label map whose slices are those of the grid is read slice by slice', async () => {
     const part = geometry([2, 2, 2], [-1, 0, 0], [0, 2, 0], [0, 0, -3], [2, 2, 3]);
     const placing = placeOnGrid(volume(part, counted(8)), grid);
     expect([placing.isExact, placing.isByNumber]).toEqual([true, false]);
@@ -69,12 +69,12 @@ describe('A label map on a grid', () => {
       geometry([4, 3, 1], [1, 0, 0], [0, -2, 0], [0, 0, 3], [0, 4, 0]),
       [9, 10, 11, 12, 5, 6, 7, 8, 1, 2, 3, 4],
     ],
-  ])('A label map may have %s.', async (_, mask, values) => {
+  ])('A label map may have %s', async (_, mask, values) => {
     const placing = placeOnGrid(volume(mask, counted(12)), grid);
     expect(await read(placing.slices())).toEqual([[0, Uint8Array.from(values)]]);
   });
 
-  test('A label map on another grid gives each voxel the nearest label, and 0 outside.', async () => {
+  test('A label map on another grid gives each voxel the nearest label, and 0 outside', async () => {
     const data = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 300);
     const off = geometry([2, 2, 2], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1.4, 0.9, 0]);
     const placing = placeOnGrid(volume(off, data), grid);
@@ -89,11 +89,11 @@ describe('A label map on a grid', () => {
   test.each([
     [[0.009, 0.991, 254.995, Number.NaN, 0, -0.009], Uint8Array.of(0, 1, 255, 0, 0, 0)],
     [[1, 256, 1, 65535.009, 0, 0], Uint16Array.of(1, 256, 1, 65535, 0, 0)],
-  ])('The values %j are rounded to labels.', (values, labels) => {
+  ])('The values %j are rounded to labels', (values, labels) => {
     expect(labelReader(volume(grid, counted(24)))(Float64Array.from(values))).toEqual(labels);
   });
 
-  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])('%d is not a label.', (value) => {
+  test.each([0.011, 0.5, -1, -0.011, 65_536, Number.POSITIVE_INFINITY])('%d is not a label', (value) => {
     expect(() => labelReader(volume(grid, counted(24)))(Float64Array.of(0, value))).toThrow(
       new VolumeError(
         `mask.nii has the value ${value}, which is not a label: labels are whole numbers from 0 to 65535.`,
@@ -101,7 +101,7 @@ describe('A label map on a grid', () => {
     );
   });
 
-  test('Labels stay 16-bit values after the first slice that needs them.', () => {
+  test('Labels stay 16-bit values after the first slice that needs them', () => {
     const reader = labelReader(volume(grid, counted(24)));
     expect([[3], [300], [4]].map((values) => reader(Int16Array.from(values)).constructor)).toEqual([
       Uint8Array,
@@ -111,7 +111,7 @@ describe('A label map on a grid', () => {
   });
 });
 
-test('A volume of intensities is placed on a grid only if both have the same voxels.', async () => {
+test('A volume of intensities is placed on a grid only if both have the same voxels', async () => {
   const named = { ...grid, name: 'scan' };
   const turned = geometry([2, 4, 3], [0, 0, 3], [1, 0, 0], [0, 2, 0]);
   const data = Float32Array.from({ length: 24 }, (_, at) => at - 0.5);
@@ -127,7 +127,7 @@ test('A volume of intensities is placed on a grid only if both have the same vox
 describe('The grid of a tilted series', () => {
   const tilted = (shift: number, count = 3) => geometry([4, 6, count], [1, 0, 0], [0, 1, 0], [0, shift, 4]);
 
-  test('A volume is placed by its affine if it covers the tilted series to within a voxel.', () => {
+  test('A volume is placed by its affine if it covers the tilted series to within a voxel', () => {
     const over = (from: number, rows: number) =>
       volume(geometry([4, rows, 3], [1, 0, 0], [0, 1, 0], [0, 0, 4], [0, from, 0]), counted(72));
     // Its rows lie from 0 to 5, and from 6 to 11 on the last slice.

@@ -19,7 +19,7 @@ import { maker, segments } from './study.js';
 import { bytesOf, counting, gzip, lines, niftiHeader, workspace, write } from './written.js';
 
 test.skipIf(process.platform !== 'linux')(
-  'No file stays open, whether it is read to its end or not.',
+  'No file stays open, whether it is read to its end or not',
   async () => {
     const directory = await workspace();
     const closed = () => expect.poll(() => openBelow(directory)).toEqual([]);

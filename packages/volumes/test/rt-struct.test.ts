@@ -87,7 +87,7 @@ const voxelsOfLabel = (value: number) => labels.map((each) => Number(each === va
 test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
-])('Contours enclose the labels for all 48 orders of the axes of a mask, in %s series.', async (_, shift) => {
+])('Contours enclose the labels for all 48 orders of the axes of a mask, in %s series', async (_, shift) => {
   const source = await writeSeries({ orientation: oblique, shift });
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(source, order));
@@ -98,7 +98,7 @@ test.each([
   }
 });
 
-test('The coordinate across an axial plane has the same text as the position of its image.', async () => {
+test('The coordinate across an axial plane has the same text as the position of its image', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   for (const region of itemsOf(set, 'x30060039')) {
@@ -112,7 +112,7 @@ test('The coordinate across an axial plane has the same text as the position of 
   }
 });
 
-test('Regions have numbers, names, colours and codes.', async () => {
+test('Regions have numbers, names, colours and codes', async () => {
   const source = await writeSeries();
   const { set, written } = await structures([{ mask: await maskOn(source), segments }], source);
   const regions = itemsOf(set, 'x30060020');
@@ -147,7 +147,7 @@ test('Regions have numbers, names, colours and codes.', async () => {
   ]);
 });
 
-test('A structure set belongs to the study of its series, and refers to all images.', async () => {
+test('A structure set belongs to the study of its series, and refers to all images', async () => {
   const source = await writeSeries();
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const tags = ['00080060', '0020000d', '00100010', '00100020', '00080050', '00200052', '300e0002'];
@@ -171,7 +171,7 @@ test('A structure set belongs to the study of its series, and refers to all imag
   ]).toEqual(['1.2.3.9', '1.2.3', '1.2.3.4', [1, 2, 3, 4].map((number) => `1.2.3.5.${number}`)]);
 });
 
-test('Contours of an enhanced series refer to frames, and the list of images to the file.', async () => {
+test('Contours of an enhanced series refer to frames, and the list of images to the file', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { set } = await structures([{ mask: await maskOn(source), segments }], source);
   const frames = itemsOf(set, 'x30060039')
@@ -189,7 +189,7 @@ test('Contours of an enhanced series refer to frames, and the list of images to 
   ]);
 });
 
-test('Regions of several layers may overlap.', async () => {
+test('Regions of several layers may overlap', async () => {
   const source = await writeSeries();
   const any = labels.map((value) => Number(value > 0));
   const layers = [
@@ -204,7 +204,7 @@ test('Regions of several layers may overlap.', async () => {
   ]);
 });
 
-test('The same result gives the same structure set, and another result a new one in the same series.', async () => {
+test('The same result gives the same structure set, and another result a new one in the same series', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, named = segments) => {
     const { written, set } = await structures(
@@ -235,7 +235,7 @@ test('The same result gives the same structure set, and another result a new one
   }
 });
 
-test('Names that are not ASCII are written in UTF-8.', async () => {
+test('Names that are not ASCII are written in UTF-8', async () => {
   const source = await writeSeries({ more: [element(0x00080005, 'CS', 'ISO_IR 100')] });
   const named = [{ value: 1, name: 'Hépar \u809d', color: null, snomed: null }];
   const { set } = await structures([{ mask: await maskOn(source), segments: named }], source);
@@ -248,7 +248,7 @@ test('Names that are not ASCII are written in UTF-8.', async () => {
   ).toBe('Hépar \u809d');
 });
 
-test('A scan that is mistaken for a label map is refused before its contours fill the memory.', async () => {
+test('A scan that is mistaken for a label map is refused before its contours fill the memory', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const mask: VolumeFile = {
@@ -263,7 +263,7 @@ test('A scan that is mistaken for a label map is refused before its contours fil
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('No structure set is written for a label map without labels, or for one on another grid if that is refused.', async () => {
+test('No structure set is written for a label map without labels, or for one on another grid if that is refused', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'structures.dcm');

@@ -30,21 +30,21 @@ test.each<[string, number[], Element, number, number]>([
   ['a quarter of the smallest distance is', [0.125, 4.125, 9.125], measures(), 10, 1],
   ['the whole way gives if positions are rounded', [0, 0.6, 1.3, 1.9], measures(), 4, 1.9 / 3],
   ['the whole way gives if a position is slightly off', [0, 1, 2.02], measures(), 3, 1.01],
-])('The distance between slices is what %s.', async (_, positions, shared, slices, step) => {
+])('The distance between slices is what %s', async (_, positions, shared, slices, step) => {
   const frames = positions.map((z) => ({ z, segment: 1, values: where(1) }));
   const { size, affine } = await openVolume(await write(frames, { more: [shared] }));
   expect(size[2]).toBe(slices);
   expect(affine[2]).toEqual([0, 0, expect.closeTo(step, 9), positions[0]]);
 });
 
-test('A single slice without a thickness is refused.', async () => {
+test('A single slice without a thickness is refused', async () => {
   const file = await write([{ z: 5, segment: 1, values: where(1) }], { more: [measures()] });
   await expect(openVolume(file)).rejects.toThrow(
     new VolumeError('seg.dcm has a single slice and no thickness: convert it to NIfTI.'),
   );
 });
 
-test('The slices of a tilted segmentation lie on a slanted line.', async () => {
+test('The slices of a tilted segmentation lie on a slanted line', async () => {
   const frames = [0, 1, 3].map((k) => ({ z: 2 * k, x: 10 + k, segment: 1, values: where(k) }));
   const file = await write(frames);
   expect((await openVolume(file)).affine.map((row) => row.slice(2))).toEqual([

@@ -17,7 +17,7 @@ const firstOf = async (file: string) => {
   return [];
 };
 
-test('A file is recognised as DICOM by its content or its name.', () => {
+test('A file is recognised as DICOM by its content or its name', () => {
   const begun = dicomFile(slice);
   expect(isDicom('a', begun)).toBe(true);
   const names = ['a.dcm', 'a.DICOM', 'a.ima', 'a.dcm.gz', 'dcm', 'a.nii'];
@@ -31,7 +31,7 @@ test('A file is recognised as DICOM by its content or its name.', () => {
   ]);
 });
 
-test('Every file of a directory is a slice unless its name says otherwise.', async () => {
+test('Every file of a directory is a slice unless its name says otherwise', async () => {
   const directory = await workspace();
   const endings = ['txt', 'md', 'json', 'xml', 'htm', 'HTML', 'csv', 'tsv', 'pdf', 'log', 'ini', 'inf'];
   const others = [...endings.map((ending) => `notes.${ending}`), 'Thumbs.db'];
@@ -47,7 +47,7 @@ test('Every file of a directory is a slice unless its name says otherwise.', asy
   );
 });
 
-test('A file without file meta information is read by what its elements look like.', async () => {
+test('A file without file meta information is read by what its elements look like', async () => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4'), thick];
   for (const encoding of [{}, { isBig: true }, { isImplicit: true }]) {
@@ -78,11 +78,11 @@ describe('DICOM values', () => {
       [element(0x3004000e, 'DS', '0.5'), element(0x00281053, 'DS', '2')],
       [2, 4, 6, 8],
     ],
-  ])('DICOM values are read %s.', async (_, more, values) => {
+  ])('DICOM values are read %s', async (_, more, values) => {
     expect(await firstOf(await fileOf({ more: [thick, ...more] }))).toEqual(values);
   });
 
-  test('DICOM colours are not scaled.', async () => {
+  test('DICOM colours are not scaled', async () => {
     const more = [
       thick,
       element(0x00280002, 'US', [3]),
@@ -98,11 +98,11 @@ describe('DICOM values', () => {
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'HU ')], 'HU'],
     [[element(0x00080060, 'CS', 'CT'), element(0x00281054, 'LO', 'US')], null],
     [[element(0x00080060, 'CS', 'MR'), element(0x00281054, 'LO', 'HU')], null],
-  ])('CT values are Hounsfield units unless the file names another unit (%#).', async (more, unit) => {
+  ])('CT values are Hounsfield units unless the file names another unit (%#)', async (more, unit) => {
     expect((await openVolume(await fileOf({ more: [thick, ...more] }))).unit).toBe(unit);
   });
 
-  test('A series with images of different types has floating-point values and no unit.', async () => {
+  test('A series with images of different types has floating-point values and no unit', async () => {
     const ct = element(0x00080060, 'CS', 'CT');
     const directory = await workspace();
     await write(directory, 'a', dicomFile({ ...slice, more: [ct] }));
@@ -121,7 +121,7 @@ describe('DICOM values', () => {
   });
 });
 
-test('An image without a position has the pixel size that it gives, or one millimetre.', async () => {
+test('An image without a position has the pixel size that it gives, or one millimetre', async () => {
   const placeless = async (...more: Element[]) => {
     const without = [element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.7'), element(0x00200037, 'DS', '')];
     const file = await fileOf({ position: undefined, spacing: [], more: [...without, ...more] });
@@ -141,7 +141,7 @@ test('An image without a position has the pixel size that it gives, or one milli
 });
 
 describe('A source series', () => {
-  test('A source series has its images, its UIDs and its patient.', async () => {
+  test('A source series has its images, its UIDs and its patient', async () => {
     const source = await writeSeries();
     const { slices, identity, ...facts } = source;
     expect(facts).toEqual({
@@ -178,12 +178,12 @@ describe('A source series', () => {
   test.each<[Element, string]>([
     [element(0x0020000d, 'UI', ''), 'StudyInstanceUID, so nothing can refer to it.'],
     [element(0x0020000e, 'UI', ''), 'SeriesInstanceUID, so nothing can refer to it.'],
-  ])('A source series is refused without a UID (%#).', async (without, end) => {
+  ])('A source series is refused without a UID (%#)', async (without, end) => {
     const file = await fileOf({ more: [thick, without] });
     expect(await refusalOf(readSourceSeries(file))).toBe(`a.dcm has no ${end}`);
   });
 
-  test('A segmentation, or an image without a position, is refused as a source series.', async () => {
+  test('A segmentation, or an image without a position, is refused as a source series', async () => {
     const map = [
       element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.66.7'),
       element(0x00620001, 'CS', 'LABELMAP'),
@@ -198,7 +198,7 @@ describe('A source series', () => {
     );
   });
 
-  test('A source series without a frame of reference gets a derived one.', async () => {
+  test('A source series without a frame of reference gets a derived one', async () => {
     const source = await writeSeries({ more: [element(0x00200052, 'UI', '')] });
     expect(source.frameOfReferenceUid).toMatch(/^2\.25\.\d+$/);
     expect((await readSourceSeries(source.files)).frameOfReferenceUid).toBe(source.frameOfReferenceUid);
@@ -215,7 +215,7 @@ describe('A segmentation of 3D Slicer', () => {
     openVolume(await write(await workspace(), 'a.seg.nrrd', text, bytesOf(values, 'uint8')));
   const labelsOf = async (...pairs: string[]) => (await open(one(...pairs), 1, 2, 0, 5)).labels;
 
-  test('A segmentation of 3D Slicer has names, colours and values, or defaults.', async () => {
+  test('A segmentation of 3D Slicer has names, colours and values, or defaults', async () => {
     expect(
       await labelsOf(
         'Segment0_Name:= Liver ',
@@ -236,13 +236,13 @@ describe('A segmentation of 3D Slicer', () => {
   });
 
   test.each([['0'], ['-1'], ['1.5'], ['65536'], ['x']])(
-    'A segmentation of 3D Slicer with the label value %s has no labels.',
+    'A segmentation of 3D Slicer with the label value %s has no labels',
     async (value) => {
       expect(await labelsOf('Segment0_Name:=a', `Segment0_LabelValue:=${value}`)).toBeNull();
     },
   );
 
-  test('A segmentation of 3D Slicer has no labels if a value is ambiguous or the first name is missing.', async () => {
+  test('A segmentation of 3D Slicer has no labels if a value is ambiguous or the first name is missing', async () => {
     expect(await labelsOf('Segment0_Name:=a', 'Segment1_Name:=b', 'Segment1_Layer:=0')).toBeNull();
     expect(await labelsOf('Segment1_Name:=b')).toBeNull();
   });
@@ -257,7 +257,7 @@ describe('A segmentation of 3D Slicer', () => {
   test.each([
     ['keep their values if all differ', '9', [7, 9], [9, 7, 0, 9]],
     ['get the numbers of their segments otherwise', '7', [1, 2], [2, 1, 0, 2]],
-  ])('The layers of a 3D Slicer segmentation %s.', async (_, second, values, wanted) => {
+  ])('The layers of a 3D Slicer segmentation %s', async (_, second, values, wanted) => {
     const volume = await open(
       two(...layers, `Segment1_LabelValue:=${second}`),
       7,
@@ -287,13 +287,13 @@ describe('A segmentation of 3D Slicer', () => {
     );
   });
 
-  test('A segmentation of 3D Slicer with a missing layer is read as an ordinary volume.', async () => {
+  test('A segmentation of 3D Slicer with a missing layer is read as an ordinary volume', async () => {
     const volume = await open(two('Segment0_Name:=a', 'Segment0_Layer:=2'), 1, 2, 3, 4, 5, 6, 7, 8);
     expect([volume.frames, volume.labels]).toEqual([2, null]);
   });
 
   test.each([300, 256, 255])(
-    'Consecutive layers of a 3D Slicer segmentation are read slice by slice, with values up to %i.',
+    'Consecutive layers of a 3D Slicer segmentation are read slice by slice, with values up to %i',
     async (wide) => {
       const text = header(
         '2 1 2 2',
@@ -324,7 +324,7 @@ describe('A segmentation of 3D Slicer', () => {
 test.each([
   ['SOPInstanceUID', 0x00080018],
   ['SOPClassUID', 0x00080016],
-])('A source series is refused if its images have no %s.', async (_, tag) => {
+])('A source series is refused if its images have no %s', async (_, tag) => {
   const bare = { hasPreamble: false, hasMeta: false };
   const more = [element(0x00080008, 'CS', 'ORIGINAL\\PRIMARY'), thick];
   const read = async (...others: Element[]) =>

@@ -47,7 +47,7 @@ async function valuesOf({ mask }: LabelLayer): Promise<number[]> {
   return all;
 }
 
-test('Masks that do not overlap give the same segmentation as one label map of all of them.', async () => {
+test('Masks that do not overlap give the same segmentation as one label map of all of them', async () => {
   const source = await writeSeries();
   const masks = await masksOf(source, [
     ['liver', voxelsOf(1)],
@@ -65,7 +65,7 @@ test('Masks that do not overlap give the same segmentation as one label map of a
   expect(await segmentation(joined.layers, source)).toEqual(await segmentation(whole, source));
 });
 
-test('Overlapping masks are split into as many layers as needed, even if three share a voxel.', async () => {
+test('Overlapping masks are split into as many layers as needed, even if three share a voxel', async () => {
   const source = await writeSeries();
   const from = (start: number, end: number) =>
     Uint8Array.from({ length: count }, (_, at) => Number(at >= start && at < end));
@@ -91,7 +91,7 @@ test('Overlapping masks are split into as many layers as needed, even if three s
   expect(await valuesOf(layers[0] as LabelLayer)).toEqual(wanted);
 });
 
-test('A mask with two values, several frames or another grid is refused by name.', async () => {
+test('A mask with two values, several frames or another grid is refused by name', async () => {
   const source = await writeSeries();
   const [mask] = await masksOf(source, [['a', voxelsOf(1)]]);
   const affine = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + k]) as unknown as Affine;
@@ -109,7 +109,7 @@ test('A mask with two values, several frames or another grid is refused by name.
   if (process.platform === 'linux') expect([mask?.mask ?? other, other].some(isOpen)).toBe(false);
 });
 
-test('More than 255 masks become one label map of 16-bit values.', async () => {
+test('More than 255 masks become one label map of 16-bit values', async () => {
   const number = 256;
   const source = await writeSeries();
   const [empty] = await masksOf(source, [['none', voxelsOf(9)]]);

@@ -41,7 +41,7 @@ const whole: readonly (readonly [string, Buffer, RegExp])[] = [
   ['a.mnc.gz', gzip('CDF\u0001', voxels), /^is damaged or cut short/],
 ];
 
-test.each(whole)('%s is accepted as complete, and a missing end is reported.', async (name, bytes, fault) => {
+test.each(whole)('%s is accepted as complete, and a missing end is reported', async (name, bytes, fault) => {
   const file = await write(await workspace(), name, bytes);
   expect(await faultOfVolume(file)).toBeNull();
   for (const missing of [10, Math.floor(bytes.length / 3)]) {
@@ -70,11 +70,11 @@ test.each<[string, string, string | Buffer, string]>([
     gzip(gzip(niftiHeader({ size }), voxels)),
     'is damaged: it is packed with gzip twice, unpack it once',
   ],
-])('A file is a fault whose header cannot be read: %s.', async (_, name, bytes, fault) => {
+])('A file is a fault whose header cannot be read: %s', async (_, name, bytes, fault) => {
   expect(await faultOfVolume(await write(await workspace(), name, bytes))).toBe(fault);
 });
 
-test('Voxels missing from complete gzip data are reported as a fault.', async () => {
+test('Voxels missing from complete gzip data are reported as a fault', async () => {
   const file = await write(await workspace(), 'a.nii.gz', gzip(niftiHeader({ size }), voxels.subarray(8)));
   expect(await faultOfVolume(file)).toBe(
     'is cut short: its header says 4800 bytes of voxels, and 4792 are there. Copy it again from the original',
@@ -95,11 +95,11 @@ test.each([
   ['a.mgh', gzip(mgh, voxels), 'is packed with gzip, which its name does not say'],
   ['a.nrrd', gzip(nrrd('encoding: raw'), voxels), 'is packed with gzip, which its name does not say'],
   ['a.dcm', gzip(dicomFile(slice)), 'is packed with gzip, which its name does not say'],
-])('%s is reported as faulty if its compression does not match its name.', async (name, bytes, fault) => {
+])('%s is reported as faulty if its compression does not match its name', async (name, bytes, fault) => {
   expect(await faultOfVolume(await write(await workspace(), name, bytes))).toContain(fault);
 });
 
-test('A volume is not reported as faulty if its format is not read or something else is wrong with it.', async () => {
+test('A volume is not reported as faulty if its format is not read or something else is wrong with it', async () => {
   const directory = await workspace();
   for (const [name, ...parts] of [
     ['a.txt', 'text'],
@@ -110,7 +110,7 @@ test('A volume is not reported as faulty if its format is not read or something 
     expect(await faultOfVolume(await write(directory, name, ...parts))).toBeNull();
 });
 
-test('The first bytes of a DICOM image show whether its pixels are all there.', async () => {
+test('The first bytes of a DICOM image show whether its pixels are all there', async () => {
   const isWhole = async (bytes: Buffer) =>
     (await readStart(await write(await workspace(), 'a', bytes))).isWhole;
   for (const encoding of [{}, { isImplicit: true }, { isBig: true }, { hasPreamble: false }]) {

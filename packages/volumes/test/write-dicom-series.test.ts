@@ -42,7 +42,7 @@ async function derive(
 
 const values = Int16Array.from({ length: count }, (_, at) => ((at * 7919) % 3000) - 1000);
 
-test('A synthetic CT becomes a CT series in the study of its MR, with the same voxels at the same positions.', async () => {
+test('A synthetic CT becomes a CT series in the study of its MR, with the same voxels at the same positions', async () => {
   const source = await writeSeries({ orientation: oblique });
   const { directory, sets } = await derive(source, values);
   // A slice that is said to be of no thickness is as thick as they are apart.
@@ -64,7 +64,7 @@ test('A synthetic CT becomes a CT series in the study of its MR, with the same v
   }
 });
 
-test('Fractions are rounded to 16 bits, and the axes may run in another order.', async () => {
+test('Fractions are rounded to 16 bits, and the axes may run in another order', async () => {
   const source = await writeSeries();
   const data = Float32Array.from({ length: count }, (_, at) => Math.sin(at) / 3);
   const flipped = source.affine.map(([i, j, k, offset]) => [
@@ -88,7 +88,7 @@ test('Fractions are rounded to 16 bits, and the axes may run in another order.',
   expect(max).toBeLessThan((2 / 3 / 65_534) * 0.6);
 });
 
-test('The same content gives the same series, and other content another one.', async () => {
+test('The same content gives the same series, and other content another one', async () => {
   const source = await writeSeries();
   const uidsOf = (sets: Awaited<ReturnType<typeof derive>>['sets']) =>
     sets.map((set) => [set.string('x0020000e'), set.string('x00080018')]);
@@ -101,7 +101,7 @@ test('The same content gives the same series, and other content another one.', a
   expect(other?.string('x0020000e')).not.toBe(first.written.seriesUid);
 });
 
-test('A volume on another grid, or of a series that is neither CT nor MR, is refused, and no file is left.', async () => {
+test('A volume on another grid, or of a series that is neither CT nor MR, is refused, and no file is left', async () => {
   const source = await writeSeries();
   const moved = source.affine.map(([i, j, k, offset]) => [i, j, k, offset + i / 2]) as unknown as Affine;
   await expect(derive(source, values, { affine: moved })).rejects.toThrow(/lies on another grid than/);
@@ -143,7 +143,7 @@ describe('The values of a derived series', () => {
     return { texts, data: [...(await readVolume(directory)).data] };
   };
 
-  test('A derived series keeps 16-bit integers, spreads other values over 16 bits, writes NaN as the lowest value, and infinity as the highest.', async () => {
+  test('A derived series keeps 16-bit integers, spreads other values over 16 bits, writes NaN as the lowest value, and infinity as the highest', async () => {
     const source = await writeSeries({ more: [element(0x00180050, 'DS', '')] });
     const filled = (...first: number[]) => Float32Array.from({ length: 60 }, (_, at) => first[at] ?? 0);
     const whole = await written(filled(-32768, 32767, Number.NaN, Number.POSITIVE_INFINITY), source);
@@ -162,7 +162,7 @@ describe('The values of a derived series', () => {
   });
 });
 
-test('A derived series that cannot be written leaves no files.', async () => {
+test('A derived series that cannot be written leaves no files', async () => {
   const source = await writeSeries();
   const place = await workspace();
   const target = path.join(place, 'taken');

@@ -55,7 +55,7 @@ async function voxelsOf(read: VolumeFile): Promise<Map<number, Uint8Array>> {
 
 const voxelsOfLabel = (value: number) => labels.map((each) => Number(each === value));
 
-test('A label map is read back with its names, colours and position.', async () => {
+test('A label map is read back with its names, colours and position', async () => {
   const { read, written } = await segmentation([{ mask: await maskOf(labels), segments }]);
   expect(read.labels).toEqual([
     { value: 1, name: 'Liver', colour: '#dd8265' },
@@ -68,7 +68,7 @@ test('A label map is read back with its names, colours and position.', async () 
   expect(await voxelsOf(read)).toEqual(new Map([1, 2, 5].map((value) => [value, voxelsOfLabel(value)])));
 });
 
-test('A written segmentation has the fields that 3D Slicer reads.', async () => {
+test('A written segmentation has the fields that 3D Slicer reads', async () => {
   const { header } = await segmentation([{ mask: await maskOf(labels), segments }]);
   for (const line of [
     'kinds: domain domain domain',
@@ -89,7 +89,7 @@ test('A written segmentation has the fields that 3D Slicer reads.', async () => 
     expect(header.split('\n')).toContain(line);
 });
 
-test('Overlapping label maps become layers.', async () => {
+test('Overlapping label maps become layers', async () => {
   const any = labels.map((value) => (value > 0 ? 6 : 0));
   const { read, header } = await segmentation([
     { mask: await maskOf(labels), segments },
@@ -111,7 +111,7 @@ test('Overlapping label maps become layers.', async () => {
   );
 });
 
-test('A mask is placed correctly on the grid of a scan with all 48 orders of its axes.', async () => {
+test('A mask is placed correctly on the grid of a scan with all 48 orders of its axes', async () => {
   for (const order of orders) {
     const mask = await writeMask('mask.nii', reordered(grid, order));
     const { read, written } = await segmentation([{ mask, segments }], { grid, isStrict: true });
@@ -121,7 +121,7 @@ test('A mask is placed correctly on the grid of a scan with all 48 orders of its
   }
 });
 
-test('A mask of part of a scan is placed correctly, and the other slices are empty.', async () => {
+test('A mask of part of a scan is placed correctly, and the other slices are empty', async () => {
   const inSlice = size[0] * size[1];
   const moved = affine.map(([i, j, k, offset]) => [i, j, k, offset + k]) as unknown as Affine;
   for (const isBack of [false, true]) {
@@ -143,7 +143,7 @@ test('A mask of part of a scan is placed correctly, and the other slices are emp
   }
 });
 
-test('Values over 255 are kept, and names lose the separators of the header.', async () => {
+test('Values over 255 are kept, and names lose the separators of the header', async () => {
   const values = Uint16Array.from(labels, (value) => value * 300);
   const file = path.join(await workspace(), 'wide.nii');
   await writeNifti(file, { size, affine, data: values });
@@ -163,7 +163,7 @@ test('Values over 255 are kept, and names lose the separators of the header.', a
   expect((await voxelsOf(least.read)).get(256)).toEqual(voxelsOfLabel(5));
 });
 
-test('No segmentation is written for a mask without labels, or for one on another grid if that is refused.', async () => {
+test('No segmentation is written for a mask without labels, or for one on another grid if that is refused', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a.seg.nrrd');
   const empty = await maskOf(new Uint8Array(labels.length));

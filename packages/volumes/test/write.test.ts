@@ -33,7 +33,7 @@ const endings = ['.nii', '.nii.gz', '.mha', '.nrrd'];
 const near = (rows: Affine) => rows.map((row) => row.map((value) => expect.closeTo(value, 5)));
 
 test.each(endings.flatMap((ending) => arrays.map((array) => [ending, array.name, array] as const)))(
-  '%s keeps %s values and their position.',
+  '%s keeps %s values and their position',
   async (ending, _, array) => {
     const file = path.join(await workspace(), `a${ending}`);
     const data = new array(counting(24).map((at) => at * 5));
@@ -49,7 +49,7 @@ test.each(endings.flatMap((ending) => arrays.map((array) => [ending, array.name,
   },
 );
 
-test.each(endings)('%s keeps all 48 orientations, straight and oblique.', async (ending) => {
+test.each(endings)('%s keeps all 48 orientations, straight and oblique', async (ending) => {
   const directory = await workspace();
   const data = Uint8Array.from(counting(24));
   const turn = [
@@ -74,7 +74,7 @@ test.each(endings)('%s keeps all 48 orientations, straight and oblique.', async 
     }
 });
 
-test.each(endings)('%s keeps colours.', async (ending) => {
+test.each(endings)('%s keeps colours', async (ending) => {
   const directory = await workspace();
   for (const components of [3, 4] as const) {
     const file = path.join(directory, `${components}${ending}`);
@@ -84,7 +84,7 @@ test.each(endings)('%s keeps colours.', async (ending) => {
   }
 });
 
-test('A file whose name ends with .GZ is packed.', async () => {
+test('A file whose name ends with .GZ is packed', async () => {
   const file = path.join(await workspace(), 'A.NII.GZ');
   const data = Float32Array.from(counting(24));
   await writeNifti(file, { size, affine, data });
@@ -92,7 +92,7 @@ test('A file whose name ends with .GZ is packed.', async () => {
   expect((await readVolume(file)).data).toEqual(data);
 });
 
-test('Several frames become the components of vectors, as ITK writes them.', async () => {
+test('Several frames become the components of vectors, as ITK writes them', async () => {
   const file = path.join(await workspace(), 'a.nii');
   const data = Float32Array.from(counting(72));
   await writeNifti(file, { size, affine, data, frames: 3 });
@@ -103,7 +103,7 @@ test('Several frames become the components of vectors, as ITK writes them.', asy
   expect(bytes.readInt16LE(68)).toBe(1007);
 });
 
-test('A volume without an orientation is written without one, unless its position is not the default.', async () => {
+test('A volume without an orientation is written without one, unless its position is not the default', async () => {
   const directory = await workspace();
   const voxels = bytesOf(counting(24), 'int16');
   const file = await write(directory, 'a.nii', niftiHeader({ size, pixelSizes: [1, 2, 3, 4] }), voxels);
@@ -120,23 +120,20 @@ test.each([
   ['not perpendicular', 0.3, 0],
   // As those of DICOM whose positions are rounded: ITK reads no volume whose axes are not perpendicular in either form.
   ['not quite perpendicular', 0.001, 1],
-])(
-  'Axes that are %s are written exactly, and as a rotation if one is equivalent.',
-  async (_, shear, code) => {
-    const file = path.join(await workspace(), 'a.nii');
-    const sheared: Affine = [
-      [1, shear, 0, 0],
-      [0, 1, 0, 0],
-      [0, 0, 1, 0],
-    ];
-    await writeNifti(file, { size: [30, 20, 4], affine: sheared, data: new Uint8Array(2400) });
-    expect((await readVolume(file)).affine).toEqual(near(sheared));
-    const bytes = await readFile(file);
-    expect(bytes.readInt16LE(252)).toBe(code);
-    const quaternion = [0, 1, 2].map((at) => bytes.readFloatLE(256 + 4 * at));
-    if (code === 1) expect(quaternion).toEqual([0, 0, -shear / 4].map((each) => expect.closeTo(each, 5)));
-  },
-);
+])('Axes that are %s are written exactly, and as a rotation if one is equivalent', async (_, shear, code) => {
+  const file = path.join(await workspace(), 'a.nii');
+  const sheared: Affine = [
+    [1, shear, 0, 0],
+    [0, 1, 0, 0],
+    [0, 0, 1, 0],
+  ];
+  await writeNifti(file, { size: [30, 20, 4], affine: sheared, data: new Uint8Array(2400) });
+  expect((await readVolume(file)).affine).toEqual(near(sheared));
+  const bytes = await readFile(file);
+  expect(bytes.readInt16LE(252)).toBe(code);
+  const quaternion = [0, 1, 2].map((at) => bytes.readFloatLE(256 + 4 * at));
+  if (code === 1) expect(quaternion).toEqual([0, 0, -shear / 4].map((each) => expect.closeTo(each, 5)));
+});
 
 test.each<[string, Partial<WritableVolume>, string]>([
   [
@@ -159,28 +156,25 @@ test.each<[string, Partial<WritableVolume>, string]>([
     { size: [40_000, 1, 1], data: new Uint8Array(40_000) },
     'a.nii.gz cannot be written: NIfTI-1 holds at most 32767 voxels along an axis.',
   ],
-])('Writing %s from %j is refused and leaves no file.', async (name, given, sentence) => {
+])('Writing %s from %j is refused and leaves no file', async (name, given, sentence) => {
   const directory = await workspace();
   const volume = { size, affine, data: new Uint8Array(24), ...given };
   expect(await refusalOf(writeVolume(path.join(directory, name), volume))).toBe(sentence);
   expect(await readdir(directory)).toEqual([]);
 });
 
-test.each(endings)(
-  'A %s file that cannot be completed leaves the previous file in place.',
-  async (ending) => {
-    const directory = await workspace();
-    const name = `a${ending}`;
-    // A directory cannot be replaced by a file: the last step fails.
-    await mkdir(path.join(directory, name));
-    await writeFile(path.join(directory, name, 'kept'), 'kept');
-    const writing = writeVolume(path.join(directory, name), { size, affine, data: new Uint8Array(24) });
-    await expect(writing).rejects.toMatchObject({ syscall: 'rename' });
-    expect((await readdir(directory, { recursive: true })).sort()).toEqual([name, path.join(name, 'kept')]);
-  },
-);
+test.each(endings)('A %s file that cannot be completed leaves the previous file in place', async (ending) => {
+  const directory = await workspace();
+  const name = `a${ending}`;
+  // A directory cannot be replaced by a file: the last step fails.
+  await mkdir(path.join(directory, name));
+  await writeFile(path.join(directory, name, 'kept'), 'kept');
+  const writing = writeVolume(path.join(directory, name), { size, affine, data: new Uint8Array(24) });
+  await expect(writing).rejects.toMatchObject({ syscall: 'rename' });
+  expect((await readdir(directory, { recursive: true })).sort()).toEqual([name, path.join(name, 'kept')]);
+});
 
-test.each(endings)('The same volume gives the same bytes of %s.', async (ending) => {
+test.each(endings)('The same volume gives the same bytes of %s', async (ending) => {
   const directory = await workspace();
   const volume = { size, affine, data: Int16Array.from(counting(24)) };
   const files = ['one', 'other'].map((name) => path.join(directory, name + ending));

@@ -39,7 +39,7 @@ describe('A written header', () => {
     return bytes.toString('latin1');
   };
   const data = Int16Array.of(1, 2, 3, 4);
-  test('A written MetaImage header has the position of the voxels and their packed size.', async () => {
+  test('A written MetaImage header has the position of the voxels and their packed size', async () => {
     const text = await written('a.mha', { size, affine, data });
     const end = 'ElementDataFile = LOCAL\n';
     const at = text.indexOf(end) + end.length;
@@ -67,7 +67,7 @@ describe('A written header', () => {
     expect(colours).toContain('DimSize = 2 1 2\nElementNumberOfChannels = 3\nElementType = MET_UCHAR\n');
   });
 
-  test('A written NRRD header has the position and the type of the voxels.', async () => {
+  test('A written NRRD header has the position and the type of the voxels', async () => {
     const text = await written('a.nrrd', { size, affine, data: Float64Array.of(1, 2, 3, 4) });
     expect(text.slice(0, text.indexOf('\n\n')).split('\n')).toEqual([
       ...['NRRD0004', 'type: double', 'dimension: 3', 'space: left-posterior-superior', 'sizes: 2 1 2'],
@@ -91,7 +91,7 @@ describe('A written header', () => {
     );
   });
 
-  test('A written NIfTI header has all its codes, and colours need 8 bits.', async () => {
+  test('A written NIfTI header has all its codes, and colours need 8 bits', async () => {
     const bytes = Buffer.from(await written('a.nii', { size, affine, data }), 'latin1');
     const [shorts, floats] = [
       [40, 42, 44, 46, 48, 50, 68, 70, 72, 252, 254].map((at) => bytes.readInt16LE(at)),
@@ -122,7 +122,7 @@ describe('A written header', () => {
   });
 });
 
-test('A .seg.nrrd has a name for each label, 16-bit values if needed, and all slices of its grid.', async () => {
+test('A .seg.nrrd has a name for each label, 16-bit values if needed, and all slices of its grid', async () => {
   const directory = await workspace();
   const file = path.join(directory, 'a.seg.nrrd');
   const named = (value: number, name: string): Segment => ({ value, name, color: null, snomed: null });

@@ -69,7 +69,7 @@ export function* recordsOfBids(root: string, depth = levels): Generator<PlacedRe
 export function renameForBids({ prefix, record: recordFile }: CasePlace, complete: string): void {
   const record = readRecord(complete);
   if (!record)
-    throw new ClientError('Its record cannot be read, by which its files are named', exitCodes.failed);
+    throw new ClientError('Its files cannot be named, because its record cannot be read', exitCodes.failed);
   const stems = record.inputs.map((each) => withoutEnding(each.name.split('/')[0] ?? ''));
   const log = record.log === null ? null : `${prefix}log.txt`;
   const taken = new Set([recordFile, log ?? ''].map(foldedName));

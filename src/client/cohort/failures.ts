@@ -70,11 +70,11 @@ export function aboutEarlier(
   inputs: readonly RecordedInput[] | undefined,
 ): string {
   if (!record) return '';
-  if (inputs === undefined) return '; the result that is there was made from an earlier state of its input';
+  if (inputs === undefined) return '; the existing result was made from an earlier state of its input';
   const digest = digestOf(inputs);
-  if (digest !== digestOf(record.inputs)) return '; the result that is there is of its earlier input';
+  if (digest !== digestOf(record.inputs)) return '; the existing result was made from an earlier input';
   const isOther = record.key !== keyOf(computation, digest);
-  return isOther ? '; the result that is there was made with other options or another version' : '';
+  return isOther ? '; the existing result was made with other options or another version' : '';
 }
 
 /** The error for a result that exists, but does not count. */

@@ -76,8 +76,8 @@ export class RequestWatch {
 }
 
 /**
- * How often the same bytes are sent to a server that responds but did not keep them. Broken connections are not counted; only the
- * patience limits those.
+ * How often the bytes of an upload are sent to a server that responds but does not keep them. After a broken connection, only the
+ * patience limits further attempts.
  */
 const maxTimesSent = 4;
 

@@ -22,14 +22,14 @@ export const refusals = {
     why: 'is an image of a kind that is not known to be free of identity',
     isAllowable: true,
   },
-  report: { why: 'is a report, which tells of a person in words', isAllowable: false },
-  document: { why: 'is a document, such as a PDF, which tells of a person in words', isAllowable: false },
+  report: { why: 'is a report, which describes a person in words', isAllowable: false },
+  document: { why: 'is a document, such as a PDF, which describes a person in words', isAllowable: false },
   segmentation: {
-    why: 'is a segmentation, whose names and descriptions would have to go: convert it to NIfTI or NRRD',
+    why: 'is a segmentation, whose names and descriptions would have to be removed: convert it to NIfTI or NRRD',
     isAllowable: false,
   },
   radiotherapy: {
-    why: 'is an object of radiotherapy, whose names and descriptions would have to go: convert what is needed of it to NIfTI',
+    why: 'is a radiotherapy object, whose names and descriptions would have to be removed: convert what you need to NIfTI',
     isAllowable: false,
   },
   mosaic: {

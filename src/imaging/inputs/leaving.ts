@@ -218,8 +218,7 @@ const sizeOfHeader: Rule = async ({ path: file, layout, count = 1 }) => {
 const sizeInWords = (bytes: number): string =>
   bytes < 1e6 ? `${bytes} bytes` : `${formatBytes(bytes)} (${bytes} bytes)`;
 
-const implied: Rule = ({ isImplied }) =>
-  isImplied ? null : 'is no part of the store, as its metadata describe it';
+const implied: Rule = ({ isImplied }) => (isImplied ? null : 'is not described by the metadata of the store');
 
 /** The table of rules that a file must satisfy, by the reason for sending it. */
 const rules: Readonly<Record<Role, readonly Rule[]>> = {

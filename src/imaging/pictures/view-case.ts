@@ -116,7 +116,7 @@ export async function viewCase(volumes: CaseVolumes, options: ViewOptions): Prom
   const window = chosen?.window ?? null;
   if (scan && chosen?.isGuess)
     notes.push(
-      `${nameOf(scan)} is drawn as CT, which is a guess: it says nothing of itself, and has air near -1000`,
+      `${nameOf(scan)} is drawn as CT, which is a guess: it names no modality, and contains air near -1000`,
     );
   const indexOf = new Map(labels.map(({ value, index }) => [value, index]));
   const slicesOf = (plane: Plane, indices: readonly number[]): SliceView[] => {

@@ -133,7 +133,7 @@ function unreadNumbers(directory: string): string[] {
           : [];
       } catch (cause) {
         const why = cause instanceof SyntaxError ? 'it is not JSON' : (cause as Error).message;
-        return [`the numbers of ${name} are in no table: ${why}`];
+        return [`the numbers of ${name} do not appear in tables: ${why}`];
       }
     });
 }
@@ -153,7 +153,7 @@ function judge(
     const says = [`infer wrote ${took}`, ...unread].join('; ');
     return { kind: unread.length > 0 ? 'note' : 'ok', says };
   }
-  if (how === null) return { kind: 'problem', says: 'infer ended well, and wrote no file into --output' };
+  if (how === null) return { kind: 'problem', says: 'infer succeeded, but wrote no file into --output' };
   if (refusal !== null) {
     return { kind: 'note', says: `the app starts, and refused the tiny volume: ${refusal}` };
   }

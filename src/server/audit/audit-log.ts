@@ -96,7 +96,7 @@ export class AuditLog {
       closeSync(this.#descriptor);
       this.#descriptor = next;
     } catch (cause) {
-      this.report('The audit log could not be opened again; the file that is open is written on', cause);
+      this.report('The audit log could not be reopened; lines still go to the old file', cause);
     }
   }
 

@@ -38,7 +38,7 @@ export const connectionsFor = (descriptors: number): number =>
 
 /** The answer that refuses a connection beyond the limit. */
 function refusal(): string {
-  const detail = 'Server busy: all its connections have a request under way; try again soon';
+  const detail = 'Server busy: all connections are in use; try again soon';
   return bareAnswer(new ServiceError('tooManyConnections', detail));
 }
 
@@ -191,7 +191,7 @@ export function httpServer(handler: RequestListener): Server {
   const answer: RequestListener = (request, response) => {
     if (request.socket.writable) handler(request, response);
   };
-  // No time limit for a whole request, because uploads may be slow. An idle upload is ended in uploads/receive.
+  // No time limit for a whole request, because uploads may be slow. An idle upload is ended in http/request-body.
   const server = createServer(
     {
       requestTimeout: 0,

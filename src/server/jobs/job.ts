@@ -407,7 +407,7 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
   clear(): void {
     this.isCleared = true;
     this.#note({ leftFiles: 0 });
-    this.log('What this job had left was removed: it has no result, and the disk was short');
+    this.log('The files of this job were removed: it has no result, and the disk was almost full');
     // If this cannot be saved, the next server finds nothing there.
     this.#saveAgain().catch(() => {});
   }

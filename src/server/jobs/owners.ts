@@ -193,7 +193,7 @@ export class Owners {
       }
       // Without a name, everybody has the same owner.
       if (name !== null && own > 0 && taken >= this.maxJobs - this.#reservedPlaces) {
-        const detail = `Server busy: ${taken} of ${this.maxJobs} jobs are active, and the other places are for people who have none; try again later`;
+        const detail = `Server busy: ${taken} of ${this.maxJobs} jobs are active, and the remaining places are for people without an active job; try again later`;
         throw new ServiceError('busy', detail);
       }
       return;

@@ -128,7 +128,8 @@ export class JobService {
     const { executor, report } = this.deps;
     const running = executor.runningUnder(this.#store.jobsDirectory);
     const orphans = running.filter(({ path }) => isGone(path));
-    for (const { id } of orphans) report(`Job ${id} runs, and its directory was removed`, 'it is ended');
+    for (const { id } of orphans)
+      report(`Job ${id} is running, but its directory was removed`, 'it is killed');
     await Promise.all(orphans.map((each) => executor.stop(each)));
   }
 

@@ -19,7 +19,7 @@ test.each([
   expect(canvas).toMatchObject({ look, columns: 100, rows: 30 });
 });
 
-test('A terminal of unknown size is assumed to have 80 columns and 24 rows.', () => {
+test('A terminal of unknown size is assumed to have 80 columns and 24 rows', () => {
   const terminal = Object.assign(new PassThrough(), { isTTY: true, columns: 0, rows: 0 });
   const streams = { stdin: new PassThrough(), stdout: terminal, stderr: terminal };
   expect(canvasOfTerminal(new CommandIo({ ...streams, env: {} }))).toMatchObject({ columns: 80, rows: 24 });

@@ -227,7 +227,7 @@ test('DICOM is recognised by its content, whatever its name, and refused under i
   );
   await expect(
     leaving({ 'y.dcm': of([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.88.11')]) }, ['y.dcm']),
-  ).rejects.toThrow(/y\.dcm' is a report, which tells of a person in words; leave it out$/);
+  ).rejects.toThrow(/y\.dcm' is a report, which describes a person in words; leave it out$/);
 });
 
 test('NIfTI voxels with an offset of 0 follow the header, and stay regular', async () => {

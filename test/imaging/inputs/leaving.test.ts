@@ -10,7 +10,7 @@ import { afniHeader, metaHeader, nrrdHeader, pairHeader, parHeader } from '../..
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
 
-/** What an attacker wants, as the user has it: none of it may leave. */
+/** A private key on the user's machine, which must never be sent. */
 const secret = '-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\n';
 
 /** Three bytes, packed by numcodecs. */

@@ -26,7 +26,7 @@ const body: Value = (x, y, z) => {
   return (isBody ? 40 : -1000) + noise(x, y, z);
 };
 const softTissue = { low: -160, high: 240 };
-const guess = 'scan.nii is drawn as CT, which is a guess: it says nothing of itself, and has air near -1000';
+const guess = 'scan.nii is drawn as CT, which is a guess: it names no modality, and contains air near -1000';
 
 describe('A volume without metadata', () => {
   test.each<[string, Value]>([

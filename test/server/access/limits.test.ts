@@ -119,7 +119,7 @@ describe('a limit of active jobs', () => {
     const ben = { ...principal, name: 'ben', limits: noLimits };
     for (let job = 0; job < 7; job += 1) few.take(ben, undefined);
     expect(() => few.take(ben, undefined)).toThrow(
-      'Server busy: 7 of 9 jobs are active, and the other places are for people who have none; try again later',
+      'Server busy: 7 of 9 jobs are active, and the remaining places are for people without an active job; try again later',
     );
     few.take(principal, undefined);
     few.take({ ...ben, name: null }, undefined);

@@ -43,7 +43,7 @@ test('A reopened log leaves one descriptor open; if reopening fails, the old fil
     { event: 'drain', draining: true },
     { event: 'drain', draining: false },
   ]);
-  expect(told).toEqual(['The audit log could not be opened again; the file that is open is written on']);
+  expect(told).toEqual(['The audit log could not be reopened; lines still go to the old file']);
   expect(openBelow(directory.path)).toEqual([]);
 });
 

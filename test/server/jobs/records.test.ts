@@ -213,7 +213,7 @@ describe('a start', () => {
     await server.stop();
     rmSync(server.jobDirectory(id), { recursive: true });
     await server.start();
-    expect(server.stderr).toContain(`Job ${id} runs, and its directory was removed`);
+    expect(server.stderr).toContain(`Job ${id} is running, but its directory was removed`);
     expect(processesOfJob(id)).toEqual([]);
     expect((await api.run('infer', kept)).view.status).toBe('done');
   });

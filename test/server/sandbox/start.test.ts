@@ -88,7 +88,7 @@ describe('serve --sandbox auto', () => {
       const words = ['serve', '--check', '--port', '0', '--data-dir', 'data', '--apps', app];
       return (await cli.run(words, environment)).stdout;
     };
-    const problem = /^PROBLEM +sandbox: apps that could stay loaded are started for each job: .*No perm/m;
+    const problem = /^PROBLEM +sandbox: resident apps are started anew for each job: .*No perm/m;
     expect(await check(apps.resident)).toMatch(problem);
     expect(await check(apps.shell)).not.toMatch(problem);
   });

@@ -142,7 +142,7 @@ describe.skipIf(disk === null)('a full disk', () => {
     const state = async (id: string) => (await api.fetch(`/jobs/${id}`)).status;
     const size = statfsSync(dataDirectory).bavail * statfsSync(dataDirectory).bsize - 3 * mebibyte;
     const large = [Buffer.alloc(size + 2.5 * mebibyte, 7)];
-    // Nothing was fetched to its end: nothing goes.
+    // No result was downloaded completely, so nothing is removed.
     expect((await api.fetch(`/jobs/${first}/result`, { method: 'HEAD' })).status).toBe(200);
     expect((await api.fetch(`/jobs/${first}/result`, { headers: { range: 'bytes=0-99' } })).status).toBe(206);
     expect((await upload(server.url, large)).status).toBe(507);

@@ -28,7 +28,7 @@ function diskWith(evictable: string | null, bytes = 0) {
   return { space, asked };
 }
 
-test.skipIf(disk === null)('A reserve stays free, and what is promised counts as used.', async () => {
+test.skipIf(disk === null)('A reserve stays free, and what is promised counts as used', async () => {
   const { space, asked } = diskWith(null);
   const { free, bytes, files } = space.freeNow();
   expect([free - bytes, files]).toEqual([2 * mebibyte, expect.closeTo(4096 - 512, -2)]);
@@ -49,7 +49,7 @@ test.skipIf(disk === null)('A reserve stays free, and what is promised counts as
 });
 
 test.skipIf(disk === null)(
-  'A promise may rely on removable data, which is removed only when bytes are written.',
+  'A promise may rely on removable data, which is removed only when bytes are written',
   async () => {
     const old = at('old');
     writeFileSync(old, Buffer.alloc(4 * mebibyte));
@@ -75,7 +75,7 @@ test.skipIf(disk === null)(
   },
 );
 
-test.skipIf(disk === null)('The disk is checked every two mebibytes while a request writes.', async () => {
+test.skipIf(disk === null)('The disk is checked every two mebibytes while a request writes', async () => {
   const filler = at('filler');
   const { space, asked } = diskWith(filler, 1);
   using reservation = space.reservationFor('ana');
@@ -93,7 +93,7 @@ test.skipIf(disk === null)('The disk is checked every two mebibytes while a requ
   rmSync(filler);
 });
 
-test.skipIf(disk === null)('A disk without free inodes is reported as such.', async () => {
+test.skipIf(disk === null)('A disk without free inodes is reported as such', async () => {
   const full = () => Object.assign(new Error('No space left'), { code: 'ENOSPC' });
   mkdirSync(at('d'));
   expect(() => {
