@@ -155,7 +155,7 @@ describe('a server that does not support the field', () => {
 describe.each([
   ['ahead of', 5],
   ['behind', -5],
-])('a server whose clock is hours %s that of this machine', (_, hours) => {
+])('a server whose clock is hours %s that of this machine', (side, hours) => {
   const offset = hours * 3_600_000;
   const at = (seconds: number) => new Date(Date.now() + offset + seconds * 1000).toISOString();
   const result = zipOf({ 'mask.nii': 'mask' });
@@ -211,7 +211,7 @@ describe.each([
     expect(running.texts[1]).toMatch(/2 h ago {2}2 h( 1 min)?\n/);
   });
 
-  test('With a server clock hours %s that of this machine, usage --since counts back from the time on the server', async () => {
+  test(`With a server clock hours ${side} that of this machine, usage --since counts back from the time on the server`, async () => {
     const { server } = await runOn('done', ['usage', '--since', '1h']);
     const [asked] = server.to('/usage');
     const since = new URL(asked?.url ?? '', server.url).searchParams.get('since') ?? '';

@@ -52,8 +52,8 @@ function rowsOf(study: Study): Record<string, [string, string, string]> {
 
 const reasonOf = (study: Study, name: string) => study.table.find((row) => row[0] === name)?.[2];
 
-describe.each(ways)('a study in %s', (_, { scan, name }) => {
-  test('In a study in %s that grows, a case keeps the name that its path gives it', async () => {
+describe.each(ways)('a study in %s', (way, { scan, name }) => {
+  test(`In a study in ${way} that grows, a case keeps the name that its path gives it`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     expect((await study.run()).code).toBe(0);
@@ -74,7 +74,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(study.computed).toHaveLength(4);
   });
 
-  test('In a study in %s, the rows of two people are correct after their files were swapped, and swapped back', async () => {
+  test(`In a study in ${way}, the rows of two people are correct after their files were swapped, and swapped back`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -97,7 +97,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     });
   });
 
-  test('In a study in %s, the row of a person who was renamed is marked, and nothing is deleted', async () => {
+  test(`In a study in ${way}, the row of a person who was renamed is marked, and nothing is deleted`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -114,7 +114,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toBe('Its input was not found');
   });
 
-  test('In a study in %s, a command for a directory or a file in it leaves the other rows as they are', async () => {
+  test(`In a study in ${way}, a command for a directory or a file in it leaves the other rows as they are`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -127,7 +127,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     }
   });
 
-  test('In a study in %s, a rescan is computed under the same name, and one that fails says which result is there', async () => {
+  test(`In a study in ${way}, a rescan is computed under the same name, and one that fails says which result is there`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -140,7 +140,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(reasonOf(study, name('A'))).toMatch(/[^.]; the existing result was made from an earlier input"$/);
   });
 
-  test('In a study in %s, a correction is kept, and stays next to the new result when its input changes', async () => {
+  test(`In a study in ${way}, a correction is kept, and stays next to the new result when its input changes`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();
@@ -166,7 +166,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(read('mask_edited.nii')).toBe('mask of one, corrected');
   });
 
-  test('In a study in %s, another app is refused', async () => {
+  test(`In a study in ${way}, another app is refused`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one' });
     await study.run();
@@ -178,7 +178,7 @@ describe.each(ways)('a study in %s', (_, { scan, name }) => {
     expect(rowsOf(study)[name('A')]?.[1]).toBe('mask of one');
   });
 
-  test('In a study in %s, an upgrade of the app stops the command, which --keep-version or --force lets continue', async () => {
+  test(`In a study in ${way}, an upgrade of the app stops the command, which --keep-version or --force lets continue`, async () => {
     await using study = await Study.create([]);
     await plant(study.cli.directory, { [scan('A')]: 'one', [scan('B')]: 'twoo' });
     await study.run();

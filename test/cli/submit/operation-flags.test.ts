@@ -37,7 +37,7 @@ describe.each(operationNames)('%s', (name) => {
     ),
   ];
 
-  test('%s has exactly one flag for each table field that a person sets', () => {
+  test(`The command ${name} has exactly one flag for each table field that a person sets`, () => {
     const own = Object.keys(submitFlags(name)).filter((flag) => !shared.includes(flag));
     expect(own.sort()).toEqual(fields.map(flagName).sort());
     expect(operationOf(name).fields.filter((field) => !fields.includes(field))).toEqual([
@@ -45,7 +45,7 @@ describe.each(operationNames)('%s', (name) => {
     ]);
   });
 
-  test('%s has no field whose flag or letter is also another flag', () => {
+  test(`The command ${name} has no field whose flag or letter is also another flag`, () => {
     const all = submitFlags(name) as Record<string, { char?: string }>;
     expect(fields.map(flagName).filter((flag) => shared.includes(flag))).toEqual([]);
     const letters = Object.values(all).flatMap((flag) => flag.char ?? []);

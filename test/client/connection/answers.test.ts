@@ -59,7 +59,7 @@ const strange = [
 ];
 
 describe.each(Object.keys(questions))('an answer to %s', (path) => {
-  test.each(strange)('An answer to %s that is %s causes a clear error', async (body) => {
+  test.each(strange)(`An answer to ${path} that is %s causes a clear error`, async (body) => {
     const { error, url, received } = await ask(path, body);
     expect(error).toMatchObject({ name: 'AnswerError', exitCode: 5, details: { fault: 'unusable' } });
     expect(error?.message.startsWith(`${url} answered ${path} with something `)).toBe(true);
@@ -67,7 +67,7 @@ describe.each(Object.keys(questions))('an answer to %s', (path) => {
     expect(received).toHaveLength(1);
   });
 
-  test('An endless answer to %s is cut off', async () => {
+  test(`An endless answer to ${path} is cut off`, async () => {
     await using server = await ScriptedServer.start((_, response) => {
       const more = () => void (response.destroyed || response.write(Buffer.alloc(65_536, 0x20), more));
       more();

@@ -51,13 +51,13 @@ const isColour =
 const pictureOf = (view: CaseView, plane: PlaneView): Picture =>
   drawSlice(view, plane, bestOf(plane), { width: 256, height: 256, hasMarks: false });
 
-describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sampling }) => {
+describe.each(samplings)('a phantom with $title voxels', ({ title, ...sampling }) => {
   const viewOf = (sampled: Omit<Sampling, 'layout'>, layout: Layout = layouts[0] ?? []) =>
     viewCase({ name: 'phantom', ...phantom({ ...sampled, layout }) }, options);
 
   const usual = viewOf(coarser(sampling));
 
-  test('A phantom with $title voxels has its marker at the upper right front, as seen from the feet and the front', async () => {
+  test(`A phantom with ${title} voxels has its marker at the upper right front, as seen from the feet and the front`, async () => {
     const view = await viewOf(sampling);
     const [axial, coronal, sagittal] = view.planes.map((plane) => middleOf(pictureOf(view, plane), isWhite));
     // 14 of 80 mm to the right, 16 of 96 mm to the front, 8 of 64 mm upwards.
@@ -81,7 +81,7 @@ describe.each(samplings)('a phantom with $title voxels', ({ title: _title, ...sa
 
   test.each(layouts.map((layout) => [layoutName(layout), layout] as const))(
     // All that a drawing is made of.
-    'A phantom with $title voxels has the same slices when it is stored as %s',
+    `A phantom with ${title} voxels has the same slices when it is stored as %s`,
     async (_name, layout) => {
       const [{ planes, ...view }, { planes: expected, ...other }] = [
         await viewOf(coarser(sampling), layout),

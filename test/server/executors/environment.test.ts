@@ -87,7 +87,7 @@ const leadingTo = (directory: string): string[] =>
 describe.each([...(sandbox ? ['bwrap'] : []), 'off'])(
   'with --sandbox %s and a data directory with a long path',
   (mode) => {
-    test('With --sandbox %s and a data directory with a long path, jobs and workers have room for sockets, and inherit nothing from the server', async () => {
+    test(`With --sandbox ${mode} and a data directory with a long path, jobs and workers have room for sockets, and inherit nothing from the server`, async () => {
       await using root = await temporary();
       const left = path.join(root.path, 'left-open');
       const file = openSync(left, 'w');

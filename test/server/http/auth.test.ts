@@ -95,17 +95,17 @@ describe.each([
   ['no token', {}],
   ['an empty token', { environment: { SERVICE_API_TOKEN: '' } }],
   ['--auth off', { environment: { SERVICE_API_TOKEN: 'ignored' }, flags: ['--auth', 'off'] }],
-] as const)('with %s', (_, options) => {
+] as const)('with %s', (authentication, options) => {
   const server = sharedServer({ ...options });
 
-  test('Every endpoint is open, whatever the header', async () => {
+  test(`With ${authentication}, every endpoint is open, whatever the header`, async () => {
     expect((await server.api.json('/health')).status).toBe('ok');
     const headers = { Authorization: 'Bearer anything' };
     expect((await fetch(`${server.url}/jobs`, { headers })).status).toBe(200);
     expect((await server.api.submit('infer', least.infer)).status).toBe(200);
   });
 
-  test('With %s, serve says on stderr that it is open', () => {
+  test(`With ${authentication}, serve says on stderr that it is open`, () => {
     expect(server.stderr).toMatch(/^WARNING: .*open/m);
   });
 });

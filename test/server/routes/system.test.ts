@@ -135,10 +135,10 @@ describe.each([
   ['where nvidia-smi finds no GPU', {}],
   ['without nvidia-smi', { environment: { PATH: '/nowhere' } }],
   ['where CUDA_VISIBLE_DEVICES hides all', { gpus: 2, environment: { CUDA_VISIBLE_DEVICES: '' } }],
-] as const)('a machine %s', (_, options) => {
+] as const)('a machine %s', (machine, options) => {
   const server = sharedServer({ runners: true, ...options });
 
-  test('A machine %s has empty lists', async () => {
+  test(`A machine ${machine} has empty lists`, async () => {
     const body = await (await server.api.fetch('/available_devices')).text();
     expect(body).toBe('{"devices_index":[],"devices_name":[]}');
     expect((await server.api.fetch('/vram?devices=0')).status).toBe(400);
