@@ -146,23 +146,6 @@ describe('an archive', () => {
     expect(readdirSync(root.path).filter((name) => !['a.zip', 'out'].includes(name))).toEqual([]);
   });
 
-  test('An archive may contain an entry for the directory itself, and may have been made on Windows', async () => {
-    await using root = await temporary();
-    const archive = zip([
-      { name: './', mode: 0o040755 },
-      { name: '.', mode: 0o040755 },
-      { name: '.\\' },
-      { name: './a', content: 'A' },
-      { name: 'd/./b', content: 'B' },
-      { name: 'd//c', content: 'C' },
-      { name: 'e\\f\\' },
-      { name: 'e\\g', content: 'G' },
-    ]);
-    expect(await extract(root.path, archive)).toMatchObject({ files: 4, unplaced: 0 });
-    const names = readdirSync(path.join(root.path, 'out'), { recursive: true }).sort();
-    expect(names).toEqual(['a', 'd', 'd/b', 'd/c', 'e', 'e/f', 'e/g']);
-  });
-
   test.for([
     [{ flags: 1 }, "its entry 'a' is encrypted; make the archive again without a password"],
     [{ method: 99 }, 'is encrypted'],

@@ -32,7 +32,10 @@ const described = {
   inputs: { Volume_0: volume('T1'), Volume_1: volume('FLAIR'), Volume_2: volume('T2', false) },
 };
 
-const limits = { max_file_size: 1000, max_upload_size: 1500, grace: 120, max_of_another_day: 5 };
+const limits = {
+  ...{ max_file_size: 1000, max_upload_size: 1500, max_run_time: 3600, max_fine_tune_time: 86_400 },
+  ...{ grace: 120, max_of_another_day: 5 },
+};
 
 /** A service with these answers for these paths, and the usual ones for all others. */
 const answering = (answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Fake => ({
@@ -101,7 +104,12 @@ describe('checks before sending', () => {
         "--set scael=2: the app 'tissue' has no parameter 'scael' .did you mean 'scale'",
       ['infer', '--set', 'scale=99', '--set', 'mode=quick', '--set', 'scael=2', ...two],
     ],
-  ])('Input that the app does not accept is refused: %s', async (sentence, args) => {
+    [
+      '--time-limit 2h is too long: on .* a job may run for at most 1h',
+      ['infer', '--time-limit', '2h', ...two],
+    ],
+    ['--time-limit 86401s is too long: .* at most 1d', ['fine-tune', '--time-limit', '86401s', 'series']],
+  ])('Input that the app or the server does not accept is refused: %s', async (sentence, args) => {
     const { code, stdout, stderr, sent } = await run(full, ...args);
     expect([code, stdout, sent]).toEqual([2, '', 0]);
     expect(stderr).toMatch(new RegExp(`^Error: ${sentence}.*\n$`));
@@ -113,6 +121,8 @@ describe('checks before sending', () => {
     ['one group for an evaluation', ['evaluate', 'a.nii', '--gt', 'b.nii']],
     ['a file of settings by its own name', ['uncertainty', 'a.nii', '--uncertainty-file', 'Own.yml']],
     ['what the parameters may be', ['infer', '--set', 'scale=2', '--set', 'mode=exact', ...two]],
+    ['as much time as the server allows', ['infer', '--time-limit', '1h', ...two]],
+    ['as many bytes as the server takes', ['infer', '-i', 'seven.nii', '-i', 'eight.nii']],
     ['GPUs that are there', ['infer', '--gpu', '2,0', ...two]],
   ])('Valid input is accepted: %s', async (_, args) => {
     const { code, stdout, sent } = await run(full, ...args);
@@ -185,6 +195,8 @@ describe('checks before sending', () => {
     expect(stderr).toBe(
       `Error: The data set 'zeros' has 3.0 GiB, and ${url} takes data sets of at most 2.0 GiB\n`,
     );
+    const unbounded = await run(full, 'fine-tune', 'zeros');
+    expect(unbounded.stderr).toContain('takes files of at most 1000 B');
     // The other limits do not count for it.
     expect(await run(bounded(5000), 'fine-tune', 'series')).toMatchObject({ code: 0, sent: 1 });
   });

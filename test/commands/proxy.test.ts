@@ -63,11 +63,11 @@ describe('a proxy from the environment', () => {
     await using proxy = await HttpProxy.start({ port, login: 'ana:secret' });
     const env = { HTTPS_PROXY: `ana:secret@127.0.0.1:${proxy.port}` };
     const trusted = await cli.run(['health', '--server', `https://${host}`, '--ca', file], env);
-    const untrusted = await cli.run(['health', '--server', `https://${host}`], env);
+    const untrusted = await cli.run(['health', '--server', `https://${host}:8443`], env);
     server.close();
     server.closeAllConnections();
     expect([trusted.code, trusted.stderr]).toEqual([0, '']);
-    expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:443`]);
+    expect(proxy.asked).toEqual([`CONNECT ${host}:443`, `CONNECT ${host}:8443`]);
     expect(untrusted.code).toBe(5);
     expect(untrusted.stderr).toMatch(/shows a certificate 'server' that it has signed itself; .* --ca FILE/);
   });
@@ -77,6 +77,12 @@ describe('a proxy from the environment', () => {
     const cases: [Omit<ProxyRules, 'port'>, string, number, string][] = [
       [{ login: 'a:b' }, '', 4, ' asks for a user and a password: put them into '],
       [{ login: 'a:b' }, 'ana:hush@', 4, ' refuses the user and the password in '],
+      [
+        { refuse: 407, asks: 'Negotiate, basic realm="x, y"' },
+        'a:b@',
+        4,
+        ' refuses the user and the password in ',
+      ],
       [{ refuse: 407, asks: 'Negotiate' }, '', 4, ' asks for a login by Negotiate, which is not supported; '],
       [{ refuse: 403 }, 'ana:hush@', 4, ` does not let anybody reach ${target}`],
       [{ refuse: 503 }, 'ana:hush@', 5, ` cannot reach ${target} (HTTP 503)`],

@@ -55,13 +55,13 @@ describe('jobs --watch', () => {
     ]);
   });
 
-  test('jobs --watch shows as much as fits on the screen', async () => {
+  test('jobs --watch shows as much as fits on the screen, and also ends with Ctrl-\\', async () => {
     await using cli = await Cli.create();
     const { server } = await jobsWith(Array.from({ length: 40 }, () => 'done'));
     await using _ = server;
     await using terminal = new ScreenTerminal(cli, ['jobs', ...quick, '--server', server.url], { rows: 10 });
     await terminal.shows(/^\.\.\. and 34 lines more$/);
-    terminal.type('\u0003');
+    terminal.type('\u001c');
     expect(await terminal.ended()).toBe(0);
     expect(terminal.rows.filter((row) => row.startsWith('job'))).toHaveLength(7);
   });

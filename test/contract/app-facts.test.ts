@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import {
   type AppFacts,
   capabilityNames,
-  checkpointsOf,
   fileRefusals,
   notAvailable,
   refusals,
@@ -23,19 +22,6 @@ test('An app that cannot run is named with the reason, on one line', () => {
     String.raw`The app 'a\x0ab' is not available: app.json: line 1 is wrong`,
   );
   expect(notAvailable('a', 'x'.repeat(2001))).toBe(`The app 'a' is not available: ${'x'.repeat(2000)}...`);
-});
-
-test.each([
-  [
-    ['a', 'b'],
-    ['b', 'c'],
-    ['a', 'b', 'c'],
-  ],
-  [null, ['c'], ['c']],
-  [['a'], null, ['a']],
-  [null, null, []],
-])('The checkpoints %j and %j are merged into %j', (checkpoints_name, checkpoints_name_available, all) => {
-  expect(checkpointsOf({ checkpoints_name, checkpoints_name_available })).toEqual(all);
 });
 
 test.each([
@@ -99,15 +85,6 @@ test('Inputs are called by their keys if they have no name, and are required unl
 
 const problemsOf = (parameters: unknown, ...overrides: readonly string[]) =>
   refusals({ ...app, parameters }, operationOf('infer'), { config_overrides: overrides }, null);
-
-test('An operation that an app lacks is reported before values that it refuses', () => {
-  const facts = { ...app, has_capabilities: [false, true], parameters: { a: { max: 1 } } };
-  const told = refusals(facts, operationOf('infer'), { config_overrides: ['a=2'] }, {});
-  expect(told.map(({ problem }) => problem)).toEqual([
-    'has no inference; it has: evaluation',
-    "takes 'a' of at most 1",
-  ]);
-});
 
 test.each([
   [{ type: 'integer', min: 1, max: 3 }, '4', "takes 'a' from 1 to 3"],

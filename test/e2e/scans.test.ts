@@ -196,6 +196,8 @@ test('--participants, --sessions and --suffixes choose among the files of a data
   ).toEqual(['template_T1w', 'sub-02_T1w']);
   const { code, stderr } = await cli.run(['inputs', 'bids', '--participant-label', '01,09']);
   expect([code, stderr]).toEqual([2, "Error: --participant-label '09' chooses no file; there are 01, 02\n"]);
+  const none = await cli.run(['inputs', 'bids/sub-02', '--session-label', '1']);
+  expect(none.stderr).toBe("Error: --session-label '1' chooses no file; no file has any\n");
   const typo = await cli.run(['inputs', 'bids', '--suffix', 't1w']);
   expect(typo.stderr).toBe("Error: --suffix 't1w' chooses no file; there are FLAIR, T1w\n");
 });

@@ -1,8 +1,6 @@
-import path from 'node:path';
 import { expect, test } from 'vitest';
 import {
   differingParts,
-  expandHome,
   foldedName,
   freeName,
   isOfAnotherHome,
@@ -86,17 +84,6 @@ test.each<[string, boolean, boolean]>([
 test('Names that some file systems treat as equal have the same key', () => {
   expect(foldedName('Ré.NII')).toBe(foldedName('re\u0301.nii'));
   expect(foldedName('a')).not.toBe(foldedName('b'));
-});
-
-test.each([
-  ['~', '/home/ana'],
-  ['~/scans', '/home/ana/scans'],
-  ['~\\scans', path.join('/home/ana', '\\scans')],
-  ['~bob/scans', '~bob/scans'],
-  ['scans/~', 'scans/~'],
-  ['/a/~/b', '/a/~/b'],
-])('The path %s expands to %s for a given home directory', (given, expected) => {
-  expect(expandHome(given, '/home/ana')).toBe(expected);
 });
 
 test("The home of another user is distinguished from one's own and from a directory with that name", async () => {

@@ -41,15 +41,6 @@ describe('an output', () => {
     expect(splitter.push(Buffer.from('\nnext\n'))).toEqual([{ text: 'next', isRedraw: false }]);
   });
 
-  test('An output has U+FFFD for bytes that are not UTF-8', () => {
-    expect(lines(Uint8Array.of(0xff, 0xfe, 0x0a, 0xe2, 0x82, 0x0a, 0x41))).toEqual([
-      '\ufffd\ufffd',
-      '\ufffd',
-      'A',
-    ]);
-    expect(lines(Uint8Array.of(0x41, 0xe2, 0x82))).toEqual(['A\ufffd']);
-  });
-
   test('An output keeps at most one line in memory', () => {
     const splitter = new LineSplitter();
     const chunk = Buffer.alloc(maxLineLength, 'x');

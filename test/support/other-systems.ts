@@ -17,8 +17,7 @@ export const leftOut: readonly LeftOut[] = [
     on: ['darwin', 'win32'],
     files: list`test/cli/serve/announcements.test.ts test/cli/serve/log-events.test.ts
       test/cli/serve/processors.test.ts test/cli/serve/server-log.test.ts test/cli/serve/settings.test.ts
-      test/client/submit/cut-uploads.test.ts test/client/submit/submit.test.ts
-      test/client/submit/uploads.test.ts test/commands/apps-refresh.test.ts test/commands/cite.test.ts
+      test/client/submit/cut-uploads.test.ts test/client/submit/uploads.test.ts test/commands/apps-refresh.test.ts test/commands/cite.test.ts
       test/commands/deidentify.test.ts test/commands/drain.test.ts test/commands/ended-jobs.test.ts
       test/commands/forward.test.ts test/commands/init.test.ts test/commands/kept-log.test.ts
       test/commands/kept.test.ts test/commands/kill.test.ts test/commands/last-job.test.ts

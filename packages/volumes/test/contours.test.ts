@@ -114,15 +114,6 @@ test('The contours of random masks, sparse and dense, enclose exactly the masks'
   }
 });
 
-test('A finder can be used for one slice after another', () => {
-  const finder = new ContourFinder(3, 3);
-  const [one, other] = [drawn('111', '1.1', '111'), drawn('...', '.2.', '..2')];
-  const first = finder.find(one.values);
-  finder.find(other.values);
-  expect(finder.find(one.values)).toEqual(first);
-  expect(finder.find(other.values).map(({ value }) => value)).toEqual([2, 2]);
-});
-
 test('A contour lies just under half a pixel around its pixels, with decimals that match the size of pixels', () => {
   const [contour] = new ContourFinder(3, 3).find(Uint8Array.of(0, 0, 0, 0, 7, 0, 0, 0, 0));
   expect(contour).toEqual({ value: 7, points: Int32Array.of(100, 51, 149, 100, 100, 149, 51, 100) });

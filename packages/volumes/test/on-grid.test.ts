@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { misplacedGrid } from '../src/gantry-tilt.js';
 import { type Affine, type Geometry, VolumeError, type VolumeFile, type Voxels } from '../src/index.js';
-import { labelReader, placeOnGrid, slicesOnGrid } from '../src/onto-grid.js';
+import { labelReader, placeOnGrid } from '../src/onto-grid.js';
 
 const geometry = (
   size: readonly [number, number, number],
@@ -74,18 +74,6 @@ describe('A label map on a grid', () => {
     expect(await read(placing.slices())).toEqual([[0, Uint8Array.from(values)]]);
   });
 
-  test('A label map on another grid gives each voxel the nearest label, and 0 outside', async () => {
-    const data = Int32Array.of(1, 2, 3, 4, 5, 6, 7, 300);
-    const off = geometry([2, 2, 2], [1, 0, 0], [0, 2, 0], [0, 0, 3], [1.4, 0.9, 0]);
-    const placing = placeOnGrid(volume(off, data), grid);
-    expect(placing.isExact).toBe(false);
-    expect(await read(placing.slices())).toEqual([
-      [0, Uint16Array.of(0, 1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0)],
-      [1, Uint16Array.of(0, 5, 6, 0, 0, 7, 300, 0, 0, 0, 0, 0)],
-    ]);
-    expect(await read(placeOnGrid(volume({ ...off, size: [2, 2, 0] }, data), grid).slices())).toEqual([]);
-  });
-
   test.each([
     [[0.009, 0.991, 254.995, Number.NaN, 0, -0.009], Uint8Array.of(0, 1, 255, 0, 0, 0)],
     [[1, 256, 1, 65535.009, 0, 0], Uint16Array.of(1, 256, 1, 65535, 0, 0)],
@@ -109,19 +97,6 @@ describe('A label map on a grid', () => {
       Uint16Array,
     ]);
   });
-});
-
-test('A volume of intensities is placed on a grid only if both have the same voxels', async () => {
-  const named = { ...grid, name: 'scan' };
-  const turned = geometry([2, 4, 3], [0, 0, 3], [1, 0, 0], [0, 2, 0]);
-  const data = Float32Array.from({ length: 24 }, (_, at) => at - 0.5);
-  const [first, second] = await read(slicesOnGrid(volume(turned, data), named));
-  expect(first).toEqual([0, Float32Array.from({ length: 12 }, (_, at) => 2 * at - 0.5)]);
-  expect(second).toEqual([1, Float32Array.from({ length: 12 }, (_, at) => 2 * at + 0.5)]);
-  for (const other of [moved(0, 0, 0, [3, 3, 2]), moved(0.5)])
-    expect(() => slicesOnGrid(volume(other, data), named)).toThrow(
-      new VolumeError('mask.nii lies on another grid than scan.'),
-    );
 });
 
 describe('The grid of a tilted series', () => {

@@ -2,34 +2,11 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { straight } from '../../../test/support/affine.js';
-import {
-  type Affine,
-  type LabelLayer,
-  openVolume,
-  readVolume,
-  type Segment,
-  type VolumeFile,
-  writeNifti,
-  writeSegNrrd,
-  writeVolume,
-} from '../src/index.js';
+import { type Affine, openVolume, writeNifti, writeVolume } from '../src/index.js';
 import { counting, refusalOf, workspace } from './written.js';
 
 const affine: Affine = straight([-2, -3, 4], [10, 20, 30]);
 const size = [2, 1, 2] as const;
-
-/** A label map in memory. */
-const maskOf = (
-  values: Uint8Array | Uint16Array | Float32Array,
-  given: Partial<VolumeFile> = {},
-): VolumeFile => ({
-  ...{ path: 'mask.nii', format: 'NIfTI', size, affine, components: 1, frames: 1, hasOrientation: true },
-  ...{ modality: null, labels: null },
-  async *slices() {
-    for (const k of [0, 1]) yield { k, values: values.subarray(2 * k, 2 * k + 2) };
-  },
-  ...given,
-});
 
 describe('A written header', () => {
   const written = async (name: string, given: Parameters<typeof writeVolume>[1]) => {
@@ -120,29 +97,4 @@ describe('A written header', () => {
     await writeNifti(file, { ...long, data: new Uint8Array(32_767), frames: 32_767 });
     expect((await openVolume(file)).frames).toBe(32_767);
   });
-});
-
-test('A .seg.nrrd has a name for each label, 16-bit values if needed, and all slices of its grid', async () => {
-  const directory = await workspace();
-  const file = path.join(directory, 'a.seg.nrrd');
-  const named = (value: number, name: string): Segment => ({ value, name, color: null, snomed: null });
-  const written = async (layers: readonly LabelLayer[]) => {
-    await writeSegNrrd(file, layers);
-    const text = (await readFile(file)).toString('latin1');
-    const volume = await readVolume(file);
-    return { text, data: volume.data, labels: volume.labels };
-  };
-  const one = await written([
-    { mask: maskOf(Uint8Array.of(0, 255, 1, 0)), segments: [named(255, ' | '), named(1, 'a\\b')] },
-  ]);
-  expect([one.data, one.labels?.map(({ name }) => name)]).toEqual([
-    Uint8Array.of(0, 255, 1, 0),
-    ['a b', 'Label 255'],
-  ]);
-  expect(one.text).toContain('\ntype: unsigned char\n');
-  expect(one.text).not.toContain('endian');
-  const wide = await written([{ mask: maskOf(Uint16Array.of(0, 256, 1, 0)), segments: [] }]);
-  expect(wide.data).toEqual(Uint16Array.of(0, 256, 1, 0));
-  expect(wide.text).toContain('\nendian: little\n');
-  await expect(writeSegNrrd(file, [])).rejects.toThrow(new RangeError('A segmentation needs a label map.'));
 });

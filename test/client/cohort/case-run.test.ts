@@ -58,11 +58,9 @@ async function run(
   const found = await findFiles(submission);
   const inputs = await hashInputs(found);
   const told: string[] = [];
-  const waits: unknown[] = [];
   const reporter: Reporter = {
     ...memoryReporter(),
     line: async () => isRead,
-    waiting: (what, isNews) => waits.push(isNews ? [what] : what),
   };
   const output = path.join(directory.path, 'Output');
   using results = await ResultsDirectory.open(output);
@@ -108,10 +106,7 @@ async function run(
     keys,
     accepted: known.get('ct', 'key')?.attempt,
     told,
-    waits,
-    names,
     log,
-    left: namesIn(results.own),
   };
 }
 
@@ -134,14 +129,6 @@ const losesJob = (times: number, status = 404): Pick<Fake, 'override'> => {
   };
 };
 
-test('Each state of a case is reported, and its result is saved with its record', async () => {
-  const { outcome, told, names, left } = await run({ lines: ['one'] });
-  expect(outcome).toMatchObject({ job_id: jobId, case: 'ct' });
-  expect(told).toEqual(['sending', `running ${jobId}`, 'ended', 'fetching']);
-  expect(names.sort()).toEqual(['mask.nii', 'remote-app-record.json']);
-  expect(left).toEqual(['jobs.jsonl']);
-});
-
 test('The log of a server that gives it once is kept as it was followed', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.includes('/logs')) return false;
@@ -152,21 +139,6 @@ test('The log of a server that gives it once is kept as it was followed', async 
   expect(await run({ override })).toMatchObject({ log: 'one\ntwo\n', outcome: { log: logName } });
   // Also where nobody reads it here any more.
   expect(await run({ override }, {}, { isRead: false })).toMatchObject({ log: 'one\ntwo\n' });
-});
-
-test('If the disk has no room for a result, the error says to repeat the command, and nothing is left', async () => {
-  const override: Fake['override'] = ({ url }, response) => {
-    if (!url.endsWith('/result')) return false;
-    response.writeHead(200, { 'content-length': 2 ** 52 }).write('PK');
-    return true;
-  };
-  const { outcome, left } = await run({ override });
-  expect(outcome).toMatchObject({
-    message: expect.stringMatching(
-      /would take 4.* are free there; free some space, then give the same command again: finished cases are kept$/,
-    ),
-  });
-  expect(left).toEqual(['jobs.jsonl']);
 });
 
 test.each([
@@ -227,49 +199,6 @@ test('The wait for a place on the server ends when the cohort stops', async () =
   expect(keys).toEqual(['key']);
 });
 
-test('The wait for a place, or for a server to take jobs again, is shown and then cleared', async () => {
-  const refusedOnce = (status: number): NonNullable<Fake['override']> => {
-    let asked = 0;
-    return ({ method }, response) => {
-      if (method !== 'POST' || asked++ > 0) return false;
-      json(response, status, { detail: 'Not now' });
-      return true;
-    };
-  };
-  const waitsFor = async (status: number) => {
-    const { outcome, waits } = await run({ override: refusedOnce(status) }, {}, { patience: 0 });
-    expect(outcome).toMatchObject({ job_id: jobId });
-    const at = waits.findIndex((each) => String(each).startsWith('Waiting'));
-    return waits.slice(at, at + 3);
-  };
-  const [busy, draining] = await Promise.all([
-    waitsFor(errorKinds.busy.status),
-    waitsFor(errorKinds.draining.status),
-  ]);
-  const place = expect.stringMatching(/^Waiting for a place: Not now; the server stayed full/);
-  expect(busy).toEqual(['Waiting for the server to accept the job', null, place]);
-  expect(draining).toEqual([
-    'Waiting for the server to accept the job',
-    null,
-    ['Waiting until the server takes jobs again: Not now'],
-  ]);
-});
-
-test('A server that is unreachable when asked for a job or its log is waited for', async () => {
-  const away = (path: string): NonNullable<Fake['override']> => {
-    let asked = 0;
-    return ({ url }, response) => {
-      if (!url.startsWith(path) || asked++ > 0) return false;
-      response.writeHead(502, { 'content-type': 'text/html' }).end('<p>');
-      return true;
-    };
-  };
-  const [job, log] = await Promise.all(
-    [`/jobs/${jobId}`, `/jobs/${jobId}/logs`].map((url) => run({ override: away(url) })),
-  );
-  expect([job?.outcome, log?.outcome]).toMatchObject([{ job_id: jobId }, { job_id: jobId }]);
-});
-
 test('The wait for a result that is missing after the end of the log is limited by --wait', async () => {
   const override: Fake['override'] = ({ url }, response) => {
     if (!url.endsWith('/result')) return false;
@@ -277,18 +206,6 @@ test('The wait for a result that is missing after the end of the log is limited 
     return true;
   };
   expect((await run({ override })).outcome).toMatchObject({ exitCode: 3 });
-});
-
-test('A case is not sent twice to a server that may create two jobs for one key', async () => {
-  const override: Fake['override'] = ({ method }, response) => {
-    if (method === 'POST') response.destroy();
-    return method === 'POST';
-  };
-  const { outcome, keys } = await run({ override });
-  expect(outcome).toMatchObject({
-    message: expect.stringMatching(/but has no way to look it up: run the command/),
-  });
-  expect(keys).toEqual(['key']);
 });
 
 test('A job that an earlier command sent is followed, and its failure is reported', async () => {

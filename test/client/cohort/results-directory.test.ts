@@ -159,12 +159,6 @@ test('An unreadable description of a data set is not mistaken for that of our de
   expect(() => layout.checkDirectory()).toThrow('is that of another data set: name a directory');
 });
 
-test('Only one command at a time may write to a directory', async () => {
-  await using root = await temporary();
-  using _first = await ResultsDirectory.open(root.path);
-  await expect(ResultsDirectory.open(root.path)).rejects.toThrow('Another command writes results to');
-});
-
 describe('a link in place of our own file', () => {
   test.each(['.remote-app', '.remote-app/old-abc', '.remote-app/jobs.jsonl', 'cases.csv'])(
     'A link in place of something that we write is refused, and its target is left alone: %s',
@@ -182,14 +176,4 @@ describe('a link in place of our own file', () => {
       ]);
     },
   );
-
-  test('A case whose result directory is a link is refused', async () => {
-    await using root = await temporary();
-    await using other = await temporary();
-    writeRecord(other.path, silentRecord());
-    await symlink(other.path, path.join(root.path, 'A'));
-    using results = await ResultsDirectory.open(root.path);
-    expect(() => checkPlace(root.path, placeIn(results), true)).toThrow('is a link');
-    expect(results.readRecord(directoryPlace(results.directory, 'A'))).toBeNull();
-  });
 });

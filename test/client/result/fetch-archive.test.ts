@@ -110,13 +110,6 @@ test('An archive is saved and extracted with the usual file permissions, and its
   expect(modes).toEqual(modes.map(() => 0o666 & ~process.umask()));
 });
 
-test('A directory that has received files since it was chosen is left alone', async () => {
-  const there = { 'Output/mine': 'mine' };
-  const { result, files } = await save(zip([good]), 'refuse', { there });
-  expect(result).toMatchObject({ archive: 'ROOT/Output-2/all.zip', output: 'ROOT/Output-2' });
-  expect(files).toEqual({ ...there, 'Output-2/all.zip': 'all', 'Output-2/good.nii': 'good' });
-});
-
 test.each([
   ['damaged', damaged, 'corrupt', "its entry 'bad.nii' is damaged"],
   [

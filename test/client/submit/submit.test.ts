@@ -1,4 +1,4 @@
-import { rm, truncate } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
@@ -7,7 +7,6 @@ import { submit, unacknowledged } from '../../../src/client/submit/submit.js';
 import { operationOf } from '../../../src/contract/operations.js';
 import { jobEnvelope } from '../../../src/contract/routes.js';
 import { formOf, type Handler, json, ScriptedServer } from '../../support/scripted-server.js';
-import { TestServer } from '../../support/server.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { connectTo, memoryReporter } from '../support/connect.js';
 import { stage } from '../support/stage.js';
@@ -96,24 +95,6 @@ describe('a submission', () => {
       json(response, 413, { detail: 'Upload too large' }, { connection: 'close' });
     const { result } = await send(refuse, { size: 64 * 1024 * 1024, early: true });
     expect(result).toMatchObject({ message: 'Upload too large', exitCode: 2 });
-  });
-
-  test('A submission with a wrong field is refused by our server while the files are still to be sent', async () => {
-    await using server = await TestServer.start();
-    await using connection = connectTo(server.url);
-    await using directory = await temporary();
-    const scan = path.join(directory.path, 'ct.nii');
-    await plant(directory.path, { 'ct.nii': '' });
-    await truncate(scan, 1.5 * 2 ** 30);
-    const submission = { ...infer([scan]), app: 'probe', fields: { tta: 'many' } };
-    const reporter = memoryReporter();
-    const staged = await stage(submission, reporter, undefined);
-    const result = await submit(connection, submission, staged, reporter).catch((error: unknown) => error);
-    expect(result).toMatchObject({ status: 422, exitCode: 2 });
-    const [, sent = 0, length = 0] = reporter.moves.at(-1) ?? [];
-    expect(length).toBeGreaterThan(1.5 * 2 ** 30);
-    expect(sent).toBeLessThan(length / 2);
-    await staged[Symbol.asyncDispose]();
   });
 
   test('A submission that is interrupted while its body is sent ends at once', async () => {

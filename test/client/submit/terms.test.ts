@@ -2,7 +2,7 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Interrupted } from '../../../src/client/errors.js';
 import type { Submission } from '../../../src/client/submission.js';
-import { checkOperation, preflight } from '../../../src/client/submit/preflight.js';
+import { preflight } from '../../../src/client/submit/preflight.js';
 import { type OperationName, operationOf } from '../../../src/contract/operations.js';
 import { json, ScriptedServer } from '../../support/scripted-server.js';
 import { plant, temporary } from '../../support/temporary.js';
@@ -19,8 +19,6 @@ const described = {
   mc_dropout: 0,
   has_capabilities: [true, false, false],
 };
-/** What comes of a submission that nothing is known against. */
-const accepted = { knowsKeys: false };
 type Answers = Readonly<Record<string, readonly [status: number, body: unknown]>>;
 
 /** Asks a server that answers so, and 404 to anything else; tells what came of it, and what was asked. */
@@ -108,84 +106,5 @@ describe('the terms of a server', () => {
     await expect(preflight(connection, submission('infer'))).rejects.toBe(stopped);
     await using away = connectTo('http://127.0.0.1:1');
     await expect(preflight(away, submission('infer'))).rejects.toMatchObject({ fault: 'unreached' });
-  });
-});
-
-test('An app is described if the server can do so, and an app that the server lacks is refused', async () => {
-  const check = async (answers: Answers, more: Partial<Submission> = {}) =>
-    ask(answers, (connection) => preflight(connection, submission('infer', more)));
-  expect((await check({ '/repo_apps/x': [200, described] })).end).toMatchObject(accepted);
-  expect((await check({ '/repo_apps/x': [200, described] }, { fields: { tta: '5' } })).end).toMatchObject({
-    exitCode: 2,
-    message: "--tta 5: the app 'x' takes at most 4",
-  });
-  const unavailable = { app: 'x', available: false };
-  expect((await check({ '/repo_apps/x': [200, unavailable] })).end).toMatchObject(accepted);
-  expect(
-    (await check({ '/repo_apps/x': [200, { ...unavailable, reason: 'It is broken' }] })).end,
-  ).toMatchObject({ message: "The app 'x' is not available: It is broken" });
-  expect((await check({ '/repo_apps/x': [500, {}] })).asked).toEqual(['/limits', '/repo_apps/x']);
-  const missing = await check({ '/repo_apps_list': [200, { apps: ['y'] }] });
-  expect([missing.end, missing.asked]).toMatchObject([
-    { status: 404, message: "Unknown app 'x'" },
-    ['/limits', '/repo_apps/x', '/repo_apps_list'],
-  ]);
-  expect((await check({ '/repo_apps_list': [200, { apps: ['x'] }] })).end).toMatchObject(accepted);
-  expect((await check({})).end).toMatchObject(accepted);
-});
-
-test('An operation that the app lacks is refused, and the server is not asked about infer', async () => {
-  const check = (name: OperationName, answers: Answers, fields: Record<string, string> = {}) =>
-    ask(answers, (connection) => checkOperation(connection, submission(name, { fields })));
-  const known: Answers = { '/repo_apps/x': [200, described] };
-  expect((await check('uncertainty', known)).end).toMatchObject({
-    exitCode: 2,
-    message: expect.stringMatching(/^The app 'x' has no uncertainty; it has: /),
-  });
-  expect(
-    (
-      await check(
-        'pipeline',
-        { '/repo_apps/x': [200, { ...described, has_capabilities: [true, true, true] }] },
-        { tta: '9' },
-      )
-    ).end,
-  ).toBe(undefined);
-  expect(await check('infer', known)).toMatchObject({ end: undefined, asked: [] });
-  expect((await check('uncertainty', { '/repo_apps/x': [401, {}] })).end).toBeUndefined();
-  const reason = new Interrupted('SIGINT');
-  await using connection = connectTo('http://127.0.0.1:1', { signal: AbortSignal.abort(reason) });
-  await expect(checkOperation(connection, submission('uncertainty'))).rejects.toBe(reason);
-});
-
-test('GPUs that a server does not have are refused with a list of those that it has', async () => {
-  const check = (gpu: string | undefined, devices: readonly number[] | null) =>
-    ask(
-      devices
-        ? {
-            '/available_devices': [
-              200,
-              { devices_index: devices, devices_name: devices.map((id) => `G${id}`) },
-            ],
-          }
-        : {},
-      (connection) =>
-        preflight(connection, submission('infer', { fields: gpu === undefined ? {} : { gpu } })),
-    );
-  const unasked = await check(undefined, []);
-  expect(unasked.end).toMatchObject(accepted);
-  expect(unasked.asked).not.toContain('/available_devices');
-  expect((await check('0,2', [0, 2])).end).toMatchObject(accepted);
-  expect((await check('5', null)).end).toMatchObject(accepted);
-  const some = await check('0,5,6', [0, 2]);
-  expect(some.end).toMatchObject({
-    ...{ exitCode: 2, message: `--gpu 0,5,6: ${some.url} has no GPU 5, 6; it has: 0 ('G0'), 2 ('G2')` },
-  });
-  const none = await check('0', []);
-  expect(none.end).toMatchObject({
-    ...{
-      exitCode: 6,
-      message: `--gpu 0: ${none.url} has no GPU; leave out --gpu, or give --cpu, to run on its CPU`,
-    },
   });
 });

@@ -60,15 +60,6 @@ describe('the choice of de-identification', () => {
     },
   );
 
-  test('The warning about faces is shown once for each configuration directory', async () => {
-    await using directory = await temporary();
-    // It need not be there before.
-    for (const configDir of [directory.path, path.join(directory.path, 'new', 'config')]) {
-      expect((await choose({ mode: 'full' }, null, configDir)).notes).toEqual([faces]);
-      expect((await choose({ mode: 'names' }, null, configDir)).notes).toEqual([]);
-    }
-  });
-
   test('De-identification uses the key of its profile, and other names and numbers get other keys', async () => {
     await using directory = await temporary();
     const keysOf = async (profile: string) => {

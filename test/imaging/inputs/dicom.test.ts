@@ -346,11 +346,13 @@ describe('the choice of series', () => {
     { number: 2, description: 'localiser' },
     { number: 3, description: 'T1 MPRAGE' },
     { number: 5, description: 't1_post (KM)' },
+    { number: 7, description: 'Scha\u0308del' },
     { number: null, description: '' },
   ];
 
   test.each([
     [['3'], [3], []],
+    [['sch\u00e4d*'], [7], []],
     [['5', '2'], [2, 5], []],
     [['t1*'], [3, 5], []],
     [['*(km)'], [5], []],

@@ -1,6 +1,6 @@
 import type { DicomHeader } from '@remote-app/volumes/headers';
 import { describe, expect, test } from 'vitest';
-import { type DicomFile, groupSeries, selectSeries } from '../../../src/imaging/inputs/series.js';
+import { type DicomFile, groupSeries } from '../../../src/imaging/inputs/series.js';
 
 /** An axial image at a place along the normal; its UID is that of its file. */
 const image = (path: string, depth: number | null, more: Partial<DicomHeader> = {}): DicomFile => ({
@@ -145,18 +145,4 @@ describe('a series', () => {
       'has 5 images at 3 positions, such as echoes, b-values or two acquisitions',
     ]);
   });
-});
-
-test('Series are chosen by their number, or by a pattern for their description, whatever its case and Unicode form', () => {
-  const all = [
-    { number: 3, description: 'Scha\u0308del' },
-    { number: 33, description: '3' },
-    { number: null, description: 'T1' },
-  ];
-  const choose = (...words: string[]) => {
-    const { chosen, unused } = selectSeries(all, words);
-    return [chosen.map((each) => all.indexOf(each as (typeof all)[0])), unused];
-  };
-  expect(choose('Sch\u00e4d*')).toEqual([[0], []]);
-  expect(choose('3', 'x', 't?')).toEqual([[0, 2], ['x']]);
 });

@@ -1,7 +1,7 @@
-import { type Stats, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type Stats, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { labelOf, type Series } from '../../../src/client/found-files.js';
+import type { Series } from '../../../src/client/found-files.js';
 import { fieldWithRole, operationOf } from '../../../src/contract/operations.js';
 import { Obstacles, readingFault } from '../../../src/imaging/inputs/entries.js';
 import {
@@ -18,7 +18,6 @@ import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
 import { verdictOn } from '../../../src/imaging/inputs/leaving.js';
 import { linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
 import { volumeFault } from '../../../src/imaging/inputs/recognise.js';
-import { Selector } from '../../../src/imaging/inputs/selection.js';
 import { describeSeries, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';
@@ -125,52 +124,6 @@ test('Files that were not fetched are recognised by their size, their names and 
     expect.stringContaining("git-annex did not fetch it; run 'datalad get'"),
     null,
   ]);
-});
-
-test('A placeholder is recognised by its content, and is ignored if the real file is next to it', async () => {
-  await using root = await temporary();
-  const lfs = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 12345\n`;
-  await plant(root.path, {
-    'a.nii': lfs,
-    'long.nii': `${lfs.padEnd(1025, 'x')}`,
-    'longest.nii': lfs.padEnd(1024, 'x'),
-    'b.nii.dvc': 'md5: x',
-    'c.nii.dvc': 'md5: x',
-    'c.nii': 'x',
-  });
-  const isPlaceholder = (name: string) => {
-    const file = path.join(root.path, name);
-    return placeholderFault(file, file, statSync(file)) !== null;
-  };
-  const names = ['a.nii', 'long.nii', 'b.nii.dvc', 'c.nii.dvc', 'c.nii'];
-  expect(names.filter(isPlaceholder)).toEqual(['a.nii', 'b.nii.dvc']);
-});
-
-test('The last label of an entity counts, and words that choose nothing are listed with the valid ones', () => {
-  expect(
-    ['sub-01/ses-2/sub-02_ses-3_T1w.nii', 'a_sub-x', 'asub-01', 'sub-'].map((each) => labelOf(each, 'sub')),
-  ).toEqual(['02', 'x', null, null]);
-  const choose = (selection: ConstructorParameters<typeof Selector>[0], ...files: string[]) => {
-    const selector = new Selector(selection);
-    const kept = files.filter((file) => selector.keeps(file));
-    selector.check();
-    return kept;
-  };
-  const files = ['in/sub-02/a_T2w.nii.gz', 'in/sub-01/ses-a+b/a_T1w.nii.gz', 'in/x.nii'];
-  expect(choose({}, ...files)).toEqual(files);
-  expect(choose({ participants: ['sub-01', '02'], suffixes: ['T2w'] }, ...files)).toEqual([files[0]]);
-  expect(choose({ exclude: ['x.nii', 'in/sub-01/*'] }, ...files)).toEqual([files[0]]);
-  for (const session of ['a+b', 'ses-a+b'])
-    expect(choose({ sessions: [session] }, ...files)).toEqual([files[1]]);
-  expect(() => choose({ participants: ['1'] }, ...files)).toThrow(
-    "--participant-label '1' chooses no file; there are 01, 02",
-  );
-  expect(() => choose({ sessions: ['1'] }, 'in/x.nii')).toThrow(
-    "--session-label '1' chooses no file; no file has any",
-  );
-  expect(() => choose({ suffixes: ['x'] }, 'in/x.nii')).toThrow(
-    "--suffix 'x' chooses no file; no file has any",
-  );
 });
 
 describe('a series', () => {
@@ -321,29 +274,14 @@ describe('directories', () => {
     ]);
   });
 
-  test('A header and its voxels are one volume, and files next to a store are not part of it', async () => {
+  test('A picture is what is meant, rather than a file of an unknown format next to it', async () => {
     await using root = await temporary();
-    const header =
-      'ObjectType = Image\nNDims = 3\nDimSize = 2 1 1\nElementType = MET_UCHAR\nElementDataFile = x.raw\n';
-    await plant(root.path, {
-      'in/x.mhd': header,
-      'in/x.raw': Buffer.from([1, 2]),
-      'z/a.zarr/.zgroup': '{"zarr_format":2}',
-      'z/odd.dat': 'x',
-      'odd/odd.dat': 'x',
-      'odd/photo.png': 'x',
-    });
-    const at = (name: string) => path.join(root.path, name);
-    expect((await findVolumes([at('in')])).map((unit) => unit.path)).toEqual([at('in/x.mhd')]);
-    const beside = await collect([at('z')]);
-    expect([beside.units.map(({ kind }) => kind), beside.skipped, beside.unknown]).toEqual([
-      ['store'],
-      [at('z/odd.dat')],
+    await plant(root.path, { 'odd/odd.dat': 'x', 'odd/photo.png': 'x' });
+    const odd = await collect([path.join(root.path, 'odd')]);
+    expect([odd.units.map((unit) => unit.path), odd.unknown]).toEqual([
+      [path.join(root.path, 'odd/photo.png')],
       [],
     ]);
-    const odd = await collect([at('odd')]);
-    // A picture is what is meant, rather than a file that nobody knows.
-    expect([odd.units.map((unit) => unit.path), odd.unknown]).toEqual([[at('odd/photo.png')], []]);
   });
 });
 

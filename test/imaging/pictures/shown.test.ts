@@ -92,17 +92,3 @@ test('A series is a scan with the name of its directory, and a damaged one a pro
   expect(problems[0]).toMatch(/bad/);
   expect(problems[1]).toMatch(/^'key\/a\.mhd' has its voxels in 'key\/id', which is text, .*\.$/);
 });
-
-test('Masks of organs are one segmentation, with the name of their folder or of their patient', async () => {
-  await write({
-    'Out/s1/liver.nii': 'mask',
-    'Out/s1/spleen.nii': 'mask',
-    'p/p1_liver.nii': 'mask',
-    'p/p1_spleen.nii': 'mask',
-  });
-  const { cases } = await shown('Out', 'p');
-  expect(cases.map(({ name, scan, masks }) => [name, scan, masks])).toEqual([
-    ['s1', null, [['s1', 'Out/s1']]],
-    ['p1', null, [['p1', 'p']]],
-  ]);
-});

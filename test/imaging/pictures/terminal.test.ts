@@ -120,14 +120,6 @@ test.each([200, 120, 100, 72, 50, 36, 24, 10])('A drawing fits a terminal of %i 
   }
 });
 
-test('A narrow terminal has the planes below each other', async () => {
-  const titles = (drawing: string) =>
-    drawing.split('\n').filter((line) => /axial|coronal|sagittal/.test(line));
-  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 120 }))).toHaveLength(1);
-  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 80 }))).toHaveLength(2);
-  expect(titles(drawForTerminal(await usual, { ...canvas, columns: 60 }))).toHaveLength(3);
-});
-
 test('No picture is higher than the screen', async () => {
   const drawing = drawForTerminal(await usual, { ...canvas, columns: 400, rows: 30 });
   expect(drawing.split('\n').length).toBeLessThan(28);

@@ -4,7 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { AllowedApps } from '../../../src/server/apps/allowlist.js';
 import { AppCatalog } from '../../../src/server/apps/catalog.js';
 import { hubSettings, Repositories } from '../../../src/server/hub/index.js';
-import type { JobDirectory, JobRequest } from '../../../src/server/jobs/index.js';
+import type { JobRequest } from '../../../src/server/jobs/index.js';
 import { plantCache } from '../../support/hub-cache.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -50,19 +50,11 @@ const catalog = new AppCatalog(
 
 const request = { app: 'own', operation: 'infer', values: { tta: 2 } } as unknown as JobRequest;
 const grant = { gpus: [1, 3], gpuUuids: [], cpuSlots: 0 };
-const directory = { loadFiles: () => ({ inputs: [['/a.nii']] }), output: '/out' } as unknown as JobDirectory;
 
-test('A principal sees only their own apps', () => {
-  expect(catalog.ids()).toEqual(['once', 'own', 'first', '/srv/apps/second', 'third']);
-  expect(catalog.ids(['own', 'gone'])).toEqual(['own']);
-  // As a proxy sends it that merges slashes.
+test('An app whose slashes a proxy has merged is found, but only by those who may use it', () => {
   expect(catalog.get('srv/apps//second', null).id).toBe('/srv/apps/second');
-  expect(() => catalog.get('once', ['own', 'first'])).toThrow(
-    "Unknown app 'once'; this token has 'own', 'first'",
-  );
   expect(() => catalog.get('srv/apps/second', ['own'])).toThrow('Unknown app');
   expect(catalog.get('srv/apps/second', ['/srv/apps/second']).id).toBe('/srv/apps/second');
-  expect(() => catalog.get('nobody', null)).toThrow(/^Unknown app 'nobody'$/);
 });
 
 test('A job may access only its own app, and the network only if the list or the flag allows it', () => {
@@ -78,19 +70,6 @@ test('A job may access only its own app, and the network only if the list or the
     access(false, 'engine/second'),
     access(false),
   ]);
-});
-
-test("The command line starts with the app's own command, or with the engine, and contains files and devices", () => {
-  const words = (id: string) => catalog.commandFor({ ...request, app: id }, directory, grant);
-  const rest = ['--tta', '2', '--output', '/out', '--gpu', '1', '3', '--inputs', '/a.nii'];
-  expect(words('own')).toEqual([at('apps/own/run'), '-q', 'infer', at('apps/own'), ...rest]);
-  expect(words('first')).toEqual(['konfai', 'run', 'infer', at('engine/first'), ...rest]);
-  expect(() => words('gone')).toThrow("App 'gone' is no longer on this server's allowlist");
-  expect([
-    catalog.explainOutOfMemory('first', 75),
-    catalog.explainOutOfMemory('own', 75),
-    catalog.explainOutOfMemory('first', 1),
-  ]).toEqual([expect.stringContaining('--patch-size, --max-voxels or --batch-size'), null, null]);
 });
 
 test("An app's own program stays loaded only for that app, and the engine for all of its apps with the same network access", () => {

@@ -6,7 +6,6 @@ import { unknownUsage } from '../../../src/runner/index.js';
 import { identify } from '../../../src/runner/process-table.js';
 import type { RunOrder } from '../../../src/server/executors/index.js';
 import type { LocalExecutor } from '../../../src/server/executors/local/index.js';
-import { Runners } from '../../../src/server/executors/local/runners.js';
 import { endOfRun } from '../../../src/server/executors/run-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { until } from '../../support/until.mjs';
@@ -144,19 +143,6 @@ test('A job that an earlier server has placed counts for its owner until it ends
   most = 1;
   await expect(new Followed(first).ended).rejects.toThrow('Its app is gone');
   await expect(second.ended).rejects.toThrow('Its app is gone');
-});
-
-test.each([
-  ['claimed', true],
-  ['runner.json', true],
-  ['exit.json', true],
-  ['run.json', false],
-])('For a job that has %s, it is %s that a runner has started it', async (name, hasStarted) => {
-  await using directory = await temporary();
-  const runners = new Runners({ environment: {}, killGrace: 0 });
-  expect([true, false].map((isNew) => runners.hasStarted(directory.path, isNew))).toEqual([false, false]);
-  await plant(directory.path, { [name]: '{}' });
-  expect(runners.hasStarted(directory.path, true)).toBe(hasStarted);
 });
 
 test('A placed job has a line for its log, and learns only its GPUs about the machine', async () => {

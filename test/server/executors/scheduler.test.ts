@@ -175,13 +175,6 @@ describe('CPU slots', () => {
     expect(await held()).toEqual({ b: 'cpu 2', c: 'cpu 1' });
   });
 
-  test('CPU slots are all granted to a job that asks for more', async () => {
-    const { cpu, held } = queue(0, 4);
-    cpu('a', 100);
-    cpu('b', 1);
-    expect(await held()).toEqual({ a: 'cpu 4' });
-  });
-
   test('CPU slots of an earlier server may be more than there are now', async () => {
     const { scheduler, cpu, held } = queue(0, 1);
     const former = { gpus: [], gpuUuids: [], cpuSlots: 3 };

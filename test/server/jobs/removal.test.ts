@@ -69,10 +69,6 @@ describe('a job that cannot be removed', () => {
     gate.open();
     expect((await api.ended(id)).view.status).toBe('done');
   });
-
-  test('An unknown job cannot be removed', async () => {
-    expect(await refusal(await remove('0123456789ab'))).toEqual([404, 'Unknown job_id']);
-  });
 });
 
 describe('a download under way', () => {

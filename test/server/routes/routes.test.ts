@@ -41,11 +41,7 @@ describe('an unknown route', () => {
 describe('a method that a route does not have', () => {
   test.for([
     ['POST', '/health', 'GET'],
-    ['PUT', '/jobs/0123456789ab', 'GET'],
     ['GET', '/apps/probe/infer', 'POST'],
-    ['PUT', '/apps/probe/fine_tune', 'POST'],
-    ['GET', '/jobs/0123456789ab/kill', 'POST'],
-    ['POST', '/jobs/0123456789ab/result', 'GET'],
     ['PATCH', '/repo_apps/probe', 'GET'],
     ['PROPFIND', '/health', 'GET'],
   ])(
@@ -56,13 +52,6 @@ describe('a method that a route does not have', () => {
       expect(await refusal(response)).toEqual([405, `${where} does not take ${method}`]);
     },
   );
-
-  test('A path with a fragment, which a proxy treats as part of the path, matches no route', async () => {
-    await using connection = await RawConnection.open(server.url);
-    connection.write('GET /health#x HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    const { status, body } = await connection.answer();
-    expect([status, JSON.parse(body)]).toEqual([404, { detail: 'There is no GET /health#x' }]);
-  });
 });
 
 describe("an app's identifier", () => {

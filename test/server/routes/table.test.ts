@@ -33,12 +33,6 @@ describe('the router', () => {
       expect(methods.filter((each) => each !== 'HEAD' || method === 'HEAD')).toEqual([method]);
     }
   });
-
-  test.for(routeNames)('The router matches %s only at its own path', (name) => {
-    const { method } = routes[name];
-    const matching = stack.filter((layer) => layer.methods.includes(method) && layer.match(addressOf(name)));
-    expect(matching.map((layer) => layer.name)).toEqual([name]);
-  });
 });
 
 describe('the service', () => {
