@@ -2,7 +2,7 @@ import { realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { Finding } from '../../client/case/index.js';
 import { caseNameOf } from '../../client/case-names.js';
-import type { FoundCase, FoundFiles, NamedUnit, Refused, Unit } from '../../client/found-files.js';
+import type { FoundFiles, NamedUnit, Refused, Unit } from '../../client/found-files.js';
 import type { Submission } from '../../client/submission.js';
 import { orElse } from '../../files/index.js';
 import { divideIntoCases } from './cases.js';
@@ -12,25 +12,8 @@ import { Obstacles } from './entries.js';
 import { type Completed, checkNamesOfHalves, withMissingHalves } from './halves.js';
 import { namesOf, wantedPath } from './names.js';
 import { type Besides, notesOf } from './notes.js';
-import { type Group, type Paired, pairCases, pairGroups } from './pairing.js';
+import { type Group, type Paired, pairGroups } from './pairing.js';
 import { Selector } from './selection.js';
-
-/** How the files of a submission become jobs. */
-interface Division {
-  /**
-   * Whether a volume that cannot be sent fails only its own case. Problems that involve several files still stop everything.
-   * Files of different cases may then have the same name.
-   */
-  readonly failsAlone: boolean;
-  readonly pair: (groups: readonly Group[], typed: ReadonlySet<string>, skipsIncomplete: boolean) => Paired;
-  readonly divide: (volumes: FoundFiles['volumes']) => readonly FoundCase[];
-}
-
-/** All files are sent as one job. */
-const oneJob: Division = { failsAlone: false, pair: pairGroups, divide: () => [] };
-
-/** Each volume of the first group is a case, which is sent as a job of its own. */
-const oneJobPerCase: Division = { failsAlone: true, pair: pairCases, divide: divideIntoCases };
 
 /** A group of paths, with the files that were found there. */
 interface FoundGroup extends Group {
@@ -46,16 +29,16 @@ type Searched = Pick<Submission, 'files' | 'archive' | 'allFiles' | 'selection'>
  * @throws UsageError for files that cannot be sent
  */
 export async function findFiles(submission: Searched, finding: Partial<Finding> = {}): Promise<FoundFiles> {
-  const { output = null, skipsIncomplete = false, listsRefused = false, isListed = false } = finding;
-  const { failsAlone, pair, divide } = finding.isEach ? oneJobPerCase : oneJob;
-  const damaged = new Obstacles('sent', failsAlone);
+  const { output = null, isEach = false, skipsIncomplete = false } = finding;
+  const { listsRefused = false, isListed = false } = finding;
+  const damaged = new Obstacles('sent', isEach);
   const obstacles = new Obstacles();
 
   const collected = await collectGroups(submission, finding, damaged);
   const found: FoundGroup[] = [];
   for (const group of collected) {
-    const whole = await withMissingHalves(group.collected.units, obstacles, failsAlone);
-    found.push({ ...group, whole, units: nameUnits(whole, failsAlone ? null : obstacles) });
+    const whole = await withMissingHalves(group.collected.units, obstacles, isEach);
+    found.push({ ...group, whole, units: nameUnits(whole, isEach ? null : obstacles) });
   }
   const { archive } = submission;
   const set = archive && (await findDataSet(archive.path, obstacles));
@@ -69,7 +52,7 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
   if (!listsRefused) for (const each of [damaged, obstacles]) each.check();
 
   const typed = new Set(submission.files.flatMap(({ groups: paths }) => paths.flat()));
-  const paired = pair(groups, typed, skipsIncomplete);
+  const paired = pairGroups(groups, typed, isEach, skipsIncomplete);
   const rest = [...paired.groups];
   const volumes = submission.files.map(({ field, groups: { length } }) => ({
     field,
@@ -81,7 +64,7 @@ export async function findFiles(submission: Searched, finding: Partial<Finding> 
   return {
     volumes,
     dataSet: archive && set && { field: archive.field, set: { ...set, name: archiveName(set) } },
-    cases: divide(volumes),
+    cases: isEach ? divideIntoCases(volumes) : [],
     omitted: paired.omitted.map(caseNameOf),
     notes: notesOf(paired.groups.flat(), isListed, besides),
     refused,

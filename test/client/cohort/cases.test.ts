@@ -8,9 +8,9 @@ import { metaHeader } from '../../support/headers.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { memoryReporter } from '../support/connect.js';
 
-type Groups = Readonly<Record<string, readonly string[]>>;
+type Groups = Readonly<Record<string, readonly (string | string[])[]>>;
 
-/** The cases of groups of paths, one path or pattern for each: their names, and the files and names that are sent of each. */
+/** The cases of groups of paths, each given by one path or pattern or by several: their names, and the files and names that are sent of each. */
 async function casesOf(
   made: Readonly<Record<string, string | Buffer>> | readonly string[],
   given: Groups,
@@ -30,7 +30,9 @@ async function casesOf(
           .filter((field) => given[field.name])
           .map((field) => ({
             field,
-            groups: (given[field.name] ?? []).map((each) => [path.join(root.path, each)]),
+            groups: (given[field.name] ?? []).map((group) =>
+              [group].flat().map((each) => path.join(root.path, each)),
+            ),
           })),
       },
       {
@@ -210,6 +212,16 @@ describe('groups that cannot be paired with certainty', () => {
     await expect(casesOf(files, { inputs: ['t1', 'flair'] })).rejects.toThrow(
       "2 of 2 cases have no file in group 2 of --inputs: 't1/a.nii', 't1/b.nii'; 2 files of group 2 of --inputs belong to no case",
     );
+  });
+
+  test('Files that a shell has sorted differently in two groups are paired by name', async () => {
+    const inputs = ['p/case1.nii', 'p/case10.nii'];
+    const gt = ['gt/case10_gt.nii', 'gt/case1_gt.nii'];
+    const cases = await casesOf([...inputs, ...gt], { inputs: [inputs], gt: [gt] }, 'evaluate');
+    expect(Object.values(cases)).toEqual([
+      ['p/case1.nii=case1.nii', 'gt/case1_gt.nii=case1_gt.nii'],
+      ['p/case10.nii=case10.nii', 'gt/case10_gt.nii=case10_gt.nii'],
+    ]);
   });
 
   test('One ground truth for several predictions is refused', async () => {

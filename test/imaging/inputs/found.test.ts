@@ -139,7 +139,7 @@ describe('found files', () => {
     const lacks =
       "1 of 2 cases has no file in --gt: 'in/a_T1.nii'; 1 file of --gt belongs to no case: 'gt/c_seg.nii'";
     expect(await sentenceOf(find(groups))).toBe(
-      `${lacks}; give the files of a case the same names, add what is missing, or leave these out`,
+      `${lacks}; give the files of a case the same names, add what is missing, leave these out, or name all files in the order in which they belong together`,
     );
     const { volumes, notes } = await find(groups, { isEach: true, skipsIncomplete: true });
     expect(volumes.map((each) => each.groups.flat().map(({ name }) => name))).toEqual([

@@ -211,7 +211,7 @@ describe('a header whose voxels are in another file', () => {
       ['f/2.nii', 'f/1.nii'],
       ['t'],
     ])) as { sent: string[][]; notes: string[] };
-    expect(sent[1]).toEqual(['t/2.mhd 2.mhd', 't/1.mhd 1.mhd', 't/1.raw 1.raw', 't/2.raw 2.raw']);
+    expect(sent[1]).toEqual(['t/2.mhd 2.mhd', 't/2.raw 2.raw', 't/1.mhd 1.mhd', 't/1.raw 1.raw']);
     expect(notes).toEqual([expect.stringContaining('f/2.nii with t/2.mhd, f/1.nii with t/1.mhd')]);
   });
 });

@@ -162,9 +162,11 @@ describe('files of several groups', () => {
     const made = ['p/a.nii', 'p/b.nii', 'g/x.nii', 'g/y.nii', 'g/z.nii'];
     const sent = (gt: string) => send('evaluate', { inputs: [['p']], gt: [[gt]] }, made);
     await expect(sent('g/[xy]*.nii')).rejects.toThrow(
-      /cannot be paired, since their names do not say .*: '.*a\.nii', '.*b\.nii' with '.*x\.nii', '.*y\.nii'; give the files/,
+      /^2 of 2 cases have no file in --gt: '.*a\.nii', '.*b\.nii'; 2 files of --gt belong to no case: '.*x\.nii', '.*y\.nii'; give/,
     );
-    await expect(sent('g')).rejects.toThrow(/cannot be paired, since they have 2 and 3 files/);
+    await expect(sent('g')).rejects.toThrow(
+      /3 files of --gt belong to no case: .*, or name all files in the order in which they belong together$/,
+    );
   });
 
   test('Predictions of nnU-Net in several groups are paired without their probabilities', async () => {
@@ -182,10 +184,19 @@ describe('files of several groups', () => {
     const made = ['pred/P1/s/x2.nii', 'pred/P2/s/x1.nii', 'gt/P1/s/x1.nii', 'gt/P2/s/x2.nii'];
     const groups = { inputs: [['pred']], gt: [['gt']] };
     await expect(send('evaluate', groups, made)).rejects.toThrow(
-      /pred\/P1\/s\/x2\.nii' and '.*gt\/P2\/s\/x2\.nii' are of different subjects, sessions or folders/,
+      /have no file in --gt: '.*pred\/P1\/s\/x2\.nii', .* belong to no case: .*'.*gt\/P2\/s\/x2\.nii';/,
     );
     // Typed in this order, they are meant to be pairs.
     const typed = { inputs: [made.slice(0, 2)], gt: [['gt/P2/s/x2.nii', 'gt/P1/s/x1.nii']] };
     expect((await send('evaluate', typed)).groups).toEqual(['x2.nii x1.nii', 'x2.nii x1.nii']);
+  });
+
+  test('Single files of two people are one case only if both are named', async () => {
+    const [one, two] = ['p/sub-01_T1w.nii', 'g/sub-02_seg.nii'];
+    const sent = (...groups: string[]) => send('infer', { inputs: groups.map((each) => [each]) }, [one, two]);
+    await expect(sent('p', 'g')).rejects.toThrow(
+      /1 of 1 case has no file in group 2 of --inputs: '.*sub-01_T1w/,
+    );
+    expect((await sent(one, two)).groups).toEqual(['sub-01_T1w.nii', 'sub-02_seg.nii']);
   });
 });
