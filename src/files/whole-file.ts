@@ -80,7 +80,7 @@ interface Replacement {
 /**
  * A file's new text under a temporary name beside it. The temporary file is removed on disposal, unless `place` has renamed it.
  */
-class Partial implements Disposable {
+class PendingFile implements Disposable {
   readonly descriptor: number;
   readonly #directory;
   readonly #target: string;
@@ -136,10 +136,10 @@ export function writeTextFile(
   text: string,
   { isKept = true, mode, like }: Replacement = {},
 ): void {
-  using partial = new Partial(file, text, mode);
-  if (typeof like === 'object') takeOver(partial.descriptor, like);
-  if (isKept) fsyncSync(partial.descriptor);
-  partial.place(like === 'new');
+  using pending = new PendingFile(file, text, mode);
+  if (typeof like === 'object') takeOver(pending.descriptor, like);
+  if (isKept) fsyncSync(pending.descriptor);
+  pending.place(like === 'new');
 }
 
 /** Removes the temporary files that killed processes left beside a file of `writeTextFile`. Nobody may be writing the file. */
@@ -161,11 +161,11 @@ export const writeJsonFile = (file: string, value: unknown, how?: Replacement): 
  * @param isKept false if the text need not survive a power cut, which may leave an older text or part of this one
  */
 export async function saveJsonFile(file: string, value: unknown, isKept = true): Promise<void> {
-  using partial = new Partial(file, jsonText(value));
-  if (isKept) await syncDescriptor(partial.descriptor);
+  using pending = new PendingFile(file, jsonText(value));
+  if (isKept) await syncDescriptor(pending.descriptor);
   // Renamed synchronously: once the bytes are on disk, this is faster than starting a thread.
-  partial.place(false);
-  if (isKept) await syncDirectory(partial.directory);
+  pending.place(false);
+  if (isKept) await syncDirectory(pending.directory);
 }
 
 /**

@@ -145,7 +145,7 @@ export class ServerEvents {
 
   constructor(private readonly report: Report) {}
 
-  tell<Name extends keyof ServerHappenings>(name: Name, happening: ServerHappenings[Name]): void {
+  announce<Name extends keyof ServerHappenings>(name: Name, happening: ServerHappenings[Name]): void {
     try {
       this.#emitter.emit(name, happening);
     } catch (cause) {

@@ -29,7 +29,7 @@ import { UsageLedger } from './usage/index.js';
 /** Opens the allowed apps, and the repositories that some of them come from. @throws SetupError */
 function openApps(settings: ServerSettings, { say, report }: ServeContext, events: ServerEvents) {
   const apps = new AllowedApps(settings.apps, {
-    changed: (change) => events.tell('apps', change),
+    changed: (change) => events.announce('apps', change),
     failed: report,
   });
   const { download, environment } = settings;

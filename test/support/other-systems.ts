@@ -57,7 +57,7 @@ export const leftOut: readonly LeftOut[] = [
       test/imaging/deidentify/volume-formats.test.ts test/imaging/inputs/cases.test.ts
       test/imaging/inputs/dicom.test.ts test/imaging/inputs/found-elsewhere.test.ts
       test/imaging/inputs/found.test.ts test/imaging/inputs/halves.test.ts
-      test/imaging/inputs/inputs.test.ts test/imaging/inputs/leaving.test.ts
+      test/imaging/inputs/inputs.test.ts test/imaging/inputs/sending-rules.test.ts
       test/imaging/inputs/links.test.ts test/imaging/inputs/names.test.ts
       test/imaging/inputs/pairing.test.ts test/imaging/inputs/real-files.test.ts
       test/imaging/inputs/series.test.ts test/imaging/inputs/sidecars.test.ts

@@ -112,7 +112,7 @@ function rewrittenElement(
   }
   // An element with items is a sequence, whatever its attribute should be.
   if (vr === null || element.items) return null;
-  const value = leavingValue(set, element, attribute, vr, how);
+  const value = keptValue(set, element, attribute, vr, how);
   if (value !== null) {
     const isReplaced = treatment === 'uid' || treatment === 'pseudonym';
     if (value.length > 0) (isReplaced ? how.removed : how.kept).add(attribute.name);
@@ -133,7 +133,7 @@ function itemsOf(set: DataSet, element: Element, how: Rewriting, depth: number):
 }
 
 /** The value that may leave; null if there is none. */
-function leavingValue(
+function keptValue(
   set: DataSet,
   element: Element,
   attribute: Attribute,

@@ -14,7 +14,7 @@ import { type Deidentified, sizeOf } from './pieces.js';
 import { CannotDeidentify, refusals } from './refusals.js';
 import { gzipHeaderOf, repack, unpack } from './repack.js';
 import { Pseudonyms } from './uids.js';
-import { isDicomFile, type Leaving, namesFiles, volumeLeaving, voxelsLeaving } from './volume-file.js';
+import { type CleanedFile, cleanedVolume, cleanedVoxels, isDicomFile, namesFiles } from './volume-file.js';
 import { notUnderstood } from './volume-start.js';
 
 /** Names of the refusals that the user may override. */
@@ -53,10 +53,10 @@ export class Deidentifier {
   ): Promise<PreparedFile | null> {
     const { path: file } = unit;
     if (this.#isDicom(unit)) return this.#dicom(file, work, tally);
-    const leaving = this.#leavingOf(unit, names);
-    if (leaving === null) return null;
-    tally?.add(leaving);
-    const { content } = leaving;
+    const cleaned = this.#cleanedOf(unit, names);
+    if (cleaned === null) return null;
+    tally?.add(cleaned);
+    const { content } = cleaned;
     if ('repack' in content) return repack(file, await work.newFile(), content.repack, work);
     return { path: file, pieces: content.pieces, size: sizeOf(content.pieces) };
   }
@@ -68,10 +68,10 @@ export class Deidentifier {
   async describe(unit: NamedUnit, names: NeutralNames, work: Workplace, tally: Tally): Promise<number> {
     if (unit.kind === 'file') {
       if (this.#isDicom(unit)) return (await this.#dicom(unit.path, work, tally)).size;
-      const leaving = this.#leavingOf(unit, names);
-      if (leaving === null) return unit.size;
-      tally.add(leaving);
-      return 'repack' in leaving.content ? unit.size : sizeOf(leaving.content.pieces);
+      const cleaned = this.#cleanedOf(unit, names);
+      if (cleaned === null) return unit.size;
+      tally.add(cleaned);
+      return 'repack' in cleaned.content ? unit.size : sizeOf(cleaned.content.pieces);
     }
     let bytes = 0;
     for (const { pieces, size = 0 } of await this.filesTogether(unit, work, tally)) {
@@ -117,18 +117,18 @@ export class Deidentifier {
       name,
       path: plain,
       pieces: async () => {
-        const leaving = await this.#deidentified(plain, file);
-        tally?.add(leaving);
-        return leaving.pieces;
+        const cleaned = await this.#deidentified(plain, file);
+        tally?.add(cleaned);
+        return cleaned.pieces;
       },
     };
   }
 
   async #dicom(file: string, work: Workplace, tally: Tally | undefined): Promise<PreparedFile> {
     const plain = await unpackedIfPacked(file, work);
-    const leaving = await this.#deidentified(plain, file);
-    tally?.add(leaving);
-    return { path: plain, pieces: leaving.pieces, size: leaving.size };
+    const cleaned = await this.#deidentified(plain, file);
+    tally?.add(cleaned);
+    return { path: plain, pieces: cleaned.pieces, size: cleaned.size };
   }
 
   async #deidentified(plain: string, file: string): Promise<Deidentified> {
@@ -147,17 +147,17 @@ export class Deidentifier {
   }
 
   /** Null for a file that is sent unchanged. */
-  #leavingOf(unit: NamedUnit & { readonly kind: 'file' }, names: NeutralNames): Leaving | null {
+  #cleanedOf(unit: NamedUnit & { readonly kind: 'file' }, names: NeutralNames): CleanedFile | null {
     const { path: file, isHalf } = unit;
     const nameOf = (data: string) => names.nameOfPath(data);
     const [header] = unit.headers;
     if (this.mode === 'full') {
-      if (isHalf && header !== undefined) return voxelsLeaving(file, header);
-      return volumeLeaving(file, nameOf);
+      if (isHalf && header !== undefined) return cleanedVoxels(file, header);
+      return cleanedVolume(file, nameOf);
     }
     // These headers name their voxel files.
-    if (header !== undefined && namesFiles(header)) return voxelsLeaving(file, header);
-    if (namesFiles(file)) return volumeLeaving(file, nameOf);
+    if (header !== undefined && namesFiles(header)) return cleanedVoxels(file, header);
+    if (namesFiles(file)) return cleanedVolume(file, nameOf);
     const pieces = withoutGzipName(file);
     return pieces === null ? null : { kept: [], removed: ['the header of gzip'], content: { pieces } };
   }

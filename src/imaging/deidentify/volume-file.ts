@@ -26,7 +26,7 @@ import { notUnderstood, type VolumeStart } from './volume-start.js';
 export type Content = { readonly pieces: readonly PackedPiece[] } | { readonly repack: Repack };
 
 /** A file as it is sent. */
-export interface Leaving {
+export interface CleanedFile {
   /** Names of what was kept and removed, never values. */
   readonly kept: readonly string[];
   readonly removed: readonly string[];
@@ -96,7 +96,7 @@ const moreBytes = 'bytes behind the voxels';
 const ofGzip = 'the header of gzip';
 
 /** Prepares a file that contains both header and voxels. */
-function wholeFile(file: string, header: VolumeStart, isPacked: boolean): Leaving {
+function wholeFile(file: string, header: VolumeStart, isPacked: boolean): CleanedFile {
   const { kept, removed, before, from, voxels, behind, packing, encode } = header;
   if (isPacked || packing !== null) {
     if (before === null) throw notUnderstood(file, 'its header does not say where its voxels begin');
@@ -120,7 +120,7 @@ function wholeFile(file: string, header: VolumeStart, isPacked: boolean): Leavin
  * @param nameOf the name under which a voxel file is sent; null if it is not sent
  * @throws UsageError for a file that is not understood
  */
-export function volumeLeaving(file: string, nameOf: (data: string) => string | null): Leaving {
+export function cleanedVolume(file: string, nameOf: (data: string) => string | null): CleanedFile {
   const found = headerOf(file);
   if (found === null)
     throw notUnderstood(file, 'its format is none that is understood: DICOM, NIfTI, NRRD, MetaImage, MGH');
@@ -141,7 +141,7 @@ export function volumeLeaving(file: string, nameOf: (data: string) => string | n
 }
 
 /** Prepares a voxel file that belongs to a header. @throws UsageError for a file that is not understood */
-export function voxelsLeaving(file: string, headerFile: string): Leaving {
+export function cleanedVoxels(file: string, headerFile: string): CleanedFile {
   const found = headerOf(headerFile);
   if (found === null || found.header.dataFiles === null)
     throw notUnderstood(file, `its header ${quotePath(headerFile)} is none that is understood`);

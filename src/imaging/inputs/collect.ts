@@ -10,7 +10,6 @@ import { archiveFault } from './data-set.js';
 import { emptyFile, isBelow, lookAt, nothingToSend, type Obstacles } from './entries.js';
 import { dicom, formatNameOf, isSidecar, zarr } from './formats.js';
 import { matchesOf, replacement, splitPattern } from './glob.js';
-import { type Followed, verdictOn } from './leaving.js';
 import {
   type FoundFile,
   partition,
@@ -20,6 +19,7 @@ import {
   splitCopies,
   volumeFault,
 } from './recognise.js';
+import { type Followed, verdictOn } from './sending-rules.js';
 import { type DicomFile, groupSeries, seriesName } from './series.js';
 import { byPath, type Found, Walk, type WalkOptions } from './walk.js';
 import { readStore } from './zarr.js';
@@ -189,7 +189,7 @@ class Collector {
    * Removes files that may not leave, such as a text that a link leads to.
    * @returns the remaining files, and doubts about some of them that only a header can resolve
    */
-  async #leaving(
+  async #allowed(
     found: readonly Found[],
     files: readonly Recognised[],
     root: string,
@@ -219,7 +219,7 @@ class Collector {
       this.options.obstacles,
       this.options.onRead,
     );
-    const { files, doubts } = await this.#leaving(found, read, root);
+    const { files, doubts } = await this.#allowed(found, read, root);
     const hasSegmentations = files.some(({ header }) => header !== null && isSegmentation(header));
     const takesSegmentations = hasSegmentations && ((await this.options.takesSegmentations?.()) ?? false);
     const { series, others } = this.#sortOut(

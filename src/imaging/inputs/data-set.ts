@@ -3,8 +3,8 @@ import path from 'node:path';
 import { quotePath } from '../../contract/index.js';
 import { emptyFile, lookAt, nothingToSend, type Obstacles, readingFault, walkInputs } from './entries.js';
 import { isHidden, isVolumeName } from './formats.js';
-import { leadsElsewhere, type Tree, TreeReader } from './leaving.js';
 import { volumeFault } from './recognise.js';
+import { leadsElsewhere, type Tree, TreeReader } from './sending-rules.js';
 import { isStore, readStore } from './zarr.js';
 
 /** The data set for fine-tuning: the files of a directory, or a zip archive that is sent unchanged. */

@@ -14,9 +14,9 @@ import { quoteName, quotePath } from '../../contract/index.js';
 import { firstBytes, foldedName } from '../../files/index.js';
 import { emptyFile, lookAt, type Obstacles } from './entries.js';
 import { formatNameOf } from './formats.js';
-import { type Followed, verdictOn } from './leaving.js';
 import { plainName } from './names.js';
 import { volumeFault } from './recognise.js';
+import { type Followed, verdictOn } from './sending-rules.js';
 
 /** A header and its voxel files. */
 interface Halves {

@@ -5,9 +5,9 @@ import { byName } from '../../files/index.js';
 import { lookAt, type Obstacles, walkInputs } from './entries.js';
 import { isBesideBidsData, isHidden, isSidecar } from './formats.js';
 import { foundOnTheWay } from './glob.js';
-import { leadsElsewhere } from './leaving.js';
 import type { FoundFile } from './recognise.js';
 import type { Selector } from './selection.js';
+import { leadsElsewhere } from './sending-rules.js';
 import { isStore } from './zarr.js';
 
 /** A file, or a Zarr store, inside a directory. */

@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import { byName, firstBytes, readSmallFile } from '../../files/index.js';
 import { type Entry, lookAt, nothingToSend, type Obstacles, walkInputs } from './entries.js';
 import { hasZarrName } from './formats.js';
-import { type Tree, TreeReader } from './leaving.js';
+import { type Tree, TreeReader } from './sending-rules.js';
 
 /** Maximum size of metadata, in bytes: consolidated metadata describe all arrays of a store. */
 const maxMetadata = 16 << 20;

@@ -139,9 +139,10 @@ export class Access {
       this.#stamp = stamp;
       this.#index();
     }
-    if (this.#complaint !== null) this.events.tell('tokensMended', { tokens: this.#document.tokens.length });
+    if (this.#complaint !== null)
+      this.events.announce('tokensMended', { tokens: this.#document.tokens.length });
     this.#complaint = null;
-    if (this.#document !== before) this.events.tell('tokens', { before, after: this.#document });
+    if (this.#document !== before) this.events.announce('tokens', { before, after: this.#document });
   }
 
   /** Reports once why the file cannot be used. */

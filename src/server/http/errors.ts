@@ -144,7 +144,7 @@ export function handleErrors(report: Report, events: ServerEvents): Middleware {
       // Not ctx.path, because that throws for an invalid URL. An upload's name is replaced, because it reveals which scan was
       // sent.
       const path = shown(ctx.url.split('?', 1)[0] ?? '').replace(/[0-9a-f]{64}/gi, '{sha256}');
-      events.tell('refused', { method, path, status, error: code, detail, from, owner, role, route });
+      events.announce('refused', { method, path, status, error: code, detail, from, owner, role, route });
     }
   };
 }

@@ -500,12 +500,16 @@ export class Job extends EventEmitter<{ change: []; log: [] }> {
       const { waiting_for, queue_position } = this.view();
       // Between two runs of a job, it is not known yet what the job waits for.
       if (waiting_for !== null)
-        events.tell('waiting', { ...facts, for: waiting_for, position: queue_position });
+        events.announce('waiting', { ...facts, for: waiting_for, position: queue_position });
     } else if (this.state === 'running') {
-      events.tell('started', { ...facts, gpus, waited: secondsBetween(createdAt, startedAt ?? createdAt) });
+      events.announce('started', {
+        ...facts,
+        gpus,
+        waited: secondsBetween(createdAt, startedAt ?? createdAt),
+      });
     } else {
       const end = this.end();
-      if (end) events.tell('ended', end);
+      if (end) events.announce('ended', end);
     }
   }
 

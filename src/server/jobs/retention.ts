@@ -199,7 +199,7 @@ export class Retention {
   #forget(job: Job, cause: GoneCause): void {
     const { jobs, events, expired, report } = this.deps;
     jobs.remove(job);
-    events.tell('removed', { ...job.facts, cause });
+    events.announce('removed', { ...job.facts, cause });
     try {
       expired.add(job.id, cause, job.request.owner);
     } catch (fault) {

@@ -194,7 +194,7 @@ export class JobService {
     slot.job = job;
     this.#jobs.add(job);
     job.keptBytes = bytes + extracted;
-    events.tell('accepted', { ...job.facts, bytes });
+    events.announce('accepted', { ...job.facts, bytes });
     // A stopping server starts nothing; the job stays on the disk for the next one.
     if (!this.#admission.isClosed) this.#live(job);
     return job;
@@ -228,7 +228,7 @@ export class JobService {
   drain(isDraining: boolean): void {
     if (isDraining === this.#admission.isDraining) return;
     this.#admission.isDraining = isDraining;
-    this.deps.events.tell('drained', { isDraining, active: this.drainState.active });
+    this.deps.events.announce('drained', { isDraining, active: this.drainState.active });
   }
 
   get drainState(): Omit<DrainState, 'gpus'> {
@@ -344,7 +344,7 @@ export class JobService {
     if (chosen.length === 0 || freed < bytes) return false;
     for (const { owner, id = null, bytes, remove } of chosen) {
       await remove();
-      this.deps.events.tell('evicted', { owner, id, bytes, requester });
+      this.deps.events.announce('evicted', { owner, id, bytes, requester });
     }
     return true;
   }

@@ -96,7 +96,7 @@ export class UploadStore {
       now: () => clock.now(),
       removals: this.#removals,
       inspect,
-      announceComplete: ({ length }) => events.tell('uploaded', { owner, bytes: length }),
+      announceComplete: ({ length }) => events.announce('uploaded', { owner, bytes: length }),
     });
     this.#owners.set(owner, owned);
     return owned;

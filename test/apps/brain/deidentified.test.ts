@@ -1,7 +1,7 @@
 import path from 'node:path';
 import type { Voxels } from '@remote-app/volumes';
 import { expect, test } from 'vitest';
-import { parsed } from '../../imaging/deidentify/leaving.js';
+import { parsed } from '../../imaging/deidentify/cleaned.js';
 import { Cli } from '../../support/cli.js';
 import { sharedServer } from '../../support/server.js';
 import { plant } from '../../support/temporary.js';

@@ -37,7 +37,7 @@ test('The log says how and why a job ended, but not what an app says about file 
     ],
   ] as const) {
     const { events, lines } = logged();
-    events.tell('ended', ended as unknown as EndedJob);
+    events.announce('ended', ended as unknown as EndedJob);
     const { state: status, isRefused: refused, seconds, bytes } = ended;
     const fields = { event: 'ended', ...known, status, error: told, refused, gpus: [1], seconds, bytes };
     expect(lines).toEqual([['info', `Job aa01bc23de45 of ana: ${text}`, fields]]);
@@ -46,13 +46,13 @@ test('The log says how and why a job ended, but not what an app says about file 
 
 test('Events of the server itself are logged', () => {
   const { events, lines } = logged();
-  events.tell('uploaded', { owner: 'ana', bytes: 1024 });
-  events.tell('apps', { added: ['a', 'b'], removed: [] });
-  events.tell('apps', { added: [], removed: ['c'] });
-  events.tell('drained', { isDraining: true, active: 1 });
-  events.tell('drained', { isDraining: true, active: 2 });
-  events.tell('drained', { isDraining: false, active: 0 });
-  events.tell('tokensMended', { tokens: 2 });
+  events.announce('uploaded', { owner: 'ana', bytes: 1024 });
+  events.announce('apps', { added: ['a', 'b'], removed: [] });
+  events.announce('apps', { added: [], removed: ['c'] });
+  events.announce('drained', { isDraining: true, active: 1 });
+  events.announce('drained', { isDraining: true, active: 2 });
+  events.announce('drained', { isDraining: false, active: 0 });
+  events.announce('tokensMended', { tokens: 2 });
   expect(lines.map(([level, line]) => `${level}: ${line}`)).toEqual([
     'debug: An upload of ana is complete: 1.0 KiB',
     'info: Served from now on: a, b',
@@ -79,7 +79,7 @@ afterEach(() => {
 test('Of many refused requests, twenty are logged every ten seconds and the others are counted', () => {
   const { events, lines } = logged();
   const told = (level: string) => lines.filter((line) => line[0] === level);
-  for (let count = 0; count < 23; count += 1) events.tell('refused', refused);
+  for (let count = 0; count < 23; count += 1) events.announce('refused', refused);
   const { detail, ...facts } = refused;
   expect(told('info')).toHaveLength(20);
   expect(told('info')[0]).toEqual([
@@ -97,7 +97,7 @@ test('Of many refused requests, twenty are logged every ten seconds and the othe
   expect(told('warn')).toEqual([
     ['warn', '3 more requests were refused in 10 s', { event: 'refused', count: 3 }],
   ]);
-  for (let count = 0; count < 20; count += 1) events.tell('refused', refused);
+  for (let count = 0; count < 20; count += 1) events.announce('refused', refused);
   vi.advanceTimersByTime(10_000);
   expect([told('info').length, told('warn').length]).toEqual([40, 1]);
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { workspace, write } from '../../../packages/volumes/test/written.js';
 import { deidentifyDicom } from '../../../src/imaging/deidentify/dicom.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
-import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './leaving.js';
+import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './cleaned.js';
 
 const code = (value: string) => [element(0x00080100, 'SH', value), element(0x00080102, 'SH', 'SCT')];
 

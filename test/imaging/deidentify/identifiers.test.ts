@@ -7,7 +7,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import { profileKey } from '../../../src/imaging/deidentify/key.js';
 import { Pseudonyms } from '../../../src/imaging/deidentify/uids.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
-import { leaving, parsed } from './leaving.js';
+import { leaving, parsed } from './cleaned.js';
 
 describe('the key of a profile', () => {
   test('Each profile gets its own key once, and only its owner can read it', async () => {

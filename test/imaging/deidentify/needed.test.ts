@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { identityIn } from '../../../packages/volumes/src/identity/index.js';
 import { workspace, write } from '../../../packages/volumes/test/written.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
-import { leaving, parsed, refusalOf } from './leaving.js';
+import { leaving, parsed, refusalOf } from './cleaned.js';
 
 const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
 const mr = '1.2.840.10008.5.1.4.1.1.4';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { repack, unpack } from '../../../src/imaging/deidentify/repack.js';
-import { volumeLeaving, voxelsLeaving } from '../../../src/imaging/deidentify/volume-file.js';
+import { cleanedVolume, cleanedVoxels } from '../../../src/imaging/deidentify/volume-file.js';
 import * as canary from '../../support/canary-volumes.js';
 import { plant, temporary } from '../../support/temporary.js';
 
@@ -89,14 +89,14 @@ test('A complete file is unpacked only for its user, and a damaged one is report
 
 describe('voxels in a separate file', () => {
   /** What leaves of voxels with this header. */
-  async function leavingOf(
+  async function cleanedOf(
     header: readonly [name: string, text: string | Buffer],
     name: string,
     voxels: Buffer,
   ) {
     await using directory = await temporary();
     await plant(directory.path, { [header[0]]: header[1], [name]: voxels });
-    return voxelsLeaving(path.join(directory.path, name), path.join(directory.path, header[0]));
+    return cleanedVoxels(path.join(directory.path, name), path.join(directory.path, header[0]));
   }
   const mhd = (more = '', data = 'a.raw') => ['a.mhd', canary.metaText('x', data, more)] as const;
   const around = (before: number, after: number) =>
@@ -110,51 +110,51 @@ describe('voxels in a separate file', () => {
     ['between others', 'HeaderSize = 5\n', 5, 1, [before, behind], 5],
     ['at the end of the file', 'HeaderSize = -1\n', 7, 0, [before], 7],
   ])('Voxels in a separate file are sent %s', async (_, more, first, last, removed, start) => {
-    expect(await leavingOf(mhd(more), 'a.raw', around(first, last))).toEqual({
+    expect(await cleanedOf(mhd(more), 'a.raw', around(first, last))).toEqual({
       ...{ kept: ['voxels'], removed, content: { pieces: [{ start, end: start + 48 }] } },
     });
   });
 
   test('Packed voxels in a separate file are repacked', async () => {
-    const zlib = await leavingOf(mhd('CompressedData = True\nHeaderSize = 3\n'), 'a.raw', canary.voxels);
+    const zlib = await cleanedOf(mhd('CompressedData = True\nHeaderSize = 3\n'), 'a.raw', canary.voxels);
     expect(zlib).toMatchObject({
       ...{ kept: ['voxels'], removed: [] },
       content: { repack: { from: 0, skip: 3, take: 48, inside: Buffer.alloc(0), to: 'zlib' } },
     });
     const pair = ['a.hdr', canary.niftiHeader('x', { isPair: true })] as const;
     const packed = gzipSync(canary.voxels);
-    expect(await leavingOf(pair, 'a.img', packed)).toMatchObject({
+    expect(await cleanedOf(pair, 'a.img', packed)).toMatchObject({
       ...{ kept: ['voxels'], removed: ['the header of gzip'], content: { repack: { take: 48, to: 'gzip' } } },
     });
-    expect(await leavingOf(pair, 'a.img', canary.voxels)).toMatchObject({
+    expect(await cleanedOf(pair, 'a.img', canary.voxels)).toMatchObject({
       content: { pieces: [{ start: 0, end: 48 }] },
     });
     // They may begin as gzip does without being packed.
     const likeGzip = Buffer.from(canary.voxels);
     likeGzip.set([0x1f, 0x8b]);
-    expect(await leavingOf(mhd(), 'a.raw', likeGzip)).toMatchObject({
+    expect(await cleanedOf(mhd(), 'a.raw', likeGzip)).toMatchObject({
       ...{ removed: [], content: { pieces: [{ start: 0, end: 48 }] } },
     });
-    const slice = await leavingOf(mhd('', 'LIST\na.raw\nb.raw'), 'a.raw', canary.voxels.subarray(24));
+    const slice = await cleanedOf(mhd('', 'LIST\na.raw\nb.raw'), 'a.raw', canary.voxels.subarray(24));
     expect(slice.content).toEqual({ pieces: [{ start: 0, end: 24 }] });
   });
 
   test('Voxels in a separate file are refused if they are too few, or if it is unknown where they begin', async () => {
-    await expect(leavingOf(mhd(), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
+    await expect(cleanedOf(mhd(), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
       /a\.raw' is cut short: it has fewer voxels than its header says; copy it again from the original$/,
     );
-    await expect(leavingOf(mhd('HeaderSize = -1\n'), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
+    await expect(cleanedOf(mhd('HeaderSize = -1\n'), 'a.raw', canary.voxels.subarray(1))).rejects.toThrow(
       /a\.raw' is cut short/,
     );
-    await expect(leavingOf(mhd('HeaderSize = 1\n'), 'a.raw', canary.voxels)).rejects.toThrow(/is cut short/);
+    await expect(cleanedOf(mhd('HeaderSize = 1\n'), 'a.raw', canary.voxels)).rejects.toThrow(/is cut short/);
     const open = 'CompressedData = True\nHeaderSize = -1\n';
-    await expect(leavingOf(mhd(open), 'a.raw', canary.voxels)).rejects.toThrow(
+    await expect(cleanedOf(mhd(open), 'a.raw', canary.voxels)).rejects.toThrow(
       /a\.raw' cannot be de-identified: its header does not say where its voxels begin\. /,
     );
-    await expect(leavingOf(['a.txt', 'x'], 'a.raw', canary.voxels)).rejects.toThrow(
+    await expect(cleanedOf(['a.txt', 'x'], 'a.raw', canary.voxels)).rejects.toThrow(
       /a\.raw' cannot be de-identified: its header '\S+a\.txt' is none that is understood\. /,
     );
-    await expect(leavingOf(['a.mha', canary.metaImage('x')], 'a.raw', canary.voxels)).rejects.toThrow(
+    await expect(cleanedOf(['a.mha', canary.metaImage('x')], 'a.raw', canary.voxels)).rejects.toThrow(
       /a\.mha' is none that is understood\. /,
     );
   });
@@ -167,15 +167,15 @@ test('A volume in one file is refused if its header does not say where its packe
     'a.mha': text,
     'b.hdr.gz': gzipSync(canary.niftiHeader('', { isPair: true })),
   });
-  expect(() => volumeLeaving(path.join(directory.path, 'a.mha'), () => null)).toThrow(
+  expect(() => cleanedVolume(path.join(directory.path, 'a.mha'), () => null)).toThrow(
     "a.mha' cannot be de-identified: its header does not say where its voxels begin. ",
   );
-  const { removed, content } = volumeLeaving(path.join(directory.path, 'b.hdr.gz'), () => null);
+  const { removed, content } = cleanedVolume(path.join(directory.path, 'b.hdr.gz'), () => null);
   expect(removed).toEqual(['extensions', 'the header of gzip']);
   expect('pieces' in content && gunzipSync(content.pieces[0] as Buffer)).toHaveLength(352);
   // What an extension is told by is told once.
   await plant(directory.path, {
     'c.hdr': Buffer.concat([canary.niftiHeader('', { isPair: true }), Buffer.alloc(9)]),
   });
-  expect(volumeLeaving(path.join(directory.path, 'c.hdr'), () => null).removed).toEqual(['extensions']);
+  expect(cleanedVolume(path.join(directory.path, 'c.hdr'), () => null).removed).toEqual(['extensions']);
 });

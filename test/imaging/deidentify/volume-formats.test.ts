@@ -5,7 +5,7 @@ import { gunzipSync, inflateSync } from 'node:zlib';
 import { readVolume } from '@remote-app/volumes';
 import { describe, expect, test } from 'vitest';
 import { fieldWithRole, operationOf } from '../../../src/contract/index.js';
-import { volumeLeaving } from '../../../src/imaging/deidentify/volume-file.js';
+import { cleanedVolume } from '../../../src/imaging/deidentify/volume-file.js';
 import { memoryReporter } from '../../client/support/connect.js';
 import { bytesOf, outgoing } from '../../client/support/outgoing.js';
 import { stage } from '../../client/support/stage.js';
@@ -13,7 +13,7 @@ import * as canary from '../../support/canary-volumes.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
 import { openBelow } from '../../support/open-files.js';
 import { plant, temporary } from '../../support/temporary.js';
-import { parsed } from './leaving.js';
+import { parsed } from './cleaned.js';
 
 const word = 'Quokkavale';
 
@@ -150,7 +150,7 @@ test('Bytes after the voxels count as removed only if some are not sent', async 
   await using directory = await temporary();
   const whole = canary.freeSurfer(word);
   await plant(directory.path, { 'tags.mgh': whole, 'plain.mgh': whole.subarray(0, -`tag ${word}`.length) });
-  const removedOf = (name: string) => volumeLeaving(path.join(directory.path, name), () => null).removed;
+  const removedOf = (name: string) => cleanedVolume(path.join(directory.path, name), () => null).removed;
   expect(removedOf('tags.mgh')).toContain('bytes behind the voxels');
   expect(removedOf('plain.mgh')).not.toContain('bytes behind the voxels');
   if (process.platform === 'linux') expect(openBelow(directory.path)).toEqual([]);
@@ -318,7 +318,7 @@ test('Voxels in several files that are not one slice each are refused', async ()
       [['a.raw', 'b.raw', 'c.raw'], false],
     ] as const) {
       await plant(directory.path, { [name]: `${text}${names.join('\n')}\n` });
-      const leave = () => volumeLeaving(path.join(directory.path, name), path.basename);
+      const leave = () => cleanedVolume(path.join(directory.path, name), path.basename);
       if (isTaken) expect(leave().kept.length).toBeGreaterThan(3);
       else expect(leave).toThrow('it has its voxels in several files that are not one slice each');
     }
@@ -328,7 +328,7 @@ test('A volume in one file keeps the fields that a model needs, and loses the ot
   await using directory = await temporary();
   const told = async (name: string, bytes: Buffer) => {
     await plant(directory.path, { [name]: bytes });
-    const { kept, removed } = volumeLeaving(path.join(directory.path, name), () => null);
+    const { kept, removed } = cleanedVolume(path.join(directory.path, name), () => null);
     return [kept.length, kept.at(-1), removed];
   };
   const [behind, gzip] = ['bytes behind the voxels', 'the header of gzip'];
@@ -381,7 +381,7 @@ describe('unsupported content', () => {
     await using directory = await temporary();
     await plant(directory.path, { 'x.mhd': canary.metaText(word, 'y.raw') });
     const header = path.join(directory.path, 'x.mhd');
-    expect(() => volumeLeaving(header, () => null)).toThrow("it names 'y.raw', which is not sent with it");
+    expect(() => cleanedVolume(header, () => null)).toThrow("it names 'y.raw', which is not sent with it");
     const endless = Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 8]), Buffer.alloc(40, 'a')]);
     await expect(leaving({ 'x.nii.gz': endless }, ['x.nii.gz'], 'names')).rejects.toThrow(
       "x.nii.gz' is damaged or cut short: its packed data cannot be unpacked",

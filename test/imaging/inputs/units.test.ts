@@ -15,9 +15,9 @@ import {
   withoutVolumeEnding,
 } from '../../../src/imaging/inputs/formats.js';
 import { findFiles, findVolumes } from '../../../src/imaging/inputs/index.js';
-import { verdictOn } from '../../../src/imaging/inputs/leaving.js';
 import { linkFault, placeholderFault } from '../../../src/imaging/inputs/placeholders.js';
 import { volumeFault } from '../../../src/imaging/inputs/recognise.js';
+import { verdictOn } from '../../../src/imaging/inputs/sending-rules.js';
 import { describeSeries, seriesName } from '../../../src/imaging/inputs/series.js';
 import { readStore } from '../../../src/imaging/inputs/zarr.js';
 import { collect } from '../../client/support/collect.js';

@@ -12,7 +12,7 @@ test('Usage is listed by owner and app, the highest GPU usage first, then the mo
   ledger.follow(events);
   const ran = (owner: string, endedAt: string, more: Partial<EndedJob> = {}) => {
     const facts = { id: '0123456789ab', app: 'a', gpus: [], seconds: null, received: 0, bytes: null };
-    events.tell('ended', { ...facts, owner, endedAt, ...more } as unknown as EndedJob);
+    events.announce('ended', { ...facts, owner, endedAt, ...more } as unknown as EndedJob);
   };
   const [before, then, later] = ['2026-01-01', '2026-02-01', '2026-02-02'].map(
     (day) => `${day}T00:00:00.000Z`,
@@ -99,7 +99,7 @@ test('Anything in place of the usage file is set aside at startup, and the next 
   new UsageLedger(directory.path, (problem, cause) => told.push(`${problem}: ${cause}`)).follow(events);
   expect(told).toEqual([expect.stringMatching(/^Set aside 'usage' as .*\/set-aside\/usage\..*: EISDIR/)]);
   const facts = { id: '0123456789ab', owner: 'ana', app: 'a', gpus: [0, 1], endedAt: day(1), seconds: 3 };
-  events.tell('ended', { ...facts, received: 5, bytes: 7 } as unknown as EndedJob);
+  events.announce('ended', { ...facts, received: 5, bytes: 7 } as unknown as EndedJob);
   const line = { time: day(1), job_id: '0123456789ab', owner: 'ana', app: 'a' };
   expect(readFileSync(file, 'utf8')).toBe(
     `${JSON.stringify({ ...line, gpu_seconds: 6, bytes_in: 5, bytes_out: 7 })}\n`,

@@ -147,7 +147,7 @@ export class LocalExecutor implements Executor {
     refuseUnknown(ids, this.#gpus);
     const gpus = this.#gpus.filter(({ id }) => ids.includes(id));
     this.#drained.set(gpus, isDrained);
-    this.settings.events.tell('gpusDrained', { gpus: ids, isDrained });
+    this.settings.events.announce('gpusDrained', { gpus: ids, isDrained });
     const drained = { gpus: ids, gpuUuids: gpus.map(({ uuid }) => uuid) };
     // One that has a job leaves after it.
     if (isDrained) void this.#workers.clear(drained, null, () => Number.NEGATIVE_INFINITY);

@@ -170,7 +170,7 @@ export class MachineWatch extends EventEmitter<{ change: [] }> {
     if (this.#faults.has(what) === (fault !== null)) return;
     if (fault === null) this.#faults.delete(what);
     else this.#faults.set(what, fault);
-    this.settings.events.tell('fault', { what, fault });
+    this.settings.events.announce('fault', { what, fault });
     this.#arm();
     this.emit('change');
   }

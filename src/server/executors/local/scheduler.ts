@@ -53,7 +53,7 @@ interface Place {
 }
 
 interface Turn {
-  readonly job: Waiting;
+  readonly job: QueuedJob;
   readonly isFirst: boolean;
   readonly turns: TurnsOfOwners;
 }
@@ -64,7 +64,7 @@ interface Ahead {
   readonly count: number;
 }
 
-interface Waiting extends Queued, DeviceOrder {
+interface QueuedJob extends Queued, DeviceOrder {
   readonly rank: (gpu: number) => number;
   readonly grant: (grant: Grant) => void;
   readonly fail: (cause: Error) => void;
@@ -127,7 +127,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    */
   readonly #held = new Map<Grant, ScheduledJob>();
   /** In the order of arrival. */
-  readonly #queue = new Set<Waiting>();
+  readonly #queue = new Set<QueuedJob>();
   /** Whether the positions in the queue have been counted since its last change. */
   #areCounted = false;
   /** Whether jobs of an earlier server are joining the queue, one after the other. */
@@ -251,7 +251,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * Which GPUs that a job waits for are out of use, and why, as the end of a phrase; empty if there are none, or if the job can
    * take another GPU.
    */
-  #whyOut(job: Waiting): string {
+  #whyOut(job: QueuedJob): string {
     const gpus = this.#gpusFor(job);
     if (job.devices.kind === 'anyGpu' && !gpus.every((gpu) => this.#outOf(gpu))) return '';
     const idsOf = (why: OutOfUse) => gpus.filter((gpu) => this.#outOf(gpu) === why).map(({ id }) => id);
@@ -261,7 +261,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /** A phrase for the part of its request that a job is missing. */
-  #wanted(job: Waiting): string {
+  #wanted(job: QueuedJob): string {
     const { devices, missing, needs } = job;
     if (missing === 'memory') return `${formatBytes(needs.memory ?? 0)} of memory`;
     if (missing === 'cpus') return counted(needs.cpus ?? 0, 'CPU');
@@ -274,7 +274,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /** A phrase for what a job waits for. It is shown to the job's owner, so it does not identify other owners' jobs. */
-  #describe(waiting: Waiting): string {
+  #describe(waiting: QueuedJob): string {
     if (this.#pause !== null) return this.#pause;
     this.#count();
     const { devices, ahead, owner } = waiting;
@@ -305,7 +305,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
     const arrival = former ?? this.#arrivals;
     const { promise: granted, resolve: grant, reject: fail } = deferred<Grant>();
     const place = { position: 0, missing: null, ahead: null };
-    const entry: Waiting = { ...order, ...place, rank, arrival, since: this.#now(), grant, fail };
+    const entry: QueuedJob = { ...order, ...place, rank, arrival, since: this.#now(), grant, fail };
     this.#queue.add(entry);
     if (order.isAccepted) this.#resume();
     else this.reconsider();
@@ -515,7 +515,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * @param choose picks one of the GPUs where the job fits
    */
   #placeOf(
-    job: Waiting,
+    job: QueuedJob,
     left: ReadonlyMap<Resource, number>,
     choose: (fitting: readonly [KnownGpu, ...KnownGpu[]]) => KnownGpu,
   ): Place | null {
@@ -549,7 +549,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
   }
 
   /** A phrase for the limit and use of a job's owner, if the job would exceed that limit; otherwise null. */
-  #limitOf({ owner, devices }: Waiting): string | null {
+  #limitOf({ owner, devices }: QueuedJob): string | null {
     const { maxGpus, maxJobs } = this.settings;
     const [gpus, jobs] = [maxGpus?.(owner) ?? null, maxJobs?.(owner) ?? null];
     const heldGpus = this.#gpuShares.heldBy(owner);
@@ -566,7 +566,7 @@ export class Scheduler extends EventEmitter<{ change: [] }> {
    * good GPUs, a job that shares takes the fullest, which leaves whole GPUs for others.
    */
   #best(
-    job: Waiting,
+    job: QueuedJob,
     fitting: readonly [KnownGpu, ...KnownGpu[]],
     left: ReadonlyMap<Resource, number>,
   ): KnownGpu {
