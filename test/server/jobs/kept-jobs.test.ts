@@ -24,7 +24,7 @@ describe('a disk that is short of space', () => {
     expect(steps).toEqual([[0, 1, 3, 4], [0, 1, 3], [1, 3], [1], [1]]);
     // The failed ones are still there, with their logs.
     expect(ids(service)).toEqual([3, 1, 0]);
-    expect(readFileSync(path.join(directory(0), 'log'), 'utf8')).toContain('the disk was short');
+    expect(readFileSync(path.join(directory(0), 'log'), 'utf8')).toContain('the disk was almost full');
     expect(service.get(idOf(0), theAdmin).view()).toMatchObject({ status: 'error', left_files: 0 });
   });
 });
