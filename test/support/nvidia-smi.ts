@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { isRunning } from './processes.mjs';
+import { argumentsOf, isRunning } from './processes.mjs';
 
 /** How the imitation of nvidia-smi misbehaves (test/fixtures/bin); `well` means that it works. */
 export type Mode =
@@ -46,9 +46,10 @@ export class FakeNvidiaSmi implements Disposable {
     return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(Number) : [];
   }
 
-  /** Process ids of those that have not ended. */
+  /** Process ids of those that have not ended. Another process may have got the id of one that has. */
   get running(): number[] {
-    return this.started.filter(isRunning);
+    const isImitation = (pid: number) => argumentsOf(pid).some((word) => word.endsWith('/nvidia-smi'));
+    return this.started.filter((pid) => isRunning(pid) && isImitation(pid));
   }
 
   [Symbol.dispose](): void {
