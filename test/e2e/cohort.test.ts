@@ -273,6 +273,12 @@ describe('an ended command', () => {
       running.process.kill('SIGKILL');
       await running.ended;
       if (ends === 5) {
+        // If a server is killed before it has recorded which version a job runs, nobody knows that afterwards.
+        await until('the versions of the running jobs are recorded', async () => {
+          const { stdout } = await study.cli.run(['jobs', '--json'], study.env);
+          const jobs: { status: string; version: string | null }[] = JSON.parse(stdout).jobs;
+          return jobs.every(({ status, version }) => status !== 'running' || version !== null);
+        });
         await study.server.crash();
         await study.server.start();
       }
