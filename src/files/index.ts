@@ -1,4 +1,6 @@
 export * from './clocks.js';
+export * from './deferred.js';
+export * from './deferred.js';
 export * from './directories.js';
 export * from './errors.js';
 export * from './file-lock.js';

@@ -236,13 +236,18 @@ export function sendMessage(socket: Socket, message: HostMessage): void {
   if (!socket.destroyed && !socket.writableEnded) socket.write(`${JSON.stringify(message)}\n`);
 }
 
-/** Calls back with each line of a stream, without its end. */
+/** Maximum length of a line in characters: more than the longest argument list that Linux takes. */
+const maxLine = 64 << 20;
+
+/** Calls back with each line of a stream, without its end. A stream whose line is longer than `maxLine` is destroyed. */
 export function onLines(stream: Readable, handle: (line: string) => void): void {
   let rest = '';
   stream.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
+    const lines = text.split('\n');
+    lines[0] = rest + lines[0];
     rest = lines.pop() ?? '';
     for (const line of lines) handle(line);
+    if (rest.length > maxLine) stream.destroy();
   });
 }
 

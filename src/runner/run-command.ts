@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { servicePrefix } from '../contract/log-stream.js';
+import { deferred } from '../files/deferred.js';
 import { errorCode, faultWithoutPath, isDiskFull } from '../files/errors.js';
 import { readOwnFile } from '../files/own-file.js';
 import { isSignalable, readStatus } from '../files/process-status.js';
@@ -13,7 +14,6 @@ import { copyOutput, LogFile } from './log.js';
 import { type InwardPipe, openOutputPipe } from './pipes.js';
 import { identify, isAlive } from './process-table.js';
 import {
-  type HostMessage,
   isClosed,
   onMessages,
   type ProcessIdentity,
@@ -55,14 +55,21 @@ const noEnd: WorkerEnd = {
 
 const workerIsGone = `${servicePrefix}The worker is gone: the app is started for this job alone`;
 
-/** The message of this kind that a worker host sends about a job; null if the connection is closed before it comes. */
-function messageOf<Kind extends HostMessage['kind']>(socket: Socket, kind: Kind) {
-  return new Promise<Extract<HostMessage, { kind: Kind }> | null>((resolve) => {
-    onMessages(socket, (message) => {
-      if (message.kind === kind) resolve(message as Extract<HostMessage, { kind: Kind }>);
-    });
-    void isClosed(socket).then(() => resolve(null));
+/**
+ * What a worker host reports about a job: the process that accepted it, and how it ended. Either is null if the connection is
+ * closed before.
+ */
+function reportsOf(socket: Socket) {
+  const [accepted, ended] = [deferred<ProcessIdentity | null>(), deferred<WorkerEnd | null>()];
+  onMessages(socket, (message) => {
+    if (message.kind === 'accepted') accepted.resolve(message.worker);
+    if (message.kind === 'end') ended.resolve(message.end);
   });
+  void isClosed(socket).then(() => {
+    accepted.resolve(null);
+    ended.resolve(null);
+  });
+  return { accepted: accepted.promise, ended: ended.promise };
 }
 
 /** Ends what a killed worker host left of its worker, in case no server does so. */
@@ -127,10 +134,10 @@ async function runInWorker(
     log.append([workerIsGone]);
     return null;
   }
-  const [accepted, ended] = [messageOf(socket, 'accepted'), messageOf(socket, 'end')];
+  const { accepted, ended } = reportsOf(socket);
   const asleep = setTimeout(() => wakeHost(worker.directory), wakePatience);
   const late = setTimeout(() => socket.destroy(), acceptPatience);
-  const process = (await accepted)?.worker ?? null;
+  const process = await accepted;
   clearTimeout(asleep);
   clearTimeout(late);
   if (process === null) {
@@ -149,7 +156,7 @@ async function runInWorker(
   };
   stop.addEventListener('abort', onStop, { once: true });
   if (stop.aborted) onStop();
-  const end = (await ended)?.end ?? null;
+  const end = await ended;
   stop.removeEventListener('abort', onStop);
   socket.destroy();
   if (end === null) await endWorker(request, process);

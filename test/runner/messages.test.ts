@@ -19,6 +19,26 @@ test.for([1, 4, 7, 1000])('Lines are whole in whatever pieces they come: of %d b
   expect(got).toEqual(['{"job":"é"}', '', 'x'.repeat(300)]);
 });
 
+test('A stream is destroyed whose line is too long to be a message', async () => {
+  const got: number[] = [];
+  const sent: number[] = [];
+  const piece = Buffer.alloc(8 << 20, 'x');
+  const stream = Readable.from(
+    (function* () {
+      yield Buffer.from('{}\n');
+      for (let count = 1; count <= 20; count += 1) {
+        sent.push(count);
+        yield piece;
+      }
+    })(),
+    { objectMode: false },
+  );
+  onLines(stream, (line) => got.push(line.length));
+  await new Promise((resolve) => stream.once('close', resolve));
+  expect(got).toEqual([2]);
+  expect(sent.length).toBeLessThan(12);
+});
+
 test('A socket may lie in a directory with a name of any length, and nobody sends to one that is closed', async () => {
   await using root = await temporary();
   const directory = path.join(root.path, 'd'.repeat(120));
