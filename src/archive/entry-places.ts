@@ -30,6 +30,15 @@ export function entryPath(root: string, name: string, platform = process.platfor
 }
 
 /**
+ * Adds a directory and its parents to a set, as far as `root`, which is not added. Packing and extracting count directories in the
+ * same way: otherwise an archive could be packed that nobody may extract.
+ */
+export function addDirectories(directories: Set<string>, directory: string, root: string): void {
+  for (let each = directory; each !== root && !directories.has(each); each = path.dirname(each))
+    directories.add(each);
+}
+
+/**
  * Whether `A.txt` and `a.txt` are the same file in a directory, as they are on FAT under any system. Creates an empty file to
  * find out.
  */

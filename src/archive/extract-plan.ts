@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { maxEntries, quoteName } from '../contract/index.js';
 import { Notes, TimeSlice } from '../files/index.js';
-import { entryPath, LenientPlaces, type PlaceOptions } from './entry-places.js';
+import { addDirectories, entryPath, LenientPlaces, type PlaceOptions } from './entry-places.js';
 import { ArchiveError } from './errors.js';
 import { ArchiveSource, archiveEnd, entryName, readDirectory, type ZipEntry } from './read-archive.js';
 
@@ -171,10 +171,7 @@ export async function diskCost(
       overhead += Math.max(0, block - size);
       directory = path.dirname(directory);
     }
-    while (directory !== root && !directories.has(directory)) {
-      directories.add(directory);
-      directory = path.dirname(directory);
-    }
+    addDirectories(directories, directory, root);
     if (files + directories.size > maxEntries) {
       throw new ArchiveError(
         'tooMany',

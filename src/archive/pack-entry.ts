@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { deflateRaw } from 'node:zlib';
 import { maxEntries, quoteName } from '../contract/index.js';
 import { errorCode, faultWithoutPath, isShortage, type Notes } from '../files/index.js';
+import { addDirectories } from './entry-places.js';
 import type { OpenedFile, PackedPiece } from './walk-files.js';
 import type { ZipWriter } from './zip-writer.js';
 
@@ -94,11 +95,7 @@ export class EntryPacker {
 
   /** Whether an archive with one more file of this name can be extracted, which also creates the directories of its files. */
   admits(name: string): boolean {
-    let directory = path.posix.dirname(name);
-    while (directory !== '.' && !this.#directories.has(directory)) {
-      this.#directories.add(directory);
-      directory = path.posix.dirname(directory);
-    }
+    addDirectories(this.#directories, path.dirname(name), '.');
     return this.entries + this.#directories.size < maxEntries;
   }
 
