@@ -150,6 +150,22 @@ function listOf(units: readonly NamedUnit[]): string {
   return oneLine(named.join(', ')) + more;
 }
 
+/** The sentences about the files that have no partner: the cases that lack a file in a group, and the files of no case. */
+function lackingIn(
+  group: string,
+  cases: readonly NamedUnit[],
+  volumes: readonly NamedUnit[],
+  partners: ReadonlyMap<NamedUnit, NamedUnit>,
+): string[] {
+  const used = new Set(partners.values());
+  const without = cases.filter((unit) => !partners.has(unit));
+  const unused = volumes.filter((unit) => !used.has(unit));
+  const [has, belongs] = [without.length === 1 ? 'has' : 'have', unused.length === 1 ? 'belongs' : 'belong'];
+  const lacking = `${without.length} of ${counted(cases.length, 'case')} ${has} no file in ${group}: ${listOf(without)}`;
+  const left = `${counted(unused.length, 'file')} of ${group} ${belongs} to no case: ${listOf(unused)}`;
+  return [...(without.length > 0 ? [lacking] : []), ...(unused.length > 0 ? [left] : [])];
+}
+
 /**
  * Pairs the files of all groups: by equal names, entities or folders; by order if these do not match and the user typed every file
  * of both groups. Only that order pairs files of different subjects or sessions. Apps treat files at the same position in all
@@ -199,17 +215,8 @@ export function pairGroups(
       return isAsMany ? new Map(cases.map((unit, at) => [unit, volumes[at] as NamedUnit])) : null;
     }
     const group = field === first.field ? `group ${number} of --${field.name}` : `--${field.name}`;
-    const without = cases.filter((unit) => !byName.has(unit));
-    for (const unit of without) isMissing.add(unit);
-    const unused = volumes.filter((unit) => !ordered.includes(unit));
-    if (without.length > 0)
-      lacking.push(
-        `${without.length} of ${counted(cases.length, 'case')} ${without.length === 1 ? 'has' : 'have'} no file in ${group}: ${listOf(without)}`,
-      );
-    if (unused.length > 0)
-      lacking.push(
-        `${counted(unused.length, 'file')} of ${group} ${unused.length === 1 ? 'belongs' : 'belong'} to no case: ${listOf(unused)}`,
-      );
+    for (const unit of cases) if (!byName.has(unit)) isMissing.add(unit);
+    lacking.push(...lackingIn(group, cases, volumes, byName));
     return byName;
   });
   const complete = cases.filter((unit) => !isMissing.has(unit));
