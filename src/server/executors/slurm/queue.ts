@@ -192,12 +192,15 @@ export class JobQueue {
   async #poll(): Promise<void> {
     if (this.#isPolling) return;
     this.#isPolling = true;
-    while (this.#followers.size > 0) {
-      await this.#call();
-      // Whoever follows during the pause waits for its end.
-      await delay(this.problem === null ? interval : outageInterval, undefined, { ref: false });
+    try {
+      while (this.#followers.size > 0) {
+        await this.#call();
+        // Whoever follows during the pause waits for its end.
+        await delay(this.problem === null ? interval : outageInterval, undefined, { ref: false });
+      }
+    } finally {
+      this.#isPolling = false;
     }
-    this.#isPolling = false;
   }
 
   async #call(): Promise<void> {
