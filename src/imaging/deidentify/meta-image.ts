@@ -1,8 +1,8 @@
 import { dataLayoutOf, parseMetaHeader } from '@remote-app/volumes/headers';
 import {
   checkSlices,
-  fieldsLeaving,
   isOfNumbers,
+  keptFields,
   notUnderstood,
   oneOf,
   type VolumeStart,
@@ -55,7 +55,7 @@ export function metaImageStart(file: string, start: Buffer): VolumeStart {
   const { fields, end, dataFiles } = header;
   if (/^f/i.test(fields.get('BinaryData') ?? '')) throw notUnderstood(file, 'it holds its voxels as text');
   checkSlices(file, dataFiles, Number(fields.get('DimSize')?.split(/\s+/).at(-1)));
-  const known = fieldsLeaving(file, fields, (key) => (Object.hasOwn(keys, key) ? keys[key] : undefined));
+  const known = keptFields(file, fields, (key) => (Object.hasOwn(keys, key) ? keys[key] : undefined));
   const names = new Set(known.map(([key]) => key));
   const isPacked = layout.isPacked === true;
   const encode = (files: readonly string[], packed: number | null): Buffer => {

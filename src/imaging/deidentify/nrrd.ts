@@ -1,8 +1,8 @@
 import { dataLayoutOf, parseNrrdHeader } from '@remote-app/volumes/headers';
 import {
   checkSlices,
-  fieldsLeaving,
   isOfNumbers,
+  keptFields,
   notUnderstood,
   oneOf,
   type VolumeStart,
@@ -69,9 +69,7 @@ export function nrrdStart(file: string, start: Buffer): VolumeStart {
   if (layout === null || (!isWhole && dataFiles === null))
     throw notUnderstood(file, `its header is not complete, or its voxels are not encoded as raw or gzip`);
   checkSlices(file, dataFiles, Number(fields.get('sizes')?.split(/\s+/).at(-1)));
-  const kept = fieldsLeaving(file, fields, (key) =>
-    Object.hasOwn(known, key) ? known[key]?.[1] : undefined,
-  );
+  const kept = keptFields(file, fields, (key) => (Object.hasOwn(known, key) ? known[key]?.[1] : undefined));
   const nameOf = (key: string): string => known[key]?.[0] ?? key;
   const keys = new Set(kept.map(([key]) => key));
   if (fields.has('space') && !keys.has('space'))

@@ -56,7 +56,7 @@ export function checkSlices(file: string, dataFiles: readonly string[] | null, l
  * The fields whose values pass their test.
  * @throws UsageError for numbers that cannot be kept, because readers would assume others without them
  */
-export const fieldsLeaving = (
+export const keptFields = (
   file: string,
   fields: ReadonlyMap<string, string>,
   testOf: (key: string) => ((value: string) => boolean) | undefined,

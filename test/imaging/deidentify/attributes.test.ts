@@ -13,7 +13,7 @@ describe('attributes that may be sent', () => {
   test.each(Object.entries(attributes))(
     'The table %s allows no attribute that the Basic Profile removes',
     (_, table) => {
-      const leaving = [...table.values()].flatMap(({ tag, name, treatment, option, fallback }) => {
+      const kept = [...table.values()].flatMap(({ tag, name, treatment, option, fallback }) => {
         const action = facts.get(tag);
         if (action === undefined || option !== null) return [];
         // A value of our own, or none, in place of that of the file.
@@ -21,7 +21,7 @@ describe('attributes that may be sent', () => {
         const mayBe = treatment === 'uid' ? /U/ : fallback === '' ? /Z/ : /D|Z/;
         return isReplaced && mayBe.test(action) ? [] : [`${name}: ${action}`];
       });
-      expect(leaving).toEqual([]);
+      expect(kept).toEqual([]);
     },
   );
 

@@ -7,7 +7,7 @@ import { Pseudonyms } from '../../../src/imaging/deidentify/uids.js';
 
 export const pseudonyms = new Pseudonyms(Buffer.alloc(32, 7));
 
-/** The bytes that leave of a file. */
+/** The bytes of a de-identified file that are sent. */
 export async function bytesOf(file: string, { pieces, size }: Deidentified): Promise<Buffer> {
   const whole = await readFile(file);
   const parts = pieces.map((piece) =>
@@ -18,14 +18,14 @@ export async function bytesOf(file: string, { pieces, size }: Deidentified): Pro
   return bytes;
 }
 
-export async function leaving(file: string, ...allowed: string[]): Promise<Buffer> {
+export async function cleaned(file: string, ...allowed: string[]): Promise<Buffer> {
   const how = { pseudonyms, allowed: new Set(allowed) };
   return bytesOf(file, await deidentifyDicom(file, 'scan.dcm', how));
 }
 
 /** The sentence with which a file is refused, and the name of the refusal. */
 export const refusalOf = (file: string, ...allowed: string[]): Promise<[string, string]> =>
-  leaving(file, ...allowed).then(
+  cleaned(file, ...allowed).then(
     () => ['none', ''],
     (error: unknown) => {
       if (error instanceof CannotDeidentify) return [error.refusal, error.message];

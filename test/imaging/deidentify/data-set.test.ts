@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { workspace, write } from '../../../packages/volumes/test/written.js';
 import { deidentifyDicom } from '../../../src/imaging/deidentify/dicom.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
-import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './cleaned.js';
+import { bytesOf, cleaned, parsed, pseudonyms, refusalOf } from './cleaned.js';
 
 const code = (value: string) => [element(0x00080100, 'SH', value), element(0x00080102, 'SH', 'SCT')];
 
@@ -92,7 +92,7 @@ describe('missing values of a file', () => {
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const leftOfFile = async (more: readonly Element[], encoding: Parameters<typeof dicomFile>[1] = {}) => {
     const file = await write(await workspace(), 'scan.dcm', dicomFile({ ...given, more }, encoding));
-    return leaving(file, 'other-image');
+    return cleaned(file, 'other-image');
   };
 
   test.each([
@@ -105,7 +105,7 @@ describe('missing values of a file', () => {
     const bytes = dicomFile({ ...given, more });
     const said = '1.2.840.10008.5.1.4.1.1.4';
     bytes.fill(0, bytes.indexOf(said), bytes.indexOf(said) + said.length);
-    const set = parsed(await leaving(await write(await workspace(), 'scan.dcm', bytes)));
+    const set = parsed(await cleaned(await write(await workspace(), 'scan.dcm', bytes)));
     const sopClass = `1.2.840.10008.5.1.4.1.1.${end}`;
     expect([set.string('x00080016'), set.string('x00020002')]).toEqual([sopClass, sopClass]);
   });

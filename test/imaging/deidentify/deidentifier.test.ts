@@ -37,10 +37,10 @@ async function prepared(
   const sizes: (readonly [number, number])[] = [];
   for (const unit of found.volumes.flatMap((each) => each.groups.flat())) {
     if (unit.kind === 'file') {
-      const leaving = await deidentifier.prepare(unit, names, work, tally);
+      const cleaned = await deidentifier.prepare(unit, names, work, tally);
       const size = await deidentifier.describe(unit, names, work, { add: () => {} });
-      sizes.push([leaving?.size ?? readFileSync(unit.path).length, size]);
-      sent.set(names.nameOf(unit), leaving && bytesOf(leaving as Parameters<typeof bytesOf>[0]));
+      sizes.push([cleaned?.size ?? readFileSync(unit.path).length, size]);
+      sent.set(names.nameOf(unit), cleaned && bytesOf(cleaned as Parameters<typeof bytesOf>[0]));
     } else {
       for (const each of await deidentifier.filesTogether(unit, work, tally)) {
         const pieces = await each.pieces?.();
@@ -186,8 +186,8 @@ describe('repacked files', () => {
     const file = path.join(directory.path, 'a.nii.gz');
     const deidentifier = new Deidentifier('names', new Set(), Buffer.alloc(32, 7));
     const work = { newFile: async () => '', onBytes: () => {} };
-    const leaving = await deidentifier.prepare(of(file), names, work);
-    const sent = bytesOf(leaving as Parameters<typeof bytesOf>[0]);
+    const cleaned = await deidentifier.prepare(of(file), names, work);
+    const sent = bytesOf(cleaned as Parameters<typeof bytesOf>[0]);
     expect(gunzipSync(sent).equals(content)).toBe(true);
   });
 });

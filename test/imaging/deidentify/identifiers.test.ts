@@ -7,7 +7,7 @@ import { UsageError } from '../../../src/client/errors.js';
 import { profileKey } from '../../../src/imaging/deidentify/key.js';
 import { Pseudonyms } from '../../../src/imaging/deidentify/uids.js';
 import { dicomFile, type Element, element } from '../../support/dicom-files.js';
-import { leaving, parsed } from './cleaned.js';
+import { cleaned, parsed } from './cleaned.js';
 
 describe('the key of a profile', () => {
   test('Each profile gets its own key once, and only its owner can read it', async () => {
@@ -94,7 +94,7 @@ const enhancedMR = '1.2.840.10008.5.1.4.1.1.4.1';
 async function elementsOf(sopClass: string, ...more: Element[]) {
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const bytes = dicomFile({ ...given, more: [element(0x00080016, 'UI', sopClass), ...more] });
-  return parsed(await leaving(await write(await workspace(), 'scan.dcm', bytes)));
+  return parsed(await cleaned(await write(await workspace(), 'scan.dcm', bytes)));
 }
 
 const study = (date: string, time: string) => [
@@ -109,7 +109,7 @@ test('A private SOP class is replaced like an identifier, and a standard one is 
   const own = '1.2.826.0.1.3680043.9.1';
   const given = { pixels: new Uint16Array(4), size: [2, 2] as const, position: [0, 0, 0] };
   const bytes = dicomFile({ ...given, more: [element(0x00080016, 'UI', own)] });
-  const left = await leaving(await write(await workspace(), 'scan.dcm', bytes), 'other-image');
+  const left = await cleaned(await write(await workspace(), 'scan.dcm', bytes), 'other-image');
   expect(parsed(left).string('x00080016')).toMatch(/^2\.25\.\d+$/);
   expect(parsed(left).string('x00020002')).toBe(parsed(left).string('x00080016'));
   expect((await elementsOf(MR)).string('x00080016')).toBe(MR);

@@ -18,7 +18,7 @@ import { parsed } from './cleaned.js';
 const word = 'Quokkavale';
 
 /** The files of a submission of paths as they leave, by their names. */
-async function leaving(
+async function cleaned(
   files: Readonly<Record<string, string | Buffer>>,
   paths: readonly string[],
   mode: 'full' | 'names' = 'full',
@@ -82,7 +82,7 @@ describe('a volume in one file', () => {
     async ([name, bytes]) => {
       expect(unpacked(bytes), 'the file has the word').toContain(word);
       const named = `${word}${path.extname(name) === '.gz' ? '.nii.gz' : path.extname(name)}`;
-      const sent = await leaving({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
+      const sent = await cleaned({ [`${word}/${named}`]: bytes }, [`${word}/${named}`]);
       const [[sentName = '', sentBytes = Buffer.alloc(0)] = []] = [...sent];
       expect(sentName).toBe(`case-0001${named.slice(word.length)}`);
       expect(unpacked(sentBytes)).not.toContain(word);
@@ -91,7 +91,7 @@ describe('a volume in one file', () => {
   );
 
   test('A volume in one file is sent only with the fields on the list', async () => {
-    const sent = await leaving({ 'x.mha': canary.metaImage(word) }, ['x.mha']);
+    const sent = await cleaned({ 'x.mha': canary.metaImage(word) }, ['x.mha']);
     const text = sent.get('case-0001.mha')?.toString('latin1') ?? '';
     expect(
       text
@@ -108,7 +108,7 @@ describe('a volume in one file', () => {
   test.for(['x.mgh', 'x.mgz'])('A volume in one file keeps its parameters, and no text: %s', async (name) => {
     const pack = (bytes: Buffer) => (name === 'x.mgh' ? bytes : canary.gzipWithWords(bytes, word));
     const behind = async (bytes: Buffer) => {
-      const sent = (await leaving({ [name]: pack(bytes) }, [name])).values().next().value ?? Buffer.alloc(0);
+      const sent = (await cleaned({ [name]: pack(bytes) }, [name])).values().next().value ?? Buffer.alloc(0);
       return (name === 'x.mgh' ? sent : gunzipSync(sent)).subarray(284 + canary.voxels.length);
     };
     const bytes = canary.freeSurfer(word);
@@ -131,16 +131,16 @@ describe('a volume in one file', () => {
   });
 
   test('A volume in one file keeps nothing of its gzip header', async () => {
-    const sent = await leaving({ 'x.nii.gz': canary.gzipWithWords(canary.nifti(word), word) }, ['x.nii.gz']);
+    const sent = await cleaned({ 'x.nii.gz': canary.gzipWithWords(canary.nifti(word), word) }, ['x.nii.gz']);
     const head = sent.get('case-0001.nii.gz')?.subarray(0, 9);
     expect([...(head ?? [])]).toEqual([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4]);
   });
 
   test('A volume in one file that has fewer voxels than its header says is refused', async () => {
     const short = canary.nifti(word).subarray(0, 430);
-    await expect(leaving({ 'x.nii': short }, ['x.nii'])).rejects.toThrow(/is cut short/);
+    await expect(cleaned({ 'x.nii': short }, ['x.nii'])).rejects.toThrow(/is cut short/);
     const packed = canary.gzipWithWords(short, word);
-    await expect(leaving({ 'x.nii.gz': packed }, ['x.nii.gz'])).rejects.toThrow(
+    await expect(cleaned({ 'x.nii.gz': packed }, ['x.nii.gz'])).rejects.toThrow(
       /is cut short: its header says/,
     );
   });
@@ -162,7 +162,7 @@ test('DICOM identifiers differ with the key of another profile', async () => {
   const scan = dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more });
   const patients: (string | undefined)[] = [];
   for (let profile = 0; profile < 2; profile += 1) {
-    const [bytes] = (await leaving({ 'x.dcm': scan }, ['x.dcm'])).values();
+    const [bytes] = (await cleaned({ 'x.dcm': scan }, ['x.dcm'])).values();
     patients.push(bytes && parsed(bytes).string('x00100020'));
   }
   expect(patients).toEqual([
@@ -184,7 +184,7 @@ describe('a volume of several files', () => {
     'A volume of several files is sent only with its voxels, and its header names them anew: %s',
     async ([name, text]) => {
       const files = { [name]: Buffer.from(text), [`${word}.raw`]: raw };
-      const sent = await leaving(files, Object.keys(files));
+      const sent = await cleaned(files, Object.keys(files));
       const ending = path.extname(name);
       expect([...sent.keys()]).toEqual([`case-0001${ending}`, 'case-0001.raw']);
       expect(Buffer.concat([...sent.values()]).toString('latin1')).not.toContain(word);
@@ -196,7 +196,7 @@ describe('a volume of several files', () => {
   test('A volume of several files is sent slice by slice in the order of its header', async () => {
     const slices = { 'zz.raw': canary.voxels.subarray(0, 24), 'aa.raw': canary.voxels.subarray(24) };
     const files = { 'x.mhd': Buffer.from(`${canary.metaText(word, 'LIST')}zz.raw\naa.raw\n`), ...slices };
-    const sent = await leaving(files, ['x.mhd']);
+    const sent = await cleaned(files, ['x.mhd']);
     expect(await read(sent, 'case-0001.mhd')).toEqual(await read(files, 'x.mhd'));
     expect(sent.get('case-0001.mhd')?.toString()).not.toMatch(/zz|aa/);
   });
@@ -207,7 +207,7 @@ describe('a volume of several files', () => {
       [`${word}.hdr${packing}`]: pack(canary.niftiHeader(word, { isPair: true })),
       [`${word}.img${packing}`]: pack(Buffer.concat([canary.voxels, Buffer.from(word)])),
     };
-    const sent = await leaving(files, Object.keys(files));
+    const sent = await cleaned(files, Object.keys(files));
     expect([...sent.keys()]).toEqual([`case-0001.hdr${packing}`, `case-0001.img${packing}`]);
     for (const bytes of sent.values()) expect(unpacked(bytes)).not.toContain(word);
     for (const bytes of sent.values()) expect(bytes.readUInt16BE(0) === 0x1f8b).toBe(packing !== '');
@@ -219,14 +219,14 @@ test('DICOM is recognised by its content, whatever its name, and refused under i
   const pixels = new Int16Array(16);
   const of = (more: readonly Element[] = []) =>
     dicomFile({ pixels, size: [4, 4], position: [0, 0, 0], more: [...more] });
-  const [bytes = Buffer.alloc(0)] = (await leaving({ IM0001: of() }, ['IM0001'])).values();
+  const [bytes = Buffer.alloc(0)] = (await cleaned({ IM0001: of() }, ['IM0001'])).values();
   expect(parsed(bytes).string('x00120062')).toBe('YES');
   const burned = canary.gzipWithWords(Buffer.from(of([element(0x00280301, 'CS', 'YES')])), word);
-  await expect(leaving({ 'x.dcm.gz': burned }, ['x.dcm.gz'])).rejects.toThrow(
+  await expect(cleaned({ 'x.dcm.gz': burned }, ['x.dcm.gz'])).rejects.toThrow(
     /\/x\.dcm\.gz' says that text is burned into its pixels.* leave it out or allow 'burned-in' with --allow-identifying burned-in$/,
   );
   await expect(
-    leaving({ 'y.dcm': of([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.88.11')]) }, ['y.dcm']),
+    cleaned({ 'y.dcm': of([element(0x00080016, 'UI', '1.2.840.10008.5.1.4.1.1.88.11')]) }, ['y.dcm']),
   ).rejects.toThrow(/y\.dcm' is a report, which describes a person in words; leave it out$/);
 });
 
@@ -234,7 +234,7 @@ test('NIfTI voxels with an offset of 0 follow the header, and stay regular', asy
   const header = canary.niftiHeader(word).subarray(0, 348);
   header.writeFloatLE(0, 108);
   const bytes = Buffer.concat([header, Buffer.alloc(4), canary.voxels]);
-  const sent = await leaving({ 'a.nii': bytes }, ['a.nii']);
+  const sent = await cleaned({ 'a.nii': bytes }, ['a.nii']);
   expect(sent.get('case-0001.nii')?.toString('latin1', 38, 39)).toBe('r');
   expect((await read(sent, 'case-0001.nii')).data).toEqual(
     (await read({ 'a.nii': canary.nifti(word) }, 'a.nii')).data,
@@ -244,7 +244,7 @@ test('NIfTI voxels with an offset of 0 follow the header, and stay regular', asy
 test('All NIfTI voxels are sent according to their type, whatever number of bits the header states', async () => {
   const bytes = canary.nifti(word);
   bytes.writeInt16LE(8, 72);
-  const sent = await leaving({ 'a.nii': bytes }, ['a.nii']);
+  const sent = await cleaned({ 'a.nii': bytes }, ['a.nii']);
   expect(sent.get('case-0001.nii')?.subarray(352)).toEqual(canary.voxels);
 });
 
@@ -253,7 +253,7 @@ test('A volume of DWI keeps its b-value and directions', async () => {
     'modality:=DWMRI\nDWMRI_b-value:=1000\nDWMRI_gradient_0000:=0 0 0\nDWMRI_gradient_0001:=1e-1 0 -.9\n';
   const more = `${pairs}DWMRI_gradient_0002:=${word}\n`;
   const bytes = Buffer.concat([Buffer.from(canary.nrrdText(word, 'raw', more)), canary.voxels]);
-  const sent = (await leaving({ 'a.nrrd': bytes }, ['a.nrrd'])).get('case-0001.nrrd')?.toString('latin1');
+  const sent = (await cleaned({ 'a.nrrd': bytes }, ['a.nrrd'])).get('case-0001.nrrd')?.toString('latin1');
   expect(sent).toContain(`\n${pairs}\n`);
   expect(sent).not.toContain(word);
 });
@@ -284,7 +284,7 @@ test.each<[string, string, Buffer, string]>([
     'the directions of its space are written in an unknown way',
   ],
 ])('A volume is refused if it would be misplaced without %s', async (_, name, bytes, why) => {
-  await expect(leaving({ [name]: bytes }, [name])).rejects.toThrow(
+  await expect(cleaned({ [name]: bytes }, [name])).rejects.toThrow(
     `${name}' cannot be de-identified: ${why}. Give --deidentify=names`,
   );
 });
@@ -297,7 +297,7 @@ test('MetaImage is recognised by its name if it begins with an unspecific key', 
     'latin1',
   );
   for (const name of ['x.mha', 'X.MHD']) {
-    const [sent = Buffer.alloc(0)] = (await leaving({ [name]: late }, [name])).values();
+    const [sent = Buffer.alloc(0)] = (await cleaned({ [name]: late }, [name])).values();
     expect(sent.toString('latin1')).toMatch(
       /^BinaryData = True\n.*\nObjectType = Image\nNDims = 3\nDimSize = 4 3 2\n/s,
     );
@@ -372,7 +372,7 @@ describe('unsupported content', () => {
     ],
     ['NRRD as text', { 'x.nrrd': `${canary.nrrdText(word, 'ascii')}1 2 3` }, 'x.nrrd'],
   ] as const)('Unsupported content is refused: %s', async ([, files, name]) => {
-    await expect(leaving(files, [name])).rejects.toThrow(
+    await expect(cleaned(files, [name])).rejects.toThrow(
       /x\.[\w.]+' cannot be de-identified: .*\. Give --deidentify=names to send it as it is under a neutral name, or --no-deidentify to send it as it is$/,
     );
   });
@@ -383,7 +383,7 @@ describe('unsupported content', () => {
     const header = path.join(directory.path, 'x.mhd');
     expect(() => cleanedVolume(header, () => null)).toThrow("it names 'y.raw', which is not sent with it");
     const endless = Buffer.concat([Buffer.from([0x1f, 0x8b, 8, 8]), Buffer.alloc(40, 'a')]);
-    await expect(leaving({ 'x.nii.gz': endless }, ['x.nii.gz'], 'names')).rejects.toThrow(
+    await expect(cleaned({ 'x.nii.gz': endless }, ['x.nii.gz'], 'names')).rejects.toThrow(
       "x.nii.gz' is damaged or cut short: its packed data cannot be unpacked",
     );
   });
@@ -391,7 +391,7 @@ describe('unsupported content', () => {
   test('Unsupported content is sent under a neutral name if that is enough, and gzip loses the name inside it', async () => {
     const packed = canary.gzipWithWords(canary.nifti('inside'), word);
     const files = { [`${word}.png`]: 'x', [`${word}2.nii.gz`]: packed };
-    const sent = await leaving(files, Object.keys(files), 'names');
+    const sent = await cleaned(files, Object.keys(files), 'names');
     expect([...sent.keys()].sort()).toEqual(['case-0001.png', 'case-0002.nii.gz']);
     expect(gunzipSync(sent.get('case-0002.nii.gz') ?? Buffer.alloc(0))).toEqual(canary.nifti('inside'));
     expect(sent.get('case-0002.nii.gz')?.toString('latin1')).not.toContain(word);
