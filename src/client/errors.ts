@@ -175,8 +175,8 @@ export class NoRoom extends ClientError {
 }
 
 /**
- * Runs a function that writes to `target`. Turns system errors into a `WriteError`; errors with an explanation are passed on
- * unchanged.
+ * Runs a function that writes to `target`. If the system refuses (a full disk, a missing permission), throws a `WriteError`
+ * that says what to do. Other errors are passed on unchanged, because they already explain themselves.
  */
 export async function withWriteErrors<T>(target: string, next: string, write: () => Promise<T>): Promise<T> {
   try {

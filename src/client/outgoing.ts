@@ -33,7 +33,7 @@ const anyNeutral = /(?<![\p{L}\p{N}])case-\d{4,}(?!\d)/gu;
 export const withOriginals = (text: string, originals: OriginalNames): string =>
   text.replace(anyNeutral, (name) => (Object.hasOwn(originals, name) ? (originals[name] ?? name) : name));
 
-/** Where the contents of de-identified files are created. */
+/** What a de-identifier needs to write a file: a place for the new content, and a way to report its progress. */
 export interface Workplace {
   /** The path of a file that does not exist yet, in a private directory. */
   readonly newFile: () => Promise<string>;
@@ -43,7 +43,10 @@ export interface Workplace {
 
 /** Counts which attributes are kept and removed, for display. */
 export interface Tally {
-  readonly add: (leaving: { readonly kept: readonly string[]; readonly removed: readonly string[] }) => void;
+  readonly add: (attributes: {
+    readonly kept: readonly string[];
+    readonly removed: readonly string[];
+  }) => void;
 }
 
 /** The bytes of a file that are sent. */

@@ -32,7 +32,7 @@ export class LineSplitter {
     return this.#cut(this.#decoder.decode(chunk, { stream: true }));
   }
 
-  /** Releases the line that is held back, after a time without output. */
+  /** Releases the line held back in case a redrawn one replaces it. Called when the command has printed nothing for a while. */
   pause(): OutputLine[] {
     if (this.#return !== 'held') return [];
     const lines: OutputLine[] = [];

@@ -74,7 +74,7 @@ export class WorkerHost {
   #isLast = false;
   /** A sentence that says how the worker broke the protocol; null if it has not. */
   #wrong: string | null = null;
-  /** The worker's processes when it became ready. They may remain after a job. */
+  /** The worker's processes when it became ready. After a job, only these may remain: all others belonged to the job. */
   #own: readonly ProcessIdentity[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
   /** Resolves when the end of the last answered job has been sent to its runner. */

@@ -15,7 +15,7 @@ interface WasmDecoder {
 
 declare module '@cornerstonejs/codec-charls/decodewasmjs' {
   interface JpegLSDecoder extends WasmDecoder {
-    /** 0 if the components are stored as separate planes. */
+    /** 0 for an image whose red, green and blue are stored one after the other, as three planes. */
     getInterleaveMode(): number;
   }
   export default function charls(options: Output): Promise<{ JpegLSDecoder: new () => JpegLSDecoder }>;

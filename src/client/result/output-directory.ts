@@ -40,7 +40,7 @@ export interface OwnedDirectory {
 /** Where a result goes: into a directory, or as a zip to a stream. */
 export type Destination = OutputDirectory | { readonly stream: Writable };
 
-/** Prefix of the names of private directories; six random characters follow. */
+/** What the name of a private directory starts with. Six random characters follow, so that two commands cannot meet in one. */
 export const privatePrefix = '.remote-app-';
 
 /** Files of version control, file managers and file systems, and private directories: these do not count as results. */

@@ -22,6 +22,6 @@ export interface CaseToShow {
   readonly notes: readonly string[];
   /** The note saying that the scan was found through the record, or null. */
   readonly recorded: string | null;
-  /** Status in the table beside its result: `done`, `failed`; null without a table. */
+  /** The case's status in the cohort's table, `done` or `failed`; null if there is no table beside the result. */
   readonly status: string | null;
 }

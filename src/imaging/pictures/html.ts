@@ -18,7 +18,10 @@ export const pageDefaults = { slices: 7, maxPixels: 256 } as const;
 /** JPEG quality of the slices. Noise takes most of the bytes: 85 would need a third more, and at 60 blocks become visible. */
 const quality = 75;
 
-/** Maximum bytes of volumes in a page. Browsers hold them as text, a third longer, and a second copy to show them. */
+/**
+ * Maximum size in bytes of all volumes in a page together. A browser needs more than twice that in memory: the page holds the
+ * volumes as base64, which is a third longer, and the viewer decodes them into a second copy.
+ */
 const maxVolumeBytes = 200_000_000;
 
 export interface PageOptions {

@@ -83,7 +83,7 @@ export interface DrawnCase {
   /** Empty if there is nothing to draw. */
   readonly layers: readonly LayerView[];
   readonly notes: readonly string[];
-  /** Status in the table beside its result: `done`, `failed`; null without a table. */
+  /** The case's status in the cohort's table, `done` or `failed`; null if there is no table beside the result. */
   readonly status: string | null;
 }
 

@@ -77,7 +77,7 @@ interface OngoingRequest {
  * one.
  *
  * The file of named tokens may change while the server runs. It is checked at each request, and once a second for requests
- * in progress and jobs that wait. If it becomes unusable, that is reported, and the current tokens stay valid.
+ * in progress and jobs that wait. If it can no longer be used, the admin is told, and the tokens read before stay valid.
  */
 export class Access {
   /** The content of the file; without one there are no named tokens. */

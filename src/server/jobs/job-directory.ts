@@ -29,7 +29,10 @@ const maxRecordBytes = 256 << 20;
 /** Bytes by which a record may grow between its first and its last state: times, devices, an error message. */
 const recordGrowth = 8192;
 
-/** The end of the line that announces the second run of a job that ran out of memory. */
+/**
+ * The end of the log line that announces the second run of a job that ran out of memory. The start of that run's output is found
+ * by it, because nothing else in the log separates the two.
+ */
 export const retryWords = 'it runs once more, without sharing its GPUs or the memory that apps declare';
 
 /** Formats a line of the service for the log. */

@@ -40,8 +40,8 @@ export const showApp = (catalog: AppCatalog, usage: UsageLedger) => async (ctx: 
 };
 
 /**
- * Whether a file of an app belongs to the app's configuration. Weights, packages, compiled Python, and hidden files and
- * directories do not: hidden ones may contain secrets (`.env`) or histories (`.git`).
+ * Whether a file of an app belongs to the app's configuration. Weights, packages and compiled Python do not. Neither do hidden
+ * files and directories, because they may hold secrets (`.env`) or past versions (`.git`).
  */
 const isConfig = (name: string): boolean =>
   !isWeights(name) && !name.split('/').some((part) => part.startsWith('.') || madeDirectories.has(part));

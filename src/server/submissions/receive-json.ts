@@ -33,8 +33,8 @@ interface NamedFile {
 const maxMarks = 3 * maxFiles + 2 * maxFields;
 
 /**
- * Counts the punctuation marks of JSON. Parsing takes much longer than reading: megabytes of names or brackets would keep
- * everybody else waiting for seconds.
+ * Refuses JSON that would take too long to parse, judged by the number of its punctuation marks outside of strings. Parsing
+ * cannot be interrupted, so a few megabytes of names or brackets would keep every other request waiting for seconds.
  * @throws ServiceError `uploadTooLarge`
  */
 function checkMarks(bytes: Buffer): void {
